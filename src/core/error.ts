@@ -1,0 +1,119 @@
+import { inspect } from "node:util";
+import { limits } from "./limits.ts";
+import { storableText } from "./storable-text.ts";
+
+export type ErrorCode =
+  | "invalid"
+  | "unauthorized"
+  | "forbidden"
+  | "not_found"
+  | "conflict"
+  | "busy"
+  | "unavailable"
+  | "full"
+  | "incompatible"
+  | "timeout"
+  | "unknown_outcome"
+  | "closed"
+  | "internal";
+
+/** The one table from codes to HTTP statuses and to exit codes of the command line. */
+export const errorCodes: Readonly<Record<ErrorCode, { status: number; exit: number; meaning: string }>> = {
+  invalid: { status: 400, exit: 2, meaning: "The request is wrong; repeating it unchanged cannot help." },
+  unauthorized: { status: 401, exit: 3, meaning: "Nobody was identified; a valid token is needed." },
+  forbidden: { status: 403, exit: 3, meaning: "The caller is known but may not do this." },
+  not_found: { status: 404, exit: 4, meaning: "There is no such thing in this tenant." },
+  conflict: { status: 409, exit: 5, meaning: "The state has changed or forbids this; read again, then decide." },
+  busy: { status: 503, exit: 6, meaning: "Another process holds the database; try again in a moment." },
+  unavailable: { status: 503, exit: 7, meaning: "The database or a remote service cannot be reached." },
+  full: { status: 507, exit: 8, meaning: "There is no room left on the disk or in the database." },
+  incompatible: { status: 500, exit: 9, meaning: "The database, schema or runtime has a version we cannot use." },
+  timeout: { status: 504, exit: 10, meaning: "It took longer than allowed and was stopped." },
+  unknown_outcome: { status: 500, exit: 11, meaning: "It may or may not have happened; look before repeating." },
+  closed: { status: 503, exit: 12, meaning: "The book is closed or closing." },
+  internal: { status: 500, exit: 1, meaning: "A defect in Daybook or an error that nothing else describes." },
+};
+
+export type ErrorOptions = { cause?: unknown; details?: Record<string, unknown> };
+
+// A registered symbol, so that an error made by another copy of the package is still known as ours.
+const brand = Symbol.for("daybook.error");
+
+export class DaybookError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Record<string, unknown>;
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+}
+// On the prototype these do not show up when an error is logged.
+Object.defineProperty(DaybookError.prototype, "name", { value: "DaybookError", writable: true, configurable: true });
+Object.defineProperty(DaybookError.prototype, brand, { value: true });
+
+/** Makes, and does not throw, the most common error: `throw invalid("…")`. */
+export function invalid(message: string, options?: ErrorOptions): DaybookError {
+  return new DaybookError("invalid", message, options);
+}
+
+export function isDaybookError(value: unknown): value is DaybookError {
+  return Error.isError(value) && attempt(() => Reflect.get(value, brand)) === true;
+}
+
+/** The error itself when it is ours, else an `internal` one with the original as its cause. */
+export function asDaybookError(value: unknown): DaybookError {
+  if (isDaybookError(value)) return value;
+  return new DaybookError("internal", describeError(value).message, { cause: value });
+}
+
+export type ErrorDescription = { type: string; message: string; trace: string | null };
+
+/**
+ * Describes whatever user code threw, in text that can be stored. It never throws, also for an object whose getters
+ * do. Only messages and stacks are taken: other properties of errors are known to carry tokens and whole requests.
+ */
+export function describeError(value: unknown): ErrorDescription {
+  const type = Error.isError(value) ? (readText(value, "name") ?? "Error") : value === null ? "null" : typeof value;
+  const message = Error.isError(value) ? (readText(value, "message") ?? "") : preview(value);
+  const trace = traceOf(value);
+  return {
+    type: storableText(type, limits.nameBytesMax),
+    message: storableText(message, limits.errorMessageBytesMax),
+    trace: trace === null ? null : storableText(trace, limits.errorTraceBytesMax),
+  };
+}
+
+/** The stack, followed by those of its causes; a few, since a chain of causes may be a circle. */
+function traceOf(value: unknown): string | null {
+  const stacks: string[] = [];
+  for (let error = value; Error.isError(error) && stacks.length < 5; error = attempt(() => readCause(error))) {
+    stacks.push(readText(error, "stack") ?? "(no stack)");
+  }
+  return stacks.length === 0 ? null : stacks.join("\nCaused by: ");
+}
+
+function readCause(error: unknown): unknown {
+  return Error.isError(error) ? error.cause : undefined;
+}
+
+function readText(error: object, key: string): string | undefined {
+  const text = attempt(() => Reflect.get(error, key));
+  return typeof text === "string" ? text : undefined;
+}
+
+function preview(value: unknown): string {
+  if (typeof value === "string") return value;
+  // inspect does not call getters or the traps of a proxy, but a class may bring its own way to be inspected.
+  const text = attempt(() => inspect(value, { depth: 2, breakLength: Infinity, maxStringLength: 1000 }));
+  return typeof text === "string" ? text : `a thrown ${typeof value} that cannot be described`;
+}
+
+function attempt(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,133 @@
+import { limits } from "./limits.ts";
+import { quote } from "./quote.ts";
+
+/** Why a value or a text is not JSON we can keep, and where. The path is filled on the way out: innermost first. */
+export type Misfit = { readonly path: (string | number)[]; readonly why: string } & (
+  | { readonly position?: number; readonly bytes?: undefined }
+  | { readonly bytes: number; readonly bytesMax: number }
+);
+
+type Walk = { bytes: number; readonly bytesStop: number; readonly bytesMax: number };
+
+// One value reached along many paths is written once per path, so a few shared references can stand for more text
+// than memory holds. The walk counts a lower bound and stops well past the limit; up to there, the exact size is told.
+const hopelessFactor = 16;
+
+/**
+ * Walks a value once, before it is written, and returns the first thing that JSON cannot carry. This is a hot path: no
+ * path is built unless there is a misfit, and a cycle is not looked for but met as too much depth.
+ */
+export function findMisfit(value: unknown, bytesMax: number): Misfit | undefined {
+  return check(value, 0, { bytes: 0, bytesStop: bytesMax * hopelessFactor, bytesMax });
+}
+
+function check(value: unknown, depth: number, walk: Walk): Misfit | undefined {
+  walk.bytes += 1;
+  switch (typeof value) {
+    case "string":
+      walk.bytes += value.length;
+      return checkText(value);
+    case "number":
+      return Number.isFinite(value) ? undefined : misfit(`is ${value}; use null, or leave it out`);
+    case "boolean":
+      return undefined;
+    case "object":
+      if (value === null) return undefined;
+      if (walk.bytes > walk.bytesStop) return { path: [], why: "", bytes: walk.bytes, bytesMax: walk.bytesMax };
+      if (depth >= limits.jsonDepthMax) {
+        return misfit(`is nested deeper than ${limits.jsonDepthMax} levels; flatten it, or look for a cycle`);
+      }
+      return Array.isArray(value) ? checkArray(value, depth, walk) : checkObject(value, depth, walk);
+    default:
+      return misfit(unfit(value));
+  }
+}
+
+export function checkText(text: string): Misfit | undefined {
+  if (!text.isWellFormed()) return misfit(`has a lone surrogate in ${quote(text)}; clean it with text.toWellFormed()`);
+  if (text.includes("\0")) return misfit(`has U+0000 in ${quote(text)}; remove it, databases cannot store it in text`);
+  return undefined;
+}
+
+function checkArray(array: readonly unknown[], depth: number, walk: Walk): Misfit | undefined {
+  if (hasToJson(array)) return misfit("is an array with a toJSON method; call it yourself and pass what it returns");
+  for (let index = 0; index < array.length; index++) {
+    const item = array[index];
+    const found =
+      item !== undefined
+        ? check(item, depth + 1, walk)
+        : misfit(index in array ? "is undefined in an array; use null" : "is a hole in a sparse array; use null");
+    if (found !== undefined) return at(index, found);
+  }
+  return undefined;
+}
+
+function checkObject(object: object, depth: number, walk: Walk): Misfit | undefined {
+  if (!isPlain(object)) return misfit(foreign(object));
+  if (hasToJson(object)) return misfit("is an object with a toJSON method; call it yourself and pass what it returns");
+  for (const key of Object.keys(object)) {
+    const item = (object as Record<string, unknown>)[key];
+    // As in JSON: code that builds objects from optional parts relies on this.
+    if (item === undefined) continue;
+    walk.bytes += key.length;
+    const badKey = checkText(key);
+    if (badKey !== undefined) return misfit(`has a key that cannot be kept: it ${badKey.why}`);
+    const found = check(item, depth + 1, walk);
+    if (found !== undefined) return at(key, found);
+  }
+  return undefined;
+}
+
+/** A plain object of any realm: the code under a test runner often lives in another one than Node's own objects. */
+function isPlain(object: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(object);
+  if (prototype === Object.prototype || prototype === null) return true;
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
+}
+
+function hasToJson(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
+
+function unfit(value: unknown): string {
+  if (value === undefined) return "is undefined; use null";
+  if (typeof value === "bigint") return "is a bigint; pass it as a string, bigint.toString()";
+  if (typeof value === "symbol") return "is a symbol; pass a string, symbol.description";
+  return `is ${quote(value)}; JSON holds data only, leave it out`;
+}
+
+const adviceByClass: Readonly<Record<string, string>> = {
+  Date: "pass date.toISOString()",
+  Map: "pass Object.fromEntries(map)",
+  Set: "pass [...set]",
+  URL: "pass url.href",
+  RegExp: "pass regexp.source",
+  Error: "pass { name, message } of it",
+  Buffer: 'pass buffer.toString("base64")',
+  Uint8Array: 'pass Buffer.from(bytes).toString("base64")',
+  Promise: "await it first",
+};
+
+function foreign(object: object): string {
+  const name: unknown = (object as { constructor?: { name?: unknown } }).constructor?.name;
+  const label = typeof name === "string" && name !== "" ? name.slice(0, 60) : "class instance";
+  const advice = Object.hasOwn(adviceByClass, label) ? adviceByClass[label] : "pass a plain object, such as { ...it }";
+  return `is a ${label}, which JSON cannot carry; ${advice}`;
+}
+
+export function misfit(why: string, position?: number): Misfit {
+  return position === undefined ? { path: [], why } : { path: [], why, position };
+}
+
+export function at(key: string | number, found: Misfit): Misfit {
+  found.path.push(key);
+  return found;
+}
+
+/** `params.user["first name"].tags[3]` */
+export function formatPath(what: string, path: readonly (string | number)[]): string {
+  return path.reduceRight<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`;
+    return /^[\p{L}_$][\p{L}\p{N}_$]{0,99}$/u.test(key) ? `${text}.${key}` : `${text}[${quote(key)}]`;
+  }, what);
+}

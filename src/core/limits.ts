@@ -1,0 +1,47 @@
+/**
+ * Every limit of the product, with its reason. Going over one is a clear `invalid` error that names the limit, never
+ * a cut-off value. Units come last in the names.
+ */
+export const limits = {
+  // Parameters, results and record bodies travel through one writer; a bigger body belongs in a file or a bucket.
+  jsonBytesMax: 1_048_576,
+  // Deep enough for any honest document, shallow enough that walking one by recursion cannot overflow the stack.
+  jsonDepthMax: 64,
+  // Keys are part of indexes; PostgreSQL refuses index entries above about 2700 bytes, tenant and name included.
+  keyBytesMax: 512,
+  // Names appear in indexes, URLs, logs and table headings.
+  nameBytesMax: 200,
+  // Tags are for finding things by hand; each one is a row in an index.
+  tagsMax: 32,
+  tagBytesMax: 128,
+  // A chain of runs that start runs ends here, so two listeners that feed each other stop instead of filling the disk.
+  chainDepthMax: 20,
+  // A group shares one fsync; more units gain little and make the first one wait for the last.
+  groupUnitsMax: 256,
+  // A group stops taking units after this long, so that the event loop gets its turn.
+  groupMsMax: 5,
+  // A write unit that awaits something other than its transaction holds up every other writer.
+  foreignAwaitMsMax: 1000,
+  // How long we ask for a file that another process holds before saying `busy`.
+  busyMsMax: 5000,
+  // An open snapshot keeps the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
+  snapshotMsMax: 5000,
+  snapshotsMax: 4,
+  // Prepared statements kept per connection. The product has fewer; the rest are the user's own texts.
+  statementsCachedMax: 500,
+  // A session is dead after this long without a beat. Longer than any delay seen under load, because the price of
+  // being wrong is running a job twice.
+  sessionTtlMs: 30_000,
+  beatMs: 1000,
+  pageDefault: 50,
+  pageMax: 500,
+  // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
+  bulkRowsMax: 10_000,
+  // Re-runs of a serialisable unit. After ten conflicts in a row the caller's own back-off will do better.
+  conflictRetriesMax: 10,
+  // Enough of an error to understand it; user code has been seen to put whole responses into messages.
+  errorMessageBytesMax: 8192,
+  errorTraceBytesMax: 16_384,
+  // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
+  durationMsMax: 3_155_760_000_000,
+} as const;

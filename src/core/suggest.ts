@@ -1,0 +1,53 @@
+import { invalid } from "./error.ts";
+
+// A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
+const wordLengthMax = 200;
+
+/** The known word that was probably meant: at most a third of its letters away, ignoring case. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (word.length > wordLengthMax) return undefined;
+  let best: { word: string; distance: number } | undefined;
+  for (const candidate of known) {
+    const allowed = Math.max(1, Math.floor(Math.max(word.length, candidate.length) / 3));
+    if (Math.abs(word.length - candidate.length) > allowed) continue;
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    if (distance <= allowed && (best === undefined || distance < best.distance)) best = { word: candidate, distance };
+  }
+  return best?.word;
+}
+
+/** Refuses options nobody reads: a misspelt option that is silently ignored is found out in production. */
+export function refuseUnknown(options: object, known: readonly string[], where: string): void {
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const meant = nearest(key, known);
+    const hint = meant === undefined ? "." : `: did you mean ${JSON.stringify(meant)}?`;
+    const name = JSON.stringify(key.slice(0, wordLengthMax));
+    throw invalid(`unknown option ${name} for ${where}${hint} Known: ${known.join(", ")}`, {
+      details: { option: key, ...(meant === undefined ? {} : { meant }) },
+    });
+  }
+}
+
+/** Damerau–Levenshtein (optimal string alignment): swapping two neighbours, the most common slip, counts as one. */
+function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1];
+      let cost = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (same ? 0 : 1),
+      );
+      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      if (swapped) cost = Math.min(cost, (beforeLast[column - 2] ?? 0) + 1);
+      current.push(cost);
+    }
+    beforeLast = last;
+    last = current;
+  }
+  return last[b.length] ?? 0;
+}

@@ -1,0 +1,28 @@
+// doctor: asks every room's invariants, one after the other, off the event loop.
+import { storageChecks } from "./storage/check.ts";
+import type { Store } from "./storage/store.ts";
+import { telemetryChecks } from "./telemetry/checks.ts";
+
+export type Finding = {
+  readonly promise: string;
+  readonly name: string;
+  /** The first offenders, at most ten. */
+  readonly found: readonly string[];
+  readonly count: number;
+  readonly advice: string;
+};
+
+export const checks = [...storageChecks, ...telemetryChecks];
+
+const shownMax = 10;
+
+export async function examine(store: Store): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const { promise, name, find, advice } of checks) {
+    const rows = await store.readLong<{ finding: unknown }>(find(store.dialect));
+    if (rows.length === 0) continue;
+    const found = rows.slice(0, shownMax).map((row) => String(row.finding));
+    findings.push({ promise, name, found, count: rows.length, advice });
+  }
+  return findings;
+}

@@ -1,0 +1,5 @@
+// The rooms' migrations in the order of their numbers, which is the order in which they are applied.
+import type { Migration } from "./storage/migrate.ts";
+import { telemetryMigrations } from "./telemetry/migrations.ts";
+
+export const migrations: readonly Migration[] = [...telemetryMigrations].sort((a, b) => a.number - b.number);

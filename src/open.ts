@@ -1,0 +1,68 @@
+// open(): checks the options, opens the store, attaches the process.
+import type { Clock } from "./core/clock.ts";
+import { toJson } from "./core/json.ts";
+import { checkTenant } from "./core/name.ts";
+import type { Random } from "./core/random.ts";
+import { refuseUnknown } from "./core/suggest.ts";
+import { createBook, type Book } from "./book.ts";
+import { invalid } from "./core/error.ts";
+import { migrations } from "./migrations.ts";
+import { openStore } from "./storage/open-store.ts";
+import type { Durability, Fault } from "./storage/sqlite/connection.ts";
+import { attach } from "./telemetry/attach.ts";
+
+export type OpenOptions = {
+  /** The tenant of the handle that open() returns; default `"default"`. */
+  readonly tenant?: string;
+  /** SQLite: `"full"` (default) survives power loss; `"normal"` is faster and survives a crash of the process only. */
+  readonly durability?: Durability;
+  /** PostgreSQL: the schema that holds the book's tables; default `"daybook"`. */
+  readonly schema?: string;
+  /** PostgreSQL: how many pooled connections; default 8. */
+  readonly connections?: number;
+  /** False: refuse a book whose schema is not up to date instead of migrating it, and never make a new one. */
+  readonly migrate?: boolean;
+  /** False: look at the book without becoming a session of it. */
+  readonly attach?: boolean;
+  /** Any JSON, kept with the session: a version, a role, a deployment. */
+  readonly metadata?: Record<string, unknown>;
+  /** Replaces the system's clock, in tests. */
+  readonly clock?: Clock;
+  /** Replaces the system's randomness, in tests. */
+  readonly random?: Random;
+  /** @internal Called around each statement; tests throw or kill from it. */
+  readonly fault?: Fault;
+};
+
+const known: readonly (keyof OpenOptions)[] = [
+  ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "metadata"] as const),
+  ...(["clock", "random", "fault"] as const),
+];
+
+/** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
+ *
+ *  ```ts
+ *  await using book = await open("shop.db");
+ *  ``` */
+export async function open(url: string, options: OpenOptions = {}): Promise<Book> {
+  refuseUnknown(options, known, "open");
+  const tenant = checkTenant(options.tenant ?? "default");
+  const metadata = toJson(options.metadata ?? {}, { what: "metadata" });
+  if (options.durability !== undefined && options.durability !== "full" && options.durability !== "normal") {
+    throw invalid(`durability ${JSON.stringify(options.durability)} is not known: "full" or "normal"`);
+  }
+  const { connections } = options;
+  if (connections !== undefined && !(Number.isInteger(connections) && connections >= 2 && connections <= 100)) {
+    throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
+  }
+  const store = await openStore(url, migrations, options);
+  try {
+    const attachment = options.attach === false ? undefined : await attach(store, { metadata });
+    // Sessions that are provably gone are ended at once; open() does not wait for it.
+    attachment?.watch.look().catch(() => undefined);
+    return createBook(store, attachment, tenant);
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}

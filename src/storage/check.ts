@@ -1,0 +1,56 @@
+// An invariant of the book as a question to it: every row that `find` returns is a violation. Rooms list their own;
+// doctor asks them all, off the event loop.
+import { sql, type Dialect, type Sql } from "./sql.ts";
+
+export type Check = {
+  /** The number of the promise it holds, as in docs/promises.md. */
+  readonly promise: string;
+  readonly name: string;
+  find(dialect: Dialect): Sql;
+  /** What to do when it finds something. */
+  readonly advice: string;
+};
+
+const nothing = sql`select 1 as finding where 1 = 0`;
+
+export const storageChecks: readonly Check[] = [
+  {
+    promise: "D1",
+    name: "the file is not damaged",
+    find: (dialect) =>
+      dialect === "sqlite"
+        ? sql`select integrity_check as finding from pragma_integrity_check() where integrity_check <> 'ok'`
+        : nothing,
+    advice: "stop all processes, keep a copy of the file, and restore the newest backup",
+  },
+  {
+    promise: "D1",
+    name: "no foreign key points at nothing",
+    find: (dialect) =>
+      dialect === "sqlite"
+        ? sql`select "table" || ' row ' || rowid || ' -> ' || parent as finding from pragma_foreign_key_check()`
+        : nothing,
+    advice: "restore the newest backup, and report it: daybook should have made this impossible",
+  },
+  {
+    promise: "D1",
+    name: "the file is in WAL mode",
+    find: (dialect) =>
+      dialect === "sqlite"
+        ? sql`select journal_mode as finding from pragma_journal_mode() where journal_mode not in ('wal', 'memory')`
+        : nothing,
+    advice: "open the book once with daybook; another program has changed its journal mode",
+  },
+  {
+    promise: "D1",
+    name: "no constraint or index is invalid",
+    find: (dialect) =>
+      dialect === "sqlite"
+        ? nothing
+        : sql`select conname as finding from pg_constraint
+            where connamespace = current_schema()::regnamespace and not convalidated
+            union all select indexrelid::regclass::text from pg_index join pg_class on pg_class.oid = indexrelid
+            where relnamespace = current_schema()::regnamespace and not indisvalid`,
+    advice: "validate the constraint or rebuild the index (reindex)",
+  },
+];

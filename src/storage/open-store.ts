@@ -1,0 +1,53 @@
+// Opens the store that a URL names: a path or `:memory:` is SQLite, `postgres://…` is PostgreSQL.
+import { fileURLToPath } from "node:url";
+import { systemClock, type Clock } from "../core/clock.ts";
+import { invalid } from "../core/error.ts";
+import { createIds, type Ids } from "../core/id.ts";
+import { systemRandom, type Random } from "../core/random.ts";
+import type { Migration } from "./migrate.ts";
+import type { Durability, Fault } from "./sqlite/connection.ts";
+import { openSqlite } from "./sqlite/sqlite-store.ts";
+import type { Store } from "./store.ts";
+
+export type StoreOptions = {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  /** False: refuse a book whose schema is not up to date, and never make a new one. */
+  readonly migrate?: boolean | undefined;
+  /** SQLite only: `full` (default) survives power loss, `normal` survives a crash of the process. */
+  readonly durability?: Durability | undefined;
+  /** PostgreSQL only: the schema that holds the book's tables; default `daybook`. */
+  readonly schema?: string | undefined;
+  /** PostgreSQL only: how many pooled connections, besides the writer, the listener and the heart. */
+  readonly connections?: number | undefined;
+  /** Called around each statement; tests throw or kill from it. */
+  readonly fault?: Fault | undefined;
+};
+
+export async function openStore(
+  url: string,
+  migrations: readonly Migration[],
+  options: Partial<StoreOptions> = {},
+): Promise<Store> {
+  const clock = options.clock ?? systemClock;
+  const random = options.random ?? systemRandom;
+  const complete: StoreOptions = { ...options, clock, random, ids: options.ids ?? createIds(clock, random) };
+  const where = parseLocation(url);
+  if (where.dialect === "sqlite") return openSqlite(where.path, migrations, complete);
+  const { openPostgres } = await import("./postgres/postgres-store.ts");
+  return openPostgres(where.url, migrations, complete);
+}
+
+export function parseLocation(url: string): { dialect: "sqlite"; path: string } | { dialect: "postgres"; url: string } {
+  if (typeof url !== "string" || url.trim() === "" || url.includes("\0")) {
+    throw invalid(`${JSON.stringify(url)} names no book: give a file path, ":memory:" or postgres://…`);
+  }
+  if (/^postgres(ql)?:\/\//.test(url)) return { dialect: "postgres", url };
+  if (url.startsWith("file://")) return { dialect: "sqlite", path: fileURLToPath(url) };
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(url)?.[1];
+  if (scheme !== undefined) {
+    throw invalid(`"${scheme}://" is not supported: give a file path, ":memory:" or postgres://…`);
+  }
+  return { dialect: "sqlite", path: url };
+}

@@ -1,0 +1,44 @@
+// Hears the NOTIFYs of other processes on a connection of its own, and comes back when that connection is lost.
+import type { Client } from "pg";
+import type { Clock } from "../../core/clock.ts";
+import { jitter, type Random } from "../../core/random.ts";
+import { connectClient, quoteName, type Server } from "./connect.ts";
+
+export type Listening = { close(): Promise<void> };
+
+type Parts = { server: Server; channel: string; clock: Clock; random: Random };
+
+export function listenPostgres(parts: Parts, hear: (channel: string | null) => void): Listening {
+  const { clock, random } = parts;
+  const stop = new AbortController();
+  let client: Client | undefined;
+
+  async function stayConnected(): Promise<void> {
+    for (let failures = 0; !stop.signal.aborted; failures++) {
+      try {
+        client = await connectClient(parts.server);
+        const lost = new Promise<void>((resolve) => client?.once("end", resolve));
+        client.on("notification", (notice) => hear(notice.payload ?? null));
+        await client.query(`listen ${quoteName(parts.channel)}`);
+        // Whatever was said while nobody listened is not repeated, so everybody looks once.
+        if (failures > 0) hear(null);
+        failures = 0;
+        await lost;
+      } catch {
+        client = undefined;
+      }
+      if (!stop.signal.aborted) {
+        await clock.sleep(jitter(random, Math.min(5000, 100 * 2 ** Math.min(failures, 6))), stop.signal);
+      }
+    }
+  }
+  const done = stayConnected();
+
+  return {
+    async close() {
+      stop.abort();
+      await client?.end().catch(() => undefined);
+      await done;
+    },
+  };
+}

@@ -1,0 +1,96 @@
+// The transaction that one unit sees on PostgreSQL. A statement that fails there ends the whole transaction; a user's
+// unit may catch the error and go on, as it may on SQLite, so its statements run behind savepoints.
+import type { Ids } from "../../core/id.ts";
+import type { Random } from "../../core/random.ts";
+import { render, type Query, type Sql } from "../sql.ts";
+import type { Tx } from "../store.ts";
+import { usedAfterEnd } from "../unit.ts";
+import { send, type Answer, type Server, type Session } from "./connect.ts";
+import { isConflictingTransaction, isConnectionLost } from "./postgres-error.ts";
+
+type At = { now: number; tenant: string; ids: Ids; random: Random };
+
+export class PostgresTx implements Tx {
+  readonly dialect = "postgres";
+  readonly tenant: string;
+  readonly now: number;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly channels: Set<string> = new Set();
+  readonly committed: (() => void)[] = [];
+  /** The error that doomed the transaction, whether or not the unit noticed. */
+  doomed: unknown;
+  readonly #session: Session;
+  readonly #server: Server;
+  readonly #forgiving: boolean;
+  #ended = false;
+
+  constructor(session: Session, server: Server, at: At, options: { forgiving: boolean }) {
+    this.#session = session;
+    this.#server = server;
+    this.#forgiving = options.forgiving;
+    this.now = at.now;
+    this.tenant = at.tenant;
+    this.ids = at.ids;
+    this.random = at.random;
+  }
+
+  async all<R>(statement: Sql): Promise<R[]> {
+    return (await this.#send(statement)).rows as R[];
+  }
+
+  async get<R>(statement: Sql): Promise<R | undefined> {
+    return (await this.#send(statement)).rows[0] as R | undefined;
+  }
+
+  async run(statement: Sql): Promise<number> {
+    return (await this.#send(statement)).count;
+  }
+
+  wake(channel: string): void {
+    this.channels.add(channel);
+  }
+
+  afterCommit(run: () => void): void {
+    this.committed.push(run);
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  async #send(statement: Sql): Promise<Answer> {
+    if (this.#ended) throw usedAfterEnd();
+    const query = render(statement, "postgres");
+    try {
+      return this.#forgiving ? await this.#sendBehindSavepoint(query) : await this.#sendPlain(query);
+    } catch (error) {
+      const fatal = !this.#forgiving || isConflictingTransaction(error) || isConnectionLost(error);
+      if (fatal) this.doomed ??= error;
+      throw error;
+    }
+  }
+
+  // The three are on the wire together, so they cost one round trip.
+  async #sendBehindSavepoint(query: Query): Promise<Answer> {
+    const begun = this.#control("savepoint unit");
+    try {
+      const answer = await this.#sendPlain(query);
+      await Promise.all([begun, this.#control("release savepoint unit")]);
+      return answer;
+    } catch (error) {
+      await Promise.all([begun, this.#control("rollback to savepoint unit"), this.#control("release savepoint unit")]);
+      throw error;
+    }
+  }
+
+  #sendPlain(query: Query): Promise<Answer> {
+    // A user's texts are unbounded in number, so they are not kept as prepared statements.
+    return send(this.#session, query, this.#server, !this.#forgiving);
+  }
+
+  // A failure here means the connection is gone, which the statement itself reports.
+  async #control(text: string): Promise<void> {
+    await this.#session.query(text).catch(() => undefined);
+  }
+}

@@ -1,0 +1,107 @@
+// Group commit on PostgreSQL. Units that said they may share (their constraints alone keep them right) run at the same
+// time in one transaction on one pipelined connection, so a hundred of them cost a few round trips and one commit.
+// When any of them fails, the transaction is undone; whoever failed runs again alone and is judged there, and the
+// others run again together.
+import type { Client } from "pg";
+import { limits } from "../../core/limits.ts";
+import { jitter } from "../../core/random.ts";
+import type { Awaitable, Tx } from "../store.ts";
+import { connectClient } from "./connect.ts";
+import { commit, runOwnTransaction } from "./own-transaction.ts";
+import { isConnectionLost } from "./postgres-error.ts";
+import type { PostgresParts } from "./postgres-store.ts";
+import { PostgresTx } from "./postgres-tx.ts";
+
+export type SharedGroups = {
+  add<T>(unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T>;
+  drain(): Promise<void>;
+};
+
+type Waiting = {
+  readonly unit: (tx: Tx) => Awaitable<unknown>;
+  readonly tenant: string;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export function createSharedGroups(parts: PostgresParts): SharedGroups {
+  const line: Waiting[] = [];
+  let client: Client | undefined;
+  let working: Promise<void> | undefined;
+
+  async function work(): Promise<void> {
+    while (line.length > 0) {
+      await parts.clock.nextTurn();
+      await runPatiently(line.splice(0, limits.groupUnitsMax));
+    }
+    working = undefined;
+  }
+
+  async function runPatiently(group: readonly Waiting[]): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        client ??= await connectClient(parts.server);
+        return await runGroup(parts, client, group);
+      } catch (error) {
+        await client?.end().catch(() => undefined);
+        client = undefined;
+        if (!isConnectionLost(error) || attempt >= limits.conflictRetriesMax) {
+          for (const waiting of group) waiting.reject(error);
+          return;
+        }
+        await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
+      }
+    }
+  }
+
+  return {
+    add<T>(unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T> {
+      return new Promise<T>((resolve, reject) => {
+        line.push({ unit, tenant, resolve: resolve as (value: unknown) => void, reject });
+        working ??= work();
+      });
+    },
+    async drain() {
+      await working;
+      await client?.end().catch(() => undefined);
+    },
+  };
+}
+
+/** Throws only when the connection failed and nothing of the group is known to be kept. */
+async function runGroup(parts: PostgresParts, client: Client, group: readonly Waiting[]): Promise<void> {
+  client.query("begin").catch(() => undefined);
+  const newTx = (tenant: string): PostgresTx =>
+    new PostgresTx(client, parts.server, { ...parts, now: parts.nextNow(), tenant }, { forgiving: false });
+  const units = group.map((waiting) => ({ waiting, tx: newTx(waiting.tenant) }));
+  const outcomes = await Promise.allSettled(units.map(async ({ waiting, tx }) => waiting.unit(tx)));
+  for (const { tx } of units) tx.end();
+
+  const failures = outcomes.flatMap((outcome, index) =>
+    outcome.status === "rejected" ? [{ error: outcome.reason as unknown, unit: units[index] }] : [],
+  );
+  const lost = failures.find(({ error }) => isConnectionLost(error));
+  if (lost !== undefined) throw lost.error;
+  if (failures.length > 0) {
+    await client.query("rollback");
+    const failed = new Set(failures.map(({ unit }) => unit?.waiting));
+    const [alone, together] = [group.filter((each) => failed.has(each)), group.filter((each) => !failed.has(each))];
+    // A failed statement makes every later one of the transaction fail too, so "failed" may name innocents; alone,
+    // each is judged by itself.
+    for (const waiting of alone) await runAlone(parts, waiting);
+    if (together.length > 0) await runGroup(parts, client, together);
+    return;
+  }
+  const channels = new Set(units.flatMap(({ tx }) => [...tx.channels]));
+  if (parts.stamp().due()) await parts.stamp().run(newTx(""));
+  await commit(parts, client, channels);
+  units.forEach(({ waiting, tx }, index) => {
+    for (const run of tx.committed) run();
+    waiting.resolve((outcomes[index] as PromiseFulfilledResult<unknown>).value);
+  });
+  parts.woken(channels);
+}
+
+async function runAlone(parts: PostgresParts, waiting: Waiting): Promise<void> {
+  await runOwnTransaction(parts, waiting.unit, { tenant: waiting.tenant }).then(waiting.resolve, waiting.reject);
+}

@@ -1,0 +1,28 @@
+// A connection for a thread that writes now and then beside the main one, such as the session's stand-in for a busy
+// event loop. It may block its own thread for as long as it likes: nobody else runs there.
+import type { Dialect, Sql } from "./sql.ts";
+import { render } from "./sql.ts";
+import { openConnection } from "./sqlite/connection.ts";
+
+export type SideWriter = { run(statement: Sql): Promise<number>; close(): Promise<void> };
+export type SideTarget = { readonly dialect: Dialect; readonly location: string; readonly schema: string | undefined };
+
+// A saturated file may keep a waiter out for a while, but not for longer than a session's time to live.
+const busyMs = 20_000;
+
+export async function openSideWriter(target: SideTarget): Promise<SideWriter> {
+  if (target.dialect === "sqlite") {
+    const connection = openConnection(target.location, { busyMs });
+    return {
+      run: async (statement) => connection.run(render(statement, "sqlite")),
+      close: async () => connection.close(),
+    };
+  }
+  const { connectClient, send } = await import("./postgres/connect.ts");
+  const server = { url: target.location, schema: target.schema ?? "daybook" };
+  const client = await connectClient(server);
+  return {
+    run: async (statement) => (await send(client, render(statement, "postgres"), server)).count,
+    close: () => client.end(),
+  };
+}

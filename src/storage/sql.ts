@@ -1,0 +1,109 @@
+// One text for both back ends. A statement is written once, as a tagged template, in the function that runs it:
+//
+//   sql`update job set status = 'queued' where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`
+//
+// Values become parameters. What the engines spell differently comes from the closed list in word.ts. Where two
+// statements truly differ, the caller writes both side by side and chooses by `tx.dialect`, with the reason above.
+import { invalid } from "../core/error.ts";
+import type { Part } from "./word.ts";
+
+export type Dialect = "sqlite" | "postgres";
+
+/** What a statement may carry. Times are integers, JSON is text: rooms convert before they bind. */
+export type Value = string | number | bigint | boolean | null | Uint8Array;
+
+/** A statement that has not been rendered for an engine yet. */
+export type Sql = { readonly kind: "sql"; readonly strings: readonly string[]; readonly values: readonly Slot[] };
+type Slot = Value | Sql | Part;
+
+/** A rendered statement: a plain value, so it can be sent to another thread. */
+export type Query = {
+  readonly text: string;
+  readonly params: readonly Value[];
+  /** Set when the statement inserts many rows and the engine (SQLite) runs it once per row; `params` is then empty. */
+  readonly rows?: readonly (readonly Value[])[];
+};
+
+export function sql(strings: TemplateStringsArray, ...values: Slot[]): Sql {
+  return { kind: "sql", strings, values };
+}
+
+/** Text that is already SQL: migrations and tests use it. Never give it anything a user typed. */
+export function rawSql(text: string): Sql {
+  return { kind: "sql", strings: [text], values: [] };
+}
+
+// Templates whose slots are all plain values always render to the same text, so it is kept per template.
+const plainTexts: Record<Dialect, WeakMap<readonly string[], string>> = {
+  sqlite: new WeakMap(),
+  postgres: new WeakMap(),
+};
+
+export function render(statement: Sql, dialect: Dialect): Query {
+  const known = plainTexts[dialect].get(statement.strings);
+  if (known !== undefined && statement.values.every(isValue)) {
+    return { text: known, params: statement.values.map(checkValue) };
+  }
+  const out: Rendering = { dialect, text: "", params: [], rows: undefined };
+  append(out, statement);
+  if (statement.values.every(isValue)) plainTexts[dialect].set(statement.strings, out.text);
+  return out.rows ? { text: out.text, params: out.params, rows: out.rows } : { text: out.text, params: out.params };
+}
+
+/** What a part of a statement writes into while the statement is rendered. */
+export type Rendering = {
+  readonly dialect: Dialect;
+  text: string;
+  readonly params: Value[];
+  rows: readonly (readonly Value[])[] | undefined;
+};
+
+function append(out: Rendering, statement: Sql): void {
+  for (let index = 0; index < statement.strings.length; index++) {
+    out.text += statement.strings[index] ?? "";
+    if (index >= statement.values.length) continue;
+    const slot = statement.values[index] as Slot;
+    if (isValue(slot)) bind(out, slot);
+    else if (slot.kind === "sql") append(out, slot);
+    else slot.render(out);
+  }
+}
+
+export function bind(out: Rendering, value: Value): void {
+  out.params.push(checkValue(value));
+  out.text += placeholder(out);
+}
+
+/** The mark of the parameter that was pushed last. */
+export function placeholder(out: Rendering): string {
+  return out.dialect === "sqlite" ? "?" : `$${out.params.length}`;
+}
+
+function isValue(slot: Slot): slot is Value {
+  if (typeof slot !== "object" || slot === null) return true;
+  return !("kind" in slot);
+}
+
+// node:sqlite takes an object silently as named parameters and PostgreSQL refuses U+0000 with an obscure message, so
+// every parameter passes here before either engine sees it.
+export function checkValue(value: Value): Value {
+  switch (typeof value) {
+    case "string":
+      if (value.includes("\0")) throw invalid(`text for SQL contains U+0000: ${JSON.stringify(value.slice(0, 80))}`);
+      return value;
+    case "number":
+      if (!Number.isFinite(value)) throw invalid(`${value} cannot be stored: use null or a finite number`);
+      return value;
+    case "bigint":
+    case "boolean":
+      return value;
+    case "undefined":
+      throw invalid("undefined was given to SQL: use null for a missing value");
+    default:
+      if (value === null || value instanceof Uint8Array) return value;
+      throw invalid(
+        `${Object.prototype.toString.call(value)} cannot be given to SQL: pass text, a number, null or bytes ` +
+          "(dates as epoch milliseconds, objects as JSON text)",
+      );
+  }
+}

@@ -1,0 +1,173 @@
+// One group of units in one transaction:
+//
+//   begun ──► savepoint, unit, release ──► … ──► stamp the beat ──► commit ──► resolve all
+//                      │ throws: undone alone, rejected             │
+//                      └── SQLite ended the transaction ────────────┴──► each unit runs again, alone
+//
+// SQLite ends a transaction by itself when the disk is full or fails, and on `or rollback`; the savepoints are gone
+// then, and with them what the neighbours wrote. That is why a unit may run more than once. A group of the engine's own
+// units, which hardly ever throw, runs without savepoints first and comes back with them only when one did: a
+// savepoint makes SQLite copy every page that a unit touches, which costs more than the unit itself.
+import type { Clock } from "../../core/clock.ts";
+import { killPoint } from "../../core/fault.ts";
+import type { Ids } from "../../core/id.ts";
+import { limits } from "../../core/limits.ts";
+import type { Random } from "../../core/random.ts";
+import type { Awaitable, Stamp, Tx } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { beginImmediate, commitOrWait, type Contention } from "./contend.ts";
+import { SqliteTx } from "./sqlite-tx.ts";
+
+export type Waiting = {
+  readonly run: (tx: Tx) => Awaitable<unknown>;
+  readonly tenant: string;
+  /** A user's unit: it always has a savepoint of its own, so that a neighbour that throws does not make it run twice. */
+  readonly careful: boolean;
+  readonly since: number;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export type GroupParts = {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly contention: Contention;
+  /** The time of the next unit; never earlier than the last one. */
+  readonly nextNow: () => number;
+  readonly stamp: () => Stamp;
+  /** Told which channels a committed group woke. */
+  readonly woken: (channels: ReadonlySet<string>) => void;
+};
+
+type Done = { waiting: Waiting; tx: SqliteTx; result: unknown };
+
+/** Runs `units` in the transaction that has begun, as many as fit. Returns those it did not get to. */
+export async function runGroup(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
+  const { connection, clock } = parts;
+  if (units.every((waiting) => !waiting.careful)) return runTrusting(parts, units);
+  const until = clock.monotonic() + limits.groupMsMax;
+  const done: Done[] = [];
+  let taken = 0;
+  while (taken < units.length && connection.inTransaction) {
+    await runBehindSavepoint(parts, units[taken++] as Waiting, done);
+    if (clock.monotonic() >= until) break;
+  }
+  const ended = !connection.inTransaction || !(await commit(parts, done));
+  if (ended) {
+    for (const waiting of units.slice(0, taken)) await runAlone(parts, waiting);
+  }
+  return units.slice(taken);
+}
+
+/** A group of the engine's units only. When one of them throws, all are undone and come back as careful ones. */
+async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
+  const { connection, clock } = parts;
+  const until = clock.monotonic() + limits.groupMsMax;
+  const done: Done[] = [];
+  try {
+    const now = parts.nextNow();
+    for (const waiting of units) {
+      const tx = newTx(parts, waiting.tenant, now);
+      const pending = waiting.run(tx);
+      done.push({ waiting, tx, result: isPromiseLike(pending) ? await pending : pending });
+      tx.end();
+      // Reading the clock costs as much as a small unit, so it is read for every eighth.
+      if (done.length % 8 === 0 && clock.monotonic() >= until) break;
+    }
+  } catch {
+    if (connection.inTransaction) connection.exec("rollback");
+    return units.map((waiting) => ({ ...waiting, careful: true }));
+  }
+  if (await commit(parts, done)) return units.slice(done.length);
+  return units.map((waiting) => ({ ...waiting, careful: true }));
+}
+
+/** Adds the unit to `done`, or undoes and rejects it; when SQLite ended the transaction, it is judged alone later. */
+async function runBehindSavepoint(parts: GroupParts, waiting: Waiting, done: Done[]): Promise<void> {
+  if (!parts.connection.inTransaction) return;
+  const tx = newTx(parts, waiting.tenant);
+  parts.connection.exec("savepoint unit");
+  try {
+    const result = await waiting.run(tx);
+    tx.end();
+    parts.connection.exec("release unit");
+    done.push({ waiting, tx, result });
+  } catch (error) {
+    tx.end();
+    if (undo(parts.connection)) waiting.reject(error);
+  }
+}
+
+function undo(connection: Connection): boolean {
+  if (!connection.inTransaction) return false;
+  connection.exec("rollback to unit");
+  connection.exec("release unit");
+  return true;
+}
+
+async function commit(parts: GroupParts, done: readonly Done[]): Promise<boolean> {
+  const { connection } = parts;
+  try {
+    if (done.length > 0 && parts.stamp().due()) await stampBeat(parts);
+    killPoint("storage.commit");
+    await commitOrWait(parts);
+    killPoint("storage.committed");
+  } catch {
+    if (connection.inTransaction) connection.exec("rollback");
+    return false;
+  }
+  parts.contention.committed();
+  acknowledge(parts, done);
+  return true;
+}
+
+// The beat must never cost a unit its commit, so it is undone alone like any unit.
+async function stampBeat(parts: GroupParts): Promise<void> {
+  const tx = newTx(parts, "");
+  parts.connection.exec("savepoint unit");
+  try {
+    await parts.stamp().run(tx);
+    parts.connection.exec("release unit");
+  } catch {
+    undo(parts.connection);
+  } finally {
+    tx.end();
+  }
+}
+
+async function runAlone(parts: GroupParts, waiting: Waiting): Promise<void> {
+  const { connection } = parts;
+  const failure = await beginImmediate(parts, parts.contention);
+  if (failure !== undefined) return waiting.reject(failure);
+  const tx = newTx(parts, waiting.tenant);
+  try {
+    const result = await waiting.run(tx);
+    tx.end();
+    await commitOrWait(parts);
+    acknowledge(parts, [{ waiting, tx, result }]);
+  } catch (error) {
+    tx.end();
+    if (connection.inTransaction) connection.exec("rollback");
+    waiting.reject(error);
+  }
+}
+
+function acknowledge(parts: GroupParts, done: readonly Done[]): void {
+  const channels = new Set<string>();
+  for (const { tx, waiting, result } of done) {
+    for (const channel of tx.channels) channels.add(channel);
+    for (const run of tx.committed) run();
+    waiting.resolve(result);
+  }
+  if (channels.size > 0) parts.woken(channels);
+}
+
+function newTx(parts: GroupParts, tenant: string, now: number = parts.nextNow()): SqliteTx {
+  return new SqliteTx(parts.connection, { now, tenant, ids: parts.ids, random: parts.random });
+}
+
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}

@@ -1,0 +1,62 @@
+// The transaction that one unit sees. It dies with its unit, and at once when SQLite ended the transaction under it:
+// a statement after that would commit by itself.
+import type { Ids } from "../../core/id.ts";
+import type { Random } from "../../core/random.ts";
+import { render, type Sql } from "../sql.ts";
+import type { Tx } from "../store.ts";
+import { usedAfterEnd } from "../unit.ts";
+import type { Connection } from "./connection.ts";
+
+export class SqliteTx implements Tx {
+  readonly dialect = "sqlite";
+  readonly tenant: string;
+  readonly now: number;
+  readonly ids: Ids;
+  readonly random: Random;
+  readonly channels: Set<string> = new Set();
+  readonly committed: (() => void)[] = [];
+  readonly #connection: Connection;
+  #ended = false;
+
+  constructor(connection: Connection, at: { now: number; tenant: string; ids: Ids; random: Random }) {
+    this.#connection = connection;
+    this.now = at.now;
+    this.tenant = at.tenant;
+    this.ids = at.ids;
+    this.random = at.random;
+  }
+
+  all<R>(statement: Sql): R[] {
+    return this.#use(() => this.#connection.all(render(statement, "sqlite")) as R[]);
+  }
+
+  get<R>(statement: Sql): R | undefined {
+    return this.#use(() => this.#connection.get(render(statement, "sqlite")) as R | undefined);
+  }
+
+  run(statement: Sql): number {
+    return this.#use(() => this.#connection.run(render(statement, "sqlite")));
+  }
+
+  wake(channel: string): void {
+    this.channels.add(channel);
+  }
+
+  afterCommit(run: () => void): void {
+    this.committed.push(run);
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  #use<T>(run: () => T): T {
+    if (this.#ended) throw usedAfterEnd();
+    try {
+      return run();
+    } catch (error) {
+      if (!this.#connection.inTransaction) this.#ended = true;
+      throw error;
+    }
+  }
+}

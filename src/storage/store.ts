@@ -1,0 +1,91 @@
+// What the rooms see of storage: a store, transactions and reads. Which engine and which thread did the work is not
+// visible from here.
+import type { Clock } from "../core/clock.ts";
+import { DaybookError } from "../core/error.ts";
+import type { Ids } from "../core/id.ts";
+import { limits } from "../core/limits.ts";
+import type { Random } from "../core/random.ts";
+import type { Dialect, Sql, Value } from "./sql.ts";
+
+export type Row = Record<string, Value>;
+/** SQLite answers at once, PostgreSQL later; `await` takes both. */
+export type Awaitable<T> = T | PromiseLike<T>;
+
+/** A transaction as the engine's own units see it. They await nothing but its functions. */
+export type Tx = {
+  readonly dialect: Dialect;
+  readonly tenant: string;
+  /** Fixed when the unit begins and never earlier than that of an earlier unit of this process. */
+  readonly now: number;
+  readonly ids: Ids;
+  readonly random: Random;
+  all<R>(statement: Sql): Awaitable<R[]>;
+  get<R>(statement: Sql): Awaitable<R | undefined>;
+  /** Runs a statement and says how many rows it changed. */
+  run(statement: Sql): Awaitable<number>;
+  /** Tells whoever waits on `channel`, in this process and in others, once this transaction has committed. */
+  wake(channel: string): void;
+  /** Runs once this transaction has committed, in this process only; never after a rollback. */
+  afterCommit(run: () => void): void;
+};
+
+export type WriteOptions = {
+  /** The tenant whose handle began the unit. */
+  readonly tenant?: string;
+  /** `user`: may misbehave, so it is watched, and on PostgreSQL it runs SERIALIZABLE on a connection of its own.
+   *  `engine` (default): trusted; READ COMMITTED on a connection of its own.
+   *  `shared`: an engine unit whose statements may be interleaved with those of its neighbours in one transaction,
+   *  because constraints alone keep it right; on PostgreSQL these are grouped and pipelined. */
+  readonly by?: "user" | "engine" | "shared";
+};
+
+/** A consistent view of the book: everything read through one reader is of one moment. */
+export type Reader = {
+  readonly dialect: Dialect;
+  all<R>(statement: Sql): Promise<R[]>;
+};
+
+export type Stamp = { due(): boolean; run(tx: Tx): Awaitable<void> };
+
+export const neverDue: Stamp = { due: () => false, run: () => undefined };
+
+export type Store = {
+  readonly dialect: Dialect;
+  /** Where the book is, without a password. */
+  readonly location: string;
+  /** What a thread of this process opens to reach the same book (with the password). */
+  readonly threadLocation: string;
+  /** PostgreSQL only: the schema that holds the book's tables. */
+  readonly schema?: string;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly random: Random;
+  /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */
+  write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
+  /** A point read: few rows by an index, on this thread. */
+  read<R>(statement: Sql): Promise<R[]>;
+  /** A read of unknown cost (lists, reports): never on this thread. */
+  readHeavy<R>(statement: Sql): Promise<R[]>;
+  /** A statement that may take minutes (backup, integrity): on a thread and a connection of its own. */
+  readLong<R>(statement: Sql): Promise<R[]>;
+  /** Several reads of one moment; lives at most `limits.snapshotMsMax`. */
+  snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
+  /** Hears the channels that committed transactions woke; `null` means another process wrote something. */
+  onWake(hear: (channel: string | null) => void): () => void;
+  /** Run in one of this store's transactions, just before it commits, whenever it is due: the session's beat. */
+  beforeCommit(stamp: Stamp): void;
+  /** Drops whatever transaction is open, at once: the process is about to end. */
+  abandon(): void;
+  close(): Promise<void>;
+};
+
+export function tooLong(): DaybookError {
+  return new DaybookError(
+    "timeout",
+    `a read held its snapshot for ${limits.snapshotMsMax} ms, so it was ended: read less at once, or in several reads`,
+  );
+}
+
+export function endedReader(): DaybookError {
+  return new DaybookError("invalid", "a reader was used after its read ended: await everything inside book.read");
+}

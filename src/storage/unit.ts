@@ -1,0 +1,112 @@
+// One unit of a user's `write`: it is watched, because one that misbehaves would hold up everyone's commit. It must
+// await every operation it starts, await nothing else for long, and leave its tx alone once it has ended.
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Clock, Timer } from "../core/clock.ts";
+import { invalid, type DaybookError } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import type { Awaitable } from "./store.ts";
+
+export type Unit = {
+  /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed. */
+  track<T>(start: () => Awaitable<T>): Promise<T>;
+};
+
+const running = new AsyncLocalStorage<UnitState>();
+
+type UnitState = { ended: boolean };
+
+/** Throws when called from inside a user's unit: `book` there would wait for the very transaction it is part of. */
+export function refuseInsideUnit(verb: string): void {
+  if (running.getStore()?.ended === false) {
+    throw invalid(`${verb} was called inside book.write: use the tx that your function was given instead`);
+  }
+}
+
+/** Runs `body` as a user's unit. Rejects when it breaks a rule; the caller then undoes what it wrote. */
+export async function runUnit<T>(clock: Clock, body: (unit: Unit) => Awaitable<T>): Promise<T> {
+  const state: UnitState = { ended: false };
+  const open = new Set<Operation<unknown>>();
+  let inside = 0; // operations under way: time spent in them is the database's, not foreign
+  let foreignMs = 0;
+  let outsideSince = clock.monotonic();
+
+  const unit: Unit = {
+    track<V>(start: () => Awaitable<V>): Promise<V> {
+      if (state.ended) throw usedAfterEnd();
+      const finish = enter();
+      const settled = (async () => start())().finally(finish);
+      const operation = new Operation<V>(settled, () => open.delete(operation));
+      open.add(operation);
+      return operation as unknown as Promise<V>;
+    },
+  };
+  function enter(): () => void {
+    if (inside++ === 0) foreignMs += clock.monotonic() - outsideSince;
+    return () => {
+      if (--inside === 0) outsideSince = clock.monotonic();
+    };
+  }
+
+  let timer: Timer | undefined;
+  const overdue = new Promise<never>((_, reject) => {
+    const look = (): void => {
+      const spent = foreignMs + (inside === 0 ? clock.monotonic() - outsideSince : 0);
+      if (spent >= limits.foreignAwaitMsMax) reject(awaitedForeign(spent));
+      else timer = clock.after(Math.max(1, limits.foreignAwaitMsMax - spent), look, { keepAlive: true });
+    };
+    timer = clock.after(limits.foreignAwaitMsMax, look, { keepAlive: true });
+  });
+  try {
+    const result = await Promise.race([running.run(state, async () => body(unit)), overdue]);
+    if (open.size > 0) throw notAwaited(open.size);
+    return result;
+  } finally {
+    state.ended = true;
+    timer?.cancel();
+  }
+}
+
+/** A promise that knows whether anybody waits for it. The work has begun either way. */
+class Operation<T> implements PromiseLike<T> {
+  readonly #settled: Promise<T>;
+  readonly #awaited: () => void;
+
+  constructor(settled: Promise<T>, awaited: () => void) {
+    this.#settled = settled;
+    this.#awaited = awaited;
+    settled.catch(() => undefined); // an operation nobody awaits fails its unit, not the process
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- being awaited is the one thing this class is here to notice
+  then<A = T, B = never>(
+    done?: ((value: T) => Awaitable<A>) | null,
+    failed?: ((reason: unknown) => Awaitable<B>) | null,
+  ): Promise<A | B> {
+    this.#awaited();
+    return this.#settled.then(done, failed);
+  }
+
+  catch<B = never>(failed?: ((reason: unknown) => Awaitable<B>) | null): Promise<T | B> {
+    return this.then(undefined, failed);
+  }
+
+  finally(run?: (() => void) | null): Promise<T> {
+    this.#awaited();
+    return this.#settled.finally(run);
+  }
+}
+
+export function usedAfterEnd(): DaybookError {
+  return invalid("tx was used after its transaction ended: await everything inside the function given to book.write");
+}
+
+function notAwaited(count: number): DaybookError {
+  return invalid(`${count} operation(s) on tx were not awaited, so the transaction was undone: await each of them`);
+}
+
+function awaitedForeign(ms: number): DaybookError {
+  return invalid(
+    `the transaction waited ${Math.round(ms)} ms for something that is not the book, so it was undone: ` +
+      "do network calls and sleeps before or after book.write",
+  );
+}

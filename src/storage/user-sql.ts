@@ -1,0 +1,64 @@
+// A user's own SQL shares the book's transaction, so it may not end, nest or reconfigure it. The text is read just far
+// enough to find its first word and a second statement; both engines prepare it, so nothing hides behind that word.
+import { invalid } from "../core/error.ts";
+
+const refused = new Set([
+  ...["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "prepare", "deallocate"],
+  ...["pragma", "attach", "detach", "vacuum", "set", "reset", "discard", "listen", "unlisten", "copy", "lock"],
+]);
+
+/** Refuses statements that would break the transaction around them. */
+export function checkUserSql(text: string): void {
+  let firstWord: string | undefined;
+  let ended = false;
+  for (let at = 0; at < text.length;) {
+    const next = skipToken(text, at);
+    const token = text.slice(at, next);
+    at = next;
+    if (/^(\s|--|\/\*)/.test(token)) continue;
+    if (ended) throw invalid(`one statement at a time: give the rest of ${quote(text)} to another tx.sql`);
+    if (token === ";") {
+      ended = true;
+    } else if (firstWord === undefined) {
+      firstWord = token.toLowerCase();
+      if (refused.has(firstWord)) {
+        throw invalid(
+          `"${firstWord}" cannot run inside a transaction of the book: ${quote(text)}. ` +
+            "The transaction begins and ends with book.write; throw to undo it",
+        );
+      }
+    }
+  }
+  if (firstWord === undefined) throw invalid("the SQL is empty: write one statement");
+}
+
+// Where the token that begins at `at` ends: white space, a comment, a quoted text, a word, or one other character.
+function skipToken(text: string, at: number): number {
+  const char = text.charAt(at);
+  if (char === "'" || char === '"' || char === "`") return endOfQuoted(text, at, char);
+  if (char === "[") return closing(text, at, "]");
+  if (text.startsWith("--", at)) return closing(text, at, "\n");
+  if (text.startsWith("/*", at)) return closing(text, at + 2, "*/");
+  const dollarTag = /^\$[A-Za-z_]*\$/.exec(text.slice(at, at + 64))?.[0];
+  if (dollarTag !== undefined) return closing(text, at + dollarTag.length, dollarTag);
+  const run = /\s+|\w+/y;
+  run.lastIndex = at;
+  const match = run.exec(text);
+  return match === null ? at + 1 : run.lastIndex;
+}
+
+function endOfQuoted(text: string, at: number, mark: string): number {
+  let end = text.indexOf(mark, at + 1);
+  while (end !== -1 && text[end + 1] === mark) end = text.indexOf(mark, end + 2);
+  return end === -1 ? text.length : end + 1;
+}
+
+function closing(text: string, from: number, mark: string): number {
+  const end = text.indexOf(mark, from);
+  return end === -1 ? text.length : end + mark.length;
+}
+
+function quote(text: string): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return JSON.stringify(line.length > 80 ? `${line.slice(0, 79)}…` : line);
+}

@@ -1,0 +1,81 @@
+// The session's heart. On the system clock a thread beats when the event loop does not; on any other clock (tests, the
+// simulation) a timer of that clock does, because a thread has no part in their time.
+import { systemClock } from "../core/clock.ts";
+import { limits } from "../core/limits.ts";
+import type { Store } from "../storage/store.ts";
+import { startThread } from "../storage/thread.ts";
+import type { HeartData, HeartMessage } from "./heart-thread.ts";
+import { beatStatement, type SessionError } from "./session.ts";
+
+export type Heart = {
+  /** Milliseconds since the last beat that was written. */
+  sinceBeatMs(): number;
+  /** True once a beat found the session ended: others declared it silent. */
+  readonly lost: boolean;
+  /** Writes the error and waits for it, blocking: the process is about to end. */
+  fail(error: SessionError): void;
+  stop(): Promise<void>;
+};
+
+const failMsMax = 2000;
+
+export function startHeart(store: Store, session: string): Heart {
+  const { clock } = store;
+  const beats = new SharedArrayBuffer(16);
+  const signals = new SharedArrayBuffer(4);
+  const beat = new Float64Array(beats);
+  beat[0] = clock.monotonic();
+
+  // Every committed group stamps the beat when it is older than a second, so a busy writer needs nobody's help.
+  store.beforeCommit({
+    due: () => clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs,
+    async run(tx) {
+      beat[0] = clock.monotonic();
+      if ((await tx.run(beatStatement(session, tx.now))) === 0) beat[1] = 1;
+    },
+  });
+  const helper = clock === systemClock ? beatByThread() : beatByTimer();
+
+  function beatByThread(): Pick<Heart, "fail" | "stop"> {
+    const target = { dialect: store.dialect, location: store.threadLocation, schema: store.schema };
+    const data: HeartData = { target, session, beats, signals };
+    const thread = startThread("./heart-thread", import.meta.url, data);
+    const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+    thread.on("error", () => undefined); // it shows as a late beat, never as a crash of the user's program
+    const tell = (message: HeartMessage): void => thread.postMessage(message);
+    return {
+      fail(error) {
+        tell({ kind: "fail", error });
+        Atomics.wait(new Int32Array(signals), 0, 0, failMsMax);
+      },
+      async stop() {
+        tell({ kind: "stop" });
+        thread.ref();
+        await ended;
+      },
+    };
+  }
+
+  function beatByTimer(): Pick<Heart, "fail" | "stop"> {
+    let stopped = false;
+    const look = (): void => {
+      if (stopped) return;
+      clock.after(limits.beatMs, look);
+      // An empty unit is enough: its group stamps the beat.
+      if (clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs) store.write(() => undefined).catch(() => undefined);
+    };
+    clock.after(limits.beatMs, look);
+    return {
+      fail: () => undefined,
+      stop: async () => void (stopped = true),
+    };
+  }
+
+  return {
+    ...helper,
+    sinceBeatMs: () => clock.monotonic() - (beat[0] ?? 0),
+    get lost() {
+      return beat[1] === 1;
+    },
+  };
+}

@@ -1,0 +1,90 @@
+// A session is one running process attached to the book. Its row is written once when it starts, stamped while it
+// lives, and ends exactly once:
+//
+//   running ──► success   it closed the book
+//           ──► error     an exception nobody caught ended it
+//           ──► unknown   others saw it fall silent; stopped_at is then its last heartbeat
+import { defineFact } from "../core/fact.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import { greatest } from "../storage/word.ts";
+import type { ProcessIdentity } from "./process-identity.ts";
+
+export type SessionStatus = "running" | "success" | "error" | "unknown";
+
+export type SessionRow = {
+  seq: number;
+  id: string;
+  host: string;
+  host_boot: string | null;
+  host_namespace: string | null;
+  pid: number;
+  process_started: string | null;
+  started_at: number;
+  beat: number;
+  last_heartbeat_at: number;
+  stopped_at: number | null;
+  status: SessionStatus;
+  error_type: string | null;
+  error_message: string | null;
+  error_trace: string | null;
+  metadata: string;
+};
+
+export const sessionStarted = defineFact<{ id: string; pid: number; host: string }>("session.started");
+export const sessionStopped = defineFact<{ id: string; status: SessionStatus }>("session.stopped");
+
+export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: string): Promise<string> {
+  const id = tx.ids();
+  const { host, hostBoot, hostNamespace, pid, processStarted } = identity;
+  await tx.run(sql`insert into session
+      (id, host, host_boot, host_namespace, pid, process_started, started_at, last_heartbeat_at, metadata)
+    values
+      (${id}, ${host}, ${hostBoot}, ${hostNamespace}, ${pid}, ${processStarted}, ${tx.now}, ${tx.now}, ${metadata})`);
+  tx.afterCommit(() => sessionStarted.state({ id, pid, host }));
+  return id;
+}
+
+/** Changes no row once the session has ended: others declared it silent, or it failed. */
+export function beatStatement(id: string, now: number): Sql {
+  return sql`update session set beat = beat + 1, last_heartbeat_at = ${greatest}(started_at, ${now})
+    where id = ${id} and status = 'running'`;
+}
+
+export async function stopSession(tx: Tx, id: string): Promise<void> {
+  const stopped = await tx.run(sql`update session
+    set status = 'success', stopped_at = ${greatest}(started_at, ${tx.now}), beat = beat + 1,
+        last_heartbeat_at = ${greatest}(started_at, ${tx.now})
+    where id = ${id} and status = 'running'`);
+  if (stopped > 0) tx.afterCommit(() => sessionStopped.state({ id, status: "success" }));
+}
+
+export type SessionError = { type: string; message: string; trace: string | null };
+
+export function failStatement(id: string, error: SessionError, now: number): Sql {
+  return sql`update session
+    set status = 'error', stopped_at = ${greatest}(started_at, ${now}), error_type = ${error.type},
+        error_message = ${error.message}, error_trace = ${error.trace}
+    where id = ${id} and status = 'running'`;
+}
+
+/** Ends a session that others saw fall silent; false when it has beaten or ended since. */
+export async function endSilentSession(tx: Tx, seen: Pick<SessionRow, "id" | "beat">): Promise<boolean> {
+  const ended = await tx.run(sql`update session set status = 'unknown', stopped_at = last_heartbeat_at
+    where id = ${seen.id} and status = 'running' and beat = ${seen.beat}`);
+  if (ended > 0) tx.afterCommit(() => sessionStopped.state({ id: seen.id, status: "unknown" }));
+  return ended > 0;
+}
+
+export function runningSessions(): Sql {
+  return sql`select * from session where status = 'running' order by seq`;
+}
+
+export type SessionPage = { readonly before?: number | undefined; readonly limit: number };
+
+/** The newest first; `before` is the `seq` of the last row of the page before. */
+export function listSessions({ before, limit }: SessionPage): Sql {
+  return sql`select * from session where seq < ${before ?? Number.MAX_SAFE_INTEGER} order by seq desc limit ${limit}`;
+}
+
+export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;

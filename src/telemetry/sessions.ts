@@ -1,0 +1,62 @@
+// What a user asks about sessions.
+import { limits } from "../core/limits.ts";
+import { invalid } from "../core/error.ts";
+import type { Store } from "../storage/store.ts";
+import type { Attachment } from "./attach.ts";
+import { listSessions, type SessionRow, type SessionStatus } from "./session.ts";
+
+export type Session = {
+  readonly id: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly status: SessionStatus;
+  readonly startedAt: number;
+  readonly lastHeartbeatAt: number;
+  readonly stoppedAt: number | null;
+  readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
+  readonly metadata: Record<string, unknown>;
+};
+
+export type SessionsPage = { readonly items: readonly Session[]; readonly next: string | null };
+
+export type Sessions = {
+  /** The newest first. Give `next` of one page as `after` of the following one. */
+  list(options?: { limit?: number; after?: string }): Promise<SessionsPage>;
+  /** Looks at once for sessions that died, instead of at the next turn; resolves to those it ended. */
+  look(): Promise<Session[]>;
+};
+
+export function openSessions(store: Store, attachment: Attachment | undefined): Sessions {
+  return {
+    async list({ limit = limits.pageDefault, after } = {}) {
+      if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
+        throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
+      }
+      const before = after === undefined ? undefined : Number(after);
+      if (before !== undefined && !Number.isSafeInteger(before)) {
+        throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
+      }
+      const rows = await store.readHeavy<SessionRow>(listSessions({ before, limit: limit + 1 }));
+      const items = rows.slice(0, limit);
+      return { items: items.map(toSession), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+    },
+    async look() {
+      return ((await attachment?.watch.look()) ?? []).map(toSession);
+    },
+  };
+}
+
+function toSession(row: SessionRow): Session {
+  const { error_type: type, error_message: message, error_trace: trace } = row;
+  return {
+    id: row.id,
+    host: row.host,
+    pid: row.pid,
+    status: row.status,
+    startedAt: row.started_at,
+    lastHeartbeatAt: row.last_heartbeat_at,
+    stoppedAt: row.stopped_at,
+    error: type === null ? null : { type, message: message ?? "", trace },
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+  };
+}

@@ -1,0 +1,53 @@
+// What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
+import type { Sql, Value } from "./storage/sql.ts";
+import type { Reader, Row, Tx } from "./storage/store.ts";
+import { checkUserSql } from "./storage/user-sql.ts";
+import type { Unit } from "./storage/unit.ts";
+
+export type UserTx = {
+  /** The tenant whose handle began the transaction. */
+  readonly tenant: string;
+  /** Epoch milliseconds; the same for everything in this transaction. */
+  readonly now: number;
+  /** Runs one statement of your own in this transaction, and resolves to its rows.
+   *
+   *  ```ts
+   *  const [row] = await tx.sql<{ id: number }>`insert into note (body) values (${"hello"}) returning id`;
+   *  ``` */
+  sql<R extends object = Row>(strings: TemplateStringsArray, ...values: Value[]): Promise<R[]>;
+};
+
+export type ReadTx = Pick<UserTx, "tenant" | "sql">;
+
+export function userTx(tx: Tx, unit: Unit): UserTx {
+  return {
+    tenant: tx.tenant,
+    now: tx.now,
+    sql: <R>(strings: TemplateStringsArray, ...values: Value[]) =>
+      unit.track(async () => plainRows(await tx.all<R>(userStatement(strings, values)))),
+  };
+}
+
+export function readTx(reader: Reader, tenant: string): ReadTx {
+  return {
+    tenant,
+    sql: <R>(strings: TemplateStringsArray, ...values: Value[]) => reader.all<R>(userStatement(strings, values)),
+  };
+}
+
+const checked = new WeakSet<readonly string[]>();
+
+// A template is the same array each time its line runs, so its text is read once.
+function userStatement(strings: TemplateStringsArray, values: readonly Value[]): Sql {
+  const statement: Sql = { kind: "sql", strings, values };
+  if (!checked.has(strings)) {
+    checkUserSql(strings.join("?"));
+    checked.add(strings);
+  }
+  return statement;
+}
+
+// node:sqlite's rows have no prototype, which surprises assertion libraries and spread-happy code.
+function plainRows<R>(rows: R[]): R[] {
+  return rows.map((row) => ({ ...row }));
+}

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nearest, refuseUnknown } from "../../src/core/suggest.ts";
+
+const known = ["queue", "priority", "delay", "key", "tags"];
+
+test("the nearest known word is found for the usual slips", () => {
+  const slips = {
+    quue: "queue",
+    qeuue: "queue",
+    Priority: "priority",
+    prioritty: "priority",
+    kay: "key",
+    dleay: "delay",
+  };
+  for (const [slip, meant] of Object.entries(slips)) assert.equal(nearest(slip, known), meant, slip);
+});
+
+test("a word that resembles nothing has no suggestion", () => {
+  for (const word of ["timeout", "x", "", "k".repeat(10_000)]) assert.equal(nearest(word, known), undefined);
+  assert.equal(nearest("anything", []), undefined);
+});
+
+test("an unknown option is refused with the one that was probably meant", () => {
+  assert.throws(() => refuseUnknown({ key: 1, quue: "mail" }, known, "enqueue"), {
+    code: "invalid",
+    message: 'unknown option "quue" for enqueue: did you mean "queue"? Known: queue, priority, delay, key, tags',
+  });
+});
+
+test("an unknown option that resembles nothing is refused with the known ones", () => {
+  assert.throws(() => refuseUnknown({ colour: undefined }, known, "enqueue"), {
+    message: 'unknown option "colour" for enqueue. Known: queue, priority, delay, key, tags',
+  });
+});
+
+test("known options pass", () => {
+  refuseUnknown({ queue: "mail", tags: [] }, known, "enqueue");
+  refuseUnknown({}, [], "close");
+});

@@ -1,0 +1,63 @@
+// Opens a book for one test, on either back end, and takes everything away again when the test ends.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { open, type Book, type OpenOptions } from "../../src/index.ts";
+import { migrations } from "../../src/migrations.ts";
+import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { freshDatabase } from "./postgres.ts";
+
+export type Backend = "sqlite" | "postgres";
+export const backends: readonly Backend[] = ["sqlite", "postgres"];
+
+const cleanups = new WeakMap<TestContext, (() => unknown)[]>();
+
+/** Like `t.after`, but the last comes first: a book is closed before its folder is removed. */
+export function cleanup(t: TestContext, run: () => unknown): void {
+  const known = cleanups.get(t);
+  if (known !== undefined) return void known.push(run);
+  const stack = [run];
+  cleanups.set(t, stack);
+  t.after(async () => {
+    for (const each of stack.toReversed()) await each();
+  });
+}
+
+/** A place for a book that no other test sees: a file in a folder of its own, or a database. */
+export async function testUrl(t: TestContext, backend: Backend): Promise<string> {
+  if (backend === "sqlite") return join(testFolder(t), "test.db");
+  const database = await freshDatabase();
+  cleanup(t, () => database.drop());
+  return database.url;
+}
+
+export function testFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "daybook-test-"));
+  cleanup(t, () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export async function openTest(
+  t: TestContext,
+  backend: Backend,
+  options: OpenOptions & { url?: string } = {},
+): Promise<{ book: Book; url: string }> {
+  const { url = await testUrl(t, backend), ...rest } = options;
+  const book = await open(url, rest);
+  cleanup(t, () => book.close());
+  return { book, url };
+}
+
+/** The ground alone: a store with the book's schema and no session. */
+export async function openTestStore(
+  t: TestContext,
+  backend: Backend,
+  options: Partial<StoreOptions> & { url?: string } = {},
+): Promise<{ store: Store; url: string }> {
+  const { url = await testUrl(t, backend), ...rest } = options;
+  const store = await openStore(url, migrations, rest);
+  cleanup(t, () => store.close());
+  return { store, url };
+}

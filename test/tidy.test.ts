@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { repoFiles } from "./tidy/files.ts";
+import { tidy } from "./tidy/rules.ts";
+
+const root = join(import.meta.dirname, "..");
+
+/** The complaints about one planted file, as text. */
+function complaints(path: string, text = ""): string[] {
+  return tidy([{ path, text }]).map(({ line, message }) => `${line}: ${message}`);
+}
+
+function assertRefused(path: string, text: string, expected: RegExp): void {
+  const found = complaints(path, text);
+  assert.equal(
+    found.length,
+    1,
+    `expected one complaint about ${path} with ${text.slice(0, 80)}, got ${found.join("; ")}`,
+  );
+  assert.match(found[0] ?? "", expected);
+}
+
+function assertAccepted(path: string, text: string): void {
+  assert.deepEqual(complaints(path, text), []);
+}
+
+test("the repo keeps its own rules", () => {
+  const files = repoFiles(root);
+
+  const found = tidy(files).map(({ path, line, message }) => `${path}:${line} ${message}`);
+
+  assert.ok(
+    files.some(({ path }) => path === "test/tidy.test.ts"),
+    "the list of files must hold this file",
+  );
+  assert.ok(found.length === 0, `\n${found.join("\n")}\n`);
+});
+
+test("a room may not import a room above it", () => {
+  assertRefused("src/storage/write.ts", 'import { claim } from "../jobs/claim.ts";', /jobs stands above storage; move/);
+  assertRefused("src/core/clock.ts", 'import type { Book } from "../open.ts";', /front door stands above core/);
+  assertRefused("src/jobs/claim.ts", 'const { open } = await import("../index.ts");', /front door stands above jobs/);
+  assertRefused("src/jobs/claim.ts", 'import { open } from "daybook";', /front door stands above jobs/);
+  assertRefused("src/storage/a.ts", 'new Worker(new URL("../cli/a-thread.ts", import.meta.url));', /cli stands above/);
+  assertRefused("src/open.ts", 'import { main } from "./cli/main.ts";', /cli stands above front door/);
+  assertRefused("src/storage/a.ts", 'type Job = import("../jobs/job.ts").Job;', /jobs stands above storage/);
+});
+
+test("a room may not import a room on its own row", () => {
+  assertRefused(
+    "src/records/put.ts",
+    '\nimport { log } from "../telemetry/log.ts";',
+    /^2: .*records and telemetry stand on one row/,
+  );
+  assertRefused("src/events/publish.ts", 'import { fire } from "../schedules/fire.ts";', /stand on one row/);
+  assertRefused("src/cli/serve.ts", 'import { serve } from "../server/serve.ts";', /stand on one row/);
+});
+
+test("a room may import itself and the rooms below it", () => {
+  assertAccepted(
+    "src/storage/sqlite/writer.ts",
+    'import { a } from "../sql.ts"; import { b } from "../../core/clock.ts";',
+  );
+  assertAccepted("src/events/deliver.ts", 'import { enqueue } from "../jobs/enqueue.ts";');
+  assertAccepted("src/open.ts", 'import { connect } from "./storage/connect.ts"; import { Book } from "./book.ts";');
+  assertAccepted("src/server/jobs.ts", 'import { list } from "../jobs/list.ts"; import { open } from "../open.ts";');
+  assertAccepted("src/cli/main.ts", 'import manifest from "../../package.json" with { type: "json" };');
+  assertAccepted("src/core/error.ts", 'import { inspect } from "node:util"; import { uuidv7 } from "uuidv7";');
+});
+
+test("an import inside a comment or a string does not count", () => {
+  assertAccepted(
+    "src/storage/write.ts",
+    '// import { claim } from "../jobs/claim.ts";\nconst a = `from "../jobs/claim.ts"`;',
+  );
+  assertAccepted("src/storage/quote.ts", 'const quote = /["\'`]/; const a = 4 / 2; // from "../jobs/claim.ts"');
+});
+
+test("the product imports nothing from outside src", () => {
+  assertRefused("src/storage/write.ts", 'import { start } from "../../test/postgres.ts";', /may import only src/);
+  assertAccepted("test/storage/write.test.ts", 'import { start } from "../postgres.ts";');
+});
+
+test("a folder in src that is not a room is refused", () => {
+  assertRefused("src/plugins/load.ts", "export const load = 1;", /src\/plugins is not a room/);
+  assertAccepted("src/apps/load.ts", "export const load = 1;");
+});
+
+test("a file of src has fewer than 300 lines, a test fewer than 500", () => {
+  const lines = (count: number): string => "export const a = 1;\n".repeat(count);
+
+  assertRefused("src/jobs/claim.ts", lines(300), /has 300 lines and must stay below 300; split it/);
+  assertRefused("test/jobs/claim.test.ts", lines(500), /has 500 lines and must stay below 500/);
+  assertAccepted("src/jobs/claim.ts", lines(299));
+  assertAccepted("test/jobs/claim.test.ts", lines(499));
+  assertAccepted("docs/long.md", lines(600));
+});
+
+test("a file name that says nothing is refused", () => {
+  const banned = ["utils", "util", "helpers", "helper", "common", "types", "interfaces", "manager", "service", "misc"];
+
+  for (const name of [...banned, "job-helpers", "session-manager"]) {
+    assertRefused(`src/jobs/${name}.ts`, "", /says nothing; name it by the one noun or verb/);
+  }
+  assertRefused("test/helpers/open.ts", "", /"helpers" says nothing/);
+  assertAccepted("src/jobs/claim.ts", "");
+  assertAccepted("src/calls/service-call.ts", "");
+});
+
+test("a file name that is not in kebab-case is refused", () => {
+  assertRefused("src/jobs/claimJob.ts", "", /"claimJob.ts" is not in kebab-case/);
+  assertRefused("test/Claim.test.ts", "", /kebab-case/);
+  assertRefused("src/storage/write_queue.ts", "", /kebab-case/);
+  assertAccepted("src/storage/write-queue.ts", "");
+  assertAccepted("test/storage/write-queue.test.ts", "");
+  assertAccepted("schema/sqlite.sql", "");
+});
+
+test("only core reads the clock, waits and rolls the dice", () => {
+  const strays = [
+    "const now = Date.now();",
+    "const now = Date.now;",
+    "const now = new Date();",
+    "const now = new Date;",
+    "const now = Temporal.Now.instant();",
+    "const start = performance.now();",
+    "const start = process.hrtime.bigint();",
+    "const dice = Math.random();",
+    "setTimeout(run, 5);",
+    "globalThis.setInterval(run, 5);",
+    "setImmediate(run);",
+    "const id = crypto.randomUUID();",
+    "const id = randomBytes(16);",
+    'import { setTimeout as sleep } from "node:timers/promises";',
+    "const text = `at ${Date.now()}`;",
+  ];
+
+  for (const text of strays) {
+    assertRefused("src/jobs/claim.ts", text, /src\/core/);
+    assertAccepted("src/core/clock.ts", text);
+    assertAccepted("test/jobs/claim.test.ts", text);
+  }
+});
+
+test("a given time, a comment and a string are not the clock", () => {
+  assertAccepted("src/jobs/claim.ts", "const at = new Date(row.created_at); // not Date.now()");
+  assertAccepted("src/jobs/claim.ts", 'const text = "setTimeout( and Math.random(";\n/* new Date() */');
+  assertAccepted("src/jobs/claim.ts", "socket.setTimeout(5); clock.now();");
+  assertAccepted("src/jobs/claim.ts", "const dated = /Date.now()/.test(text); const half = a / b; const c = d / e;");
+});
+
+test("a file that only passes names on is refused", () => {
+  const barrel = 'export * from "./claim.ts";\nexport { run, type Run } from "./run.ts"; // all of it\n';
+  const disguised =
+    'import { claim } from "./claim.ts";\nimport type { Run } from "./run.ts";\n\nexport { claim };\nexport type { Run };\n';
+
+  assertRefused("src/jobs/index.ts", barrel, /only passes names on; import from the file that defines them/);
+  assertRefused("src/jobs/index.ts", disguised, /only passes names on/);
+  assertAccepted("src/index.ts", barrel);
+  assertAccepted("src/jobs/claim.ts", 'export { limit } from "./limit.ts";\nexport function claim(): void {}\n');
+  assertAccepted("src/jobs/fill.ts", 'import "./polyfill.ts";\n');
+});
+
+test("any, silenced types and unfinished work are refused in src", () => {
+  assertRefused("src/jobs/claim.ts", "const a = b as any;", /"as any": say the type/);
+  assertRefused("src/jobs/claim.ts", "function f(a: any) {}", /say the type/);
+  assertRefused("src/jobs/claim.ts", "const a = new Map<any, string>();", /say the type/);
+  assertRefused("src/jobs/claim.ts", "// @ts-ignore\nf(1);", /@ts-ignore: mend the type/);
+  assertRefused("src/jobs/claim.ts", "\n\n// TODO: limits", /^3: TODO: do it now/);
+  assertRefused("src/jobs/claim.ts", "/* FIXME */", /FIXME/);
+  assertAccepted("src/jobs/claim.ts", "// as any\nconst a: unknown = b; const anything: anyone = c ? all(1) : any(2);");
+});
+
+test("a test that does not run is refused", () => {
+  assertRefused("test/jobs/claim.test.ts", 'test.only("a", () => {});', /"test.only" keeps tests from running/);
+  assertRefused("test/jobs/claim.test.ts", 'describe.skip("a", () => {});', /describe.skip/);
+  assertRefused("test/jobs/claim.test.ts", 'it.todo("a");', /it.todo/);
+  assertRefused("test/jobs/claim.test.ts", 'test("a", (t) => t.skip());', /t.skip/);
+  assertRefused("test/jobs/claim.test.ts", 'test("a", { skip: true }, () => {});', /"skip: " keeps tests/);
+  assertRefused("test/jobs/claim.test.ts", 'test("a", { timeout: 5, todo: "later" }, () => {});', /todo/);
+  assertAccepted("test/jobs/claim.test.ts", 'test("a", () => { assert.equal(decision.skip, "{ skip: true }"); });');
+});
+
+test("only storage, tests and benchmarks load a database driver", () => {
+  assertRefused(
+    "src/jobs/claim.ts",
+    'import { DatabaseSync } from "node:sqlite";',
+    /only src\/storage talks to a driver/,
+  );
+  assertRefused("src/open.ts", 'const pg = await import("pg");', /imports pg; only src\/storage/);
+  assertRefused("examples/tour.ts", 'import type { Pool } from "pg-pool";', /only src\/storage/);
+  assertAccepted("src/storage/sqlite/open.ts", 'import { DatabaseSync } from "node:sqlite";');
+  assertAccepted("test/storage/open.test.ts", 'import pg from "pg";');
+  assertAccepted("bench/insert.ts", 'import { DatabaseSync } from "node:sqlite";');
+});
+
+test("a path that exists on one machine is refused in every text file", () => {
+  for (const top of ["work", "root", "home", "Users"]) {
+    assertRefused(
+      "docs/setup.md",
+      `first\nopen /${top}/daybook/shop.db`,
+      /^2: .* exists on one machine; use a relative path/,
+    );
+  }
+  assertAccepted("docs/setup.md", "GET /api/v1/work/next, https://example.org/home/page and ./work/shop.db");
+});
+
+test("a registry host in the lock file is refused", () => {
+  assertRefused("package-lock.json", '{\n"resolved": "https://registry.example/a.tgz"', /^2: names a registry host/);
+  assertAccepted("package-lock.json", '{ "integrity": "sha512-abc" }');
+});
+
+test("files are found without git too, and what is built or installed is left out", () => {
+  const folder = mkdtempSync(join(tmpdir(), "daybook-tidy-"));
+  try {
+    for (const name of ["src", "node_modules", "dist"]) {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, "a.ts"), "export const a = 1;\n");
+    }
+    writeFileSync(join(folder, "picture.png"), Buffer.from([0, 1, 2]));
+
+    const found = repoFiles(folder);
+
+    assert.deepEqual(found, [{ path: "src/a.ts", text: "export const a = 1;\n" }]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
