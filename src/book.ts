@@ -1,13 +1,18 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
-import { DaybookError } from "./core/error.ts";
+import { invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
-import type { Awaitable, Store } from "./storage/store.ts";
+import type { Awaitable } from "./storage/store.ts";
+import { jobReads, jobVerbs, type Jobs, type Within } from "./jobs/jobs.ts";
+import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
+import { refuseWithoutWorker, startWorker, type Worker, type WorkerOptions } from "./jobs/worker.ts";
+import type { Rooms } from "./rooms.ts";
 import { refuseInsideUnit, runUnit } from "./storage/unit.ts";
-import type { Attachment } from "./telemetry/attach.ts";
 import { examine, type Finding } from "./examine.ts";
+import { openRuns, type Runs } from "./telemetry/run.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
+import { workUntilSignal } from "./work.ts";
 import { readTx, userTx, type ReadTx, type UserTx } from "./user-tx.ts";
 
 export type Book = AsyncDisposable & {
@@ -17,6 +22,9 @@ export type Book = AsyncDisposable & {
   /** The id of this process's session; null when the book was opened with `attach: false`. */
   readonly sessionId: string | null;
   readonly sessions: Sessions;
+  readonly jobs: Jobs;
+  readonly queues: Queues;
+  readonly runs: Runs;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
    *
@@ -40,38 +48,57 @@ export type Book = AsyncDisposable & {
   /** Checks every invariant of the book; an empty list means all is well. */
   doctor(): Promise<Finding[]>;
   info(): Promise<BookInfo>;
+  /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
+  startWorker(options?: WorkerOptions): Promise<Worker>;
+  /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. */
+  work(options?: WorkerOptions): Promise<void>;
   /** Waits for what was begun, ends the session and closes the book. */
   close(): Promise<void>;
 };
 
-export function createBook(store: Store, attachment: Attachment | undefined, tenantId: string): Book {
-  const refuse = (verb: string): void => refuseInsideUnit(`book.${verb}`);
+export function createBook(rooms: Rooms, tenantId: string): Book {
+  const { store, attachment } = rooms;
+  const within: Within = (unit, { shared }) =>
+    store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
+  const refuse = (verb: string): void => refuseInsideUnit(`book.${verb}`, store);
   const close = async (): Promise<void> => {
     refuse("close");
-    // A book that can no longer be written is still closed; its session is then found silent by the others.
-    const stopped = await settle(attachment?.detach());
-    await store.close();
-    if (stopped !== undefined && !(stopped instanceof DaybookError && stopped.code === "closed")) throw stopped;
+    await (rooms.closing ??= closeRooms(rooms));
   };
+  async function start(options?: WorkerOptions): Promise<Worker> {
+    refuse("startWorker");
+    if (rooms.worker === false) return refuseWithoutWorker();
+    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
+    rooms.workers.add(worker);
+    return worker;
+  }
   return {
     location: store.location,
     tenantId,
     get sessionId() {
       return attachment?.id ?? null;
     },
-    sessions: openSessions(store, attachment),
+    sessions: outsideUnits(store, "sessions", openSessions(store, attachment)),
+    jobs: outsideUnits(store, "jobs", {
+      ...jobVerbs(rooms.jobs, rooms.worker !== false, within),
+      ...jobReads(rooms.jobs, tenantId),
+    }),
+    queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
+    runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
     async write(work) {
       refuse("write");
-      return store.write((tx) => runUnit(store.clock, (unit) => work(userTx(tx, unit))), {
+      checkWork("write", work);
+      return store.write((tx) => runUnit(store, (unit) => work(userTx(tx, unit, rooms))), {
         by: "user",
         tenant: tenantId,
       });
     },
     async read(work) {
       refuse("read");
+      checkWork("read", work);
       return store.snapshot((reader) => work(readTx(reader, tenantId)));
     },
-    tenant: (id) => createBook(store, attachment, checkTenant(id)),
+    tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
       refuse("backup");
       return backupBook(store, path, options);
@@ -84,16 +111,38 @@ export function createBook(store: Store, attachment: Attachment | undefined, ten
       refuse("info");
       return readInfo(store);
     },
+    startWorker: start,
+    work: (options) => workUntilSignal(() => start(options), close),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
-async function settle(work: Promise<void> | undefined): Promise<unknown> {
+async function closeRooms({ workers, attachment, store }: Rooms): Promise<void> {
+  await Promise.all([...workers].map((worker) => worker.stop()));
   try {
-    await work;
-    return undefined;
-  } catch (error) {
-    return error;
+    await attachment?.detach();
+  } finally {
+    // A book that can no longer be written is closed all the same; others will find its session silent.
+    await store.close();
   }
+}
+
+function checkWork(verb: string, work: unknown): void {
+  if (typeof work === "function") return;
+  throw invalid(`book.${verb} takes a function: book.${verb}((tx) => tx.sql\`…\`)`);
+}
+
+// Reading through the book inside `write` would show what was there before it, which is hardly ever meant.
+function outsideUnits<Verbs extends object>(store: object, what: string, verbs: Verbs): Verbs {
+  const entries = Object.entries(verbs) as [string, (...args: unknown[]) => unknown][];
+  return Object.fromEntries(
+    entries.map(([name, verb]) => [
+      name,
+      async (...args: unknown[]) => {
+        refuseInsideUnit(`book.${what}.${name}`, store);
+        return verb(...args);
+      },
+    ]),
+  ) as Verbs;
 }

@@ -1,6 +1,7 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
+import { jobChecks } from "./jobs/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
 
 export type Finding = {
@@ -12,7 +13,7 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [...storageChecks, ...telemetryChecks];
+export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks];
 
 const shownMax = 10;
 

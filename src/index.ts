@@ -1,5 +1,6 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open.ts";
+export { job, type JobContext } from "./job.ts";
 export type { Book } from "./book.ts";
 export type { ReadTx, UserTx } from "./user-tx.ts";
 export type { Finding } from "./examine.ts";
@@ -7,7 +8,20 @@ export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";
 export type { Row } from "./storage/store.ts";
 export type { Value } from "./storage/sql.ts";
+export type { RunFilter, RunLog, RunPage, RunRecord, Runs, RunStatus } from "./telemetry/run.ts";
 export type { Session, Sessions, SessionsPage } from "./telemetry/sessions.ts";
+export type { Job, JobOptions } from "./jobs/define.ts";
+export type { JobInfo } from "./jobs/context.ts";
+export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
+export type { Enqueued } from "./jobs/enqueue.ts";
+export type { Explanation } from "./jobs/explain.ts";
+export type { JobFilter, JobPage, JobRecord, JobRun } from "./jobs/list.ts";
+export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
+export type { QueueRecord, Queues, QueueVerbs } from "./jobs/queues.ts";
+export type { LaneLimits } from "./jobs/pause.ts";
+export type { Backoff } from "./jobs/retry.ts";
+export type { Rate } from "./jobs/rate.ts";
+export type { Worker, WorkerOptions } from "./jobs/worker.ts";
 export { DaybookError, errorCodes, isDaybookError, type ErrorCode } from "./core/error.ts";
 export { type Clock } from "./core/clock.ts";
 export { manualClock, type ManualClock } from "./core/manual-clock.ts";

@@ -1,5 +1,8 @@
 // The rooms' migrations in the order of their numbers, which is the order in which they are applied.
 import type { Migration } from "./storage/migrate.ts";
+import { jobMigrations } from "./jobs/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
 
-export const migrations: readonly Migration[] = [...telemetryMigrations].sort((a, b) => a.number - b.number);
+export const migrations: readonly Migration[] = [...telemetryMigrations, ...jobMigrations].sort(
+  (a, b) => a.number - b.number,
+);

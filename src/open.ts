@@ -8,6 +8,12 @@ import { createBook, type Book } from "./book.ts";
 import { invalid } from "./core/error.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
+import { jobContext } from "./job-context.ts";
+import type { AnyJob } from "./jobs/define.ts";
+import type { Engine } from "./jobs/engine.ts";
+import { recoverSession } from "./jobs/rescue.ts";
+import type { WorkerOptions } from "./jobs/worker.ts";
+import { collectDefinitions, type Rooms } from "./rooms.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
 
@@ -24,6 +30,10 @@ export type OpenOptions = {
   readonly migrate?: boolean;
   /** False: look at the book without becoming a session of it. */
   readonly attach?: boolean;
+  /** The definitions this program knows. Its workers run them. */
+  readonly use?: readonly AnyJob[];
+  /** How workers work; false: this process runs nothing and may enqueue names that it does not know. */
+  readonly worker?: WorkerOptions | false;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
   /** Replaces the system's clock, in tests. */
@@ -35,7 +45,7 @@ export type OpenOptions = {
 };
 
 const known: readonly (keyof OpenOptions)[] = [
-  ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "metadata"] as const),
+  ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
   ...(["clock", "random", "fault"] as const),
 ];
 
@@ -55,12 +65,31 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   if (connections !== undefined && !(Number.isInteger(connections) && connections >= 2 && connections <= 100)) {
     throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
   }
+  const definitions = collectDefinitions(options.use ?? []);
   const store = await openStore(url, migrations, options);
   try {
-    const attachment = options.attach === false ? undefined : await attach(store, { metadata });
+    const hooks = {};
+    const attachment =
+      options.attach === false
+        ? undefined
+        : await attach(store, {
+            metadata,
+            onSilent: async (tx, session) => void (await recoverSession(tx, hooks, session.seq)),
+          });
+    const jobs: Engine = {
+      store,
+      clock: store.clock,
+      definitions,
+      hooks,
+      session: () => attachment?.key ?? { id: "", seq: 0 },
+      overdue: () => attachment?.overdue ?? true,
+      contextFor: (run) => jobContext(run, rooms),
+    };
+    const worker = attachment === undefined ? false : (options.worker ?? {});
+    const rooms: Rooms = { store, attachment, jobs, worker, workers: new Set() };
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
-    return createBook(store, attachment, tenant);
+    return createBook(rooms, tenant);
   } catch (error) {
     await store.close();
     throw error;

@@ -1,4 +1,8 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
+import { invalid } from "./core/error.ts";
+import { jobVerbs, type JobVerbs } from "./jobs/jobs.ts";
+import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
+import type { Rooms } from "./rooms.ts";
 import type { Sql, Value } from "./storage/sql.ts";
 import type { Reader, Row, Tx } from "./storage/store.ts";
 import { checkUserSql } from "./storage/user-sql.ts";
@@ -15,12 +19,26 @@ export type UserTx = {
    *  const [row] = await tx.sql<{ id: number }>`insert into note (body) values (${"hello"}) returning id`;
    *  ``` */
   sql<R extends object = Row>(strings: TemplateStringsArray, ...values: Value[]): Promise<R[]>;
+  readonly jobs: JobVerbs;
+  readonly queues: QueueVerbs;
 };
 
 export type ReadTx = Pick<UserTx, "tenant" | "sql">;
 
-export function userTx(tx: Tx, unit: Unit): UserTx {
+export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
   return {
+    get jobs() {
+      return tracked(
+        unit,
+        jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
+      );
+    },
+    get queues() {
+      return tracked(
+        unit,
+        queueVerbs((work) => work(tx)),
+      );
+    },
     tenant: tx.tenant,
     now: tx.now,
     sql: <R>(strings: TemplateStringsArray, ...values: Value[]) =>
@@ -39,6 +57,9 @@ const checked = new WeakSet<readonly string[]>();
 
 // A template is the same array each time its line runs, so its text is read once.
 function userStatement(strings: TemplateStringsArray, values: readonly Value[]): Sql {
+  if (!Array.isArray(strings) || !("raw" in strings)) {
+    throw invalid("tx.sql is used as a template, without brackets: tx.sql`select … where id = ${id}`");
+  }
   const statement: Sql = { kind: "sql", strings, values };
   if (!checked.has(strings)) {
     checkUserSql(strings.join("?"));
@@ -50,4 +71,12 @@ function userStatement(strings: TemplateStringsArray, values: readonly Value[]):
 // node:sqlite's rows have no prototype, which surprises assertion libraries and spread-happy code.
 function plainRows<R>(rows: R[]): R[] {
   return rows.map((row) => ({ ...row }));
+}
+
+// Every verb of a transaction is noticed when it is not awaited, from its first step on.
+function tracked<Verbs extends object>(unit: Unit, verbs: Verbs): Verbs {
+  const entries = Object.entries(verbs) as [string, (...args: unknown[]) => Promise<unknown>][];
+  return Object.fromEntries(
+    entries.map(([name, verb]) => [name, (...args: unknown[]) => unit.track(() => verb(...args))]),
+  ) as Verbs;
 }

@@ -27,6 +27,8 @@ export const limits = {
   // An open snapshot keeps the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
   snapshotMsMax: 5000,
   snapshotsMax: 4,
+  // The WAL is cut back to this when it begins anew; above it, new snapshots wait until it has.
+  walBytesMax: 67_108_864,
   // Prepared statements kept per connection. The product has fewer; the rest are the user's own texts.
   statementsCachedMax: 500,
   // A session is dead after this long without a beat. Longer than any delay seen under load, because the price of
@@ -42,6 +44,20 @@ export const limits = {
   // Enough of an error to understand it; user code has been seen to put whole responses into messages.
   errorMessageBytesMax: 8192,
   errorTraceBytesMax: 16_384,
+  priorityMax: 1000,
+  // A longer list of backoffs is a formula; write it as one.
+  backoffStepsMax: 100,
+  // One transaction settles and claims about this many jobs: ten times fewer is 1.5–4 times slower, ten times more holds
+  // the event loop for 7–25 ms.
+  claimJobsMax: 100,
+  // A claim looks into so many lanes, each by a seek, and parks at most so many jobs that it finds unable to run.
+  claimLanesMax: 20,
+  claimParkedMax: 300,
+  // A result is for whoever asked for the work; larger outcomes belong into records or files.
+  resultBytesMax: 262_144,
+  logLinesMax: 1000,
+  logLineBytesMax: 8192,
+  progressNoteBytesMax: 500,
   // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
   durationMsMax: 3_155_760_000_000,
 } as const;

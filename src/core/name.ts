@@ -12,6 +12,19 @@ export function checkName(value: string, what: string): string {
   return value;
 }
 
+/** Checks a key that a program makes (unique, idempotency, limit, order): anything that can be stored and indexed. */
+export function checkKey(value: string, what: string): string {
+  if (typeof value !== "string" || value === "") throw invalid(`${what} ${quote(value)} must be a text, not empty`);
+  if (!value.isWellFormed() || value.includes("\0")) {
+    throw invalid(`${what} ${quote(value)} has a lone surrogate or U+0000; remove it`);
+  }
+  const bytes = Buffer.byteLength(value);
+  if (bytes > limits.keyBytesMax) {
+    throw invalid(`${what} is ${bytes} bytes long; at most ${limits.keyBytesMax} are allowed: use a hash of it`);
+  }
+  return value;
+}
+
 /** Checks a tenant's name, which is stricter because it is part of URLs, file names and every index. */
 export function checkTenant(value: string): string {
   if (typeof value !== "string" || !/^[A-Za-z0-9._:-]+$/.test(value) || value.length > limits.nameBytesMax) {

@@ -12,6 +12,8 @@ export type Check = {
 };
 
 const nothing = sql`select 1 as finding where 1 = 0`;
+// By name: a cast to regnamespace would read the name as SQL does, in lower case and up to the first quote.
+const currentNamespace = sql`(select oid from pg_namespace where nspname = current_schema())`;
 
 export const storageChecks: readonly Check[] = [
   {
@@ -34,23 +36,14 @@ export const storageChecks: readonly Check[] = [
   },
   {
     promise: "D1",
-    name: "the file is in WAL mode",
-    find: (dialect) =>
-      dialect === "sqlite"
-        ? sql`select journal_mode as finding from pragma_journal_mode() where journal_mode not in ('wal', 'memory')`
-        : nothing,
-    advice: "open the book once with daybook; another program has changed its journal mode",
-  },
-  {
-    promise: "D1",
     name: "no constraint or index is invalid",
     find: (dialect) =>
       dialect === "sqlite"
         ? nothing
         : sql`select conname as finding from pg_constraint
-            where connamespace = current_schema()::regnamespace and not convalidated
+            where connamespace = ${currentNamespace} and not convalidated
             union all select indexrelid::regclass::text from pg_index join pg_class on pg_class.oid = indexrelid
-            where relnamespace = current_schema()::regnamespace and not indisvalid`,
+            where relnamespace = ${currentNamespace} and not indisvalid`,
     advice: "validate the constraint or rebuild the index (reindex)",
   },
 ];

@@ -25,8 +25,8 @@ export async function readInfo(store: Store): Promise<BookInfo> {
           from pragma_page_count(), pragma_page_size()`
       : // PostgreSQL has no file of its own for a schema; the sum of its tables and indexes is the honest figure.
         sql`select current_setting('server_version') as engine, cast(coalesce(sum(pg_total_relation_size(oid)), 0)
-          as bigint) as bytes from pg_class where relnamespace = ${store.schema ?? "daybook"}::regnamespace
-          and relkind in ('r', 'm')`,
+          as bigint) as bytes from pg_class where relkind in ('r', 'm')
+          and relnamespace = (select oid from pg_namespace where nspname = ${store.schema ?? "daybook"})`,
   );
   return {
     location: store.location,
@@ -35,7 +35,12 @@ export async function readInfo(store: Store): Promise<BookInfo> {
     schema: store.schema ?? null,
     schemaVersion: applied.at(-1)?.number ?? 0,
     bytes: size?.bytes ?? 0,
-    walBytes: statSync(`${store.location}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+    walBytes: walBytes(store),
     migrations: applied.map((row) => ({ number: row.number, name: row.name, appliedAt: row.applied_at })),
   };
+}
+
+function walBytes({ dialect, location }: Store): number {
+  if (dialect === "postgres" || location === ":memory:") return 0;
+  return statSync(`${location}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -3,8 +3,10 @@ import { fileURLToPath } from "node:url";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { invalid } from "../core/error.ts";
 import { createIds, type Ids } from "../core/id.ts";
+import { quote } from "../core/quote.ts";
 import { systemRandom, type Random } from "../core/random.ts";
 import type { Migration } from "./migrate.ts";
+import type { Dialect } from "./sql.ts";
 import type { Durability, Fault } from "./sqlite/connection.ts";
 import { openSqlite } from "./sqlite/sqlite-store.ts";
 import type { Store } from "./store.ts";
@@ -34,6 +36,7 @@ export async function openStore(
   const random = options.random ?? systemRandom;
   const complete: StoreOptions = { ...options, clock, random, ids: options.ids ?? createIds(clock, random) };
   const where = parseLocation(url);
+  refuseIdle(where.dialect, options);
   if (where.dialect === "sqlite") return openSqlite(where.path, migrations, complete);
   const { openPostgres } = await import("./postgres/postgres-store.ts");
   return openPostgres(where.url, migrations, complete);
@@ -41,13 +44,32 @@ export async function openStore(
 
 export function parseLocation(url: string): { dialect: "sqlite"; path: string } | { dialect: "postgres"; url: string } {
   if (typeof url !== "string" || url.trim() === "" || url.includes("\0")) {
-    throw invalid(`${JSON.stringify(url)} names no book: give a file path, ":memory:" or postgres://…`);
+    throw invalid(`${quote(url)} names no book: give a file path, ":memory:" or postgres://…`);
   }
-  if (/^postgres(ql)?:\/\//.test(url)) return { dialect: "postgres", url };
-  if (url.startsWith("file://")) return { dialect: "sqlite", path: fileURLToPath(url) };
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(url)?.[1];
+  if (/^postgres(ql)?:\/\//i.test(url)) return { dialect: "postgres", url };
+  if (/^file:\/\//i.test(url)) return { dialect: "sqlite", path: pathOf(url) };
+  // A single letter is a drive of Windows.
+  const scheme = /^[a-z][a-z0-9+.-]+:(?:\/\/)?/i.exec(url)?.[0];
   if (scheme !== undefined) {
-    throw invalid(`"${scheme}://" is not supported: give a file path, ":memory:" or postgres://…`);
+    throw invalid(
+      `"${scheme}" is not supported: give a file path, file:///…, ":memory:" or postgres://…. ` +
+        "A file whose name has a colon is written with its folder: ./…",
+    );
   }
   return { dialect: "sqlite", path: url };
+}
+
+function pathOf(url: string): string {
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    throw invalid(`${quote(url)} names no file of this machine: write file:///folder/name`, { cause: error });
+  }
+}
+
+// An option that does nothing would be believed to do something.
+function refuseIdle(dialect: Dialect, { schema }: Partial<StoreOptions>): void {
+  if (dialect === "sqlite" && schema !== undefined) {
+    throw invalid('"schema" is for books on PostgreSQL, and this one is a file: leave it out');
+  }
 }

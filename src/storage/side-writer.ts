@@ -7,8 +7,8 @@ import { openConnection } from "./sqlite/connection.ts";
 export type SideWriter = { run(statement: Sql): Promise<number>; close(): Promise<void> };
 export type SideTarget = { readonly dialect: Dialect; readonly location: string; readonly schema: string | undefined };
 
-// A saturated file may keep a waiter out for a while, but not for longer than a session's time to live.
-const busyMs = 20_000;
+// A try that fails is made again a moment later; in between the thread hears whether it should stop.
+const busyMs = 2000;
 
 export async function openSideWriter(target: SideTarget): Promise<SideWriter> {
   if (target.dialect === "sqlite") {

@@ -30,7 +30,12 @@ export function sql(strings: TemplateStringsArray, ...values: Slot[]): Sql {
 
 /** Text that is already SQL: migrations and tests use it. Never give it anything a user typed. */
 export function rawSql(text: string): Sql {
-  return { kind: "sql", strings: [text], values: [] };
+  return { kind: "sql", strings: Object.freeze([text]), values: [] };
+}
+
+/** Statements one after the other, as one: for conditions that are there or not. */
+export function joinSql(parts: readonly Sql[]): Sql {
+  return { kind: "sql", strings: Object.freeze(["", ...parts.map(() => " ")]), values: parts };
 }
 
 // Templates whose slots are all plain values always render to the same text, so it is kept per template.
@@ -56,6 +61,8 @@ export type Rendering = {
   text: string;
   readonly params: Value[];
   rows: readonly (readonly Value[])[] | undefined;
+  /** Set by the part that brings many rows: nothing else in the statement may have a value then. */
+  filled?: boolean;
 };
 
 function append(out: Rendering, statement: Sql): void {
@@ -70,18 +77,22 @@ function append(out: Rendering, statement: Sql): void {
 }
 
 export function bind(out: Rendering, value: Value): void {
-  out.params.push(checkValue(value));
-  out.text += placeholder(out);
+  out.text += pushParam(out, checkValue(value));
 }
 
-/** The mark of the parameter that was pushed last. */
-export function placeholder(out: Rendering): string {
+/** Adds a checked parameter and returns its mark. */
+export function pushParam(out: Rendering, value: Value): string {
+  if (out.filled === true) throw invalid("eachRow must be the only source of values in its statement");
+  out.params.push(value);
   return out.dialect === "sqlite" ? "?" : `$${out.params.length}`;
 }
 
+// A statement or a part is made by code. An object that came in as JSON may claim to be one, and would be run as SQL if
+// it were believed; but it holds no frozen array and no function, so it stays a value, and is refused as one.
 function isValue(slot: Slot): slot is Value {
-  if (typeof slot !== "object" || slot === null) return true;
-  return !("kind" in slot);
+  if (typeof slot !== "object" || slot === null || !("kind" in slot)) return true;
+  if (slot.kind === "sql") return !(Array.isArray(slot.strings) && Object.isFrozen(slot.strings));
+  return typeof slot.render !== "function";
 }
 
 // node:sqlite takes an object silently as named parameters and PostgreSQL refuses U+0000 with an obscure message, so
@@ -90,6 +101,8 @@ export function checkValue(value: Value): Value {
   switch (typeof value) {
     case "string":
       if (value.includes("\0")) throw invalid(`text for SQL contains U+0000: ${JSON.stringify(value.slice(0, 80))}`);
+      // Both engines would store U+FFFD in its place and say nothing.
+      if (!value.isWellFormed()) throw invalid("text for SQL has a lone surrogate: clean it with text.toWellFormed()");
       return value;
     case "number":
       if (!Number.isFinite(value)) throw invalid(`${value} cannot be stored: use null or a finite number`);

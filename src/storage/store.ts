@@ -17,6 +17,7 @@ export type Tx = {
   readonly tenant: string;
   /** Fixed when the unit begins and never earlier than that of an earlier unit of this process. */
   readonly now: number;
+  /** One per store: what rooms know about its committed state may be kept in a WeakMap under it. */
   readonly ids: Ids;
   readonly random: Random;
   all<R>(statement: Sql): Awaitable<R[]>;

@@ -13,18 +13,21 @@ export type Unit = {
 
 const running = new AsyncLocalStorage<UnitState>();
 
-type UnitState = { ended: boolean };
+type UnitState = { readonly of: object; ended: boolean };
 
-/** Throws when called from inside a user's unit: `book` there would wait for the very transaction it is part of. */
-export function refuseInsideUnit(verb: string): void {
-  if (running.getStore()?.ended === false) {
+/** Throws when called from inside a user's unit of the same store: `book` there would wait for the very transaction it
+ *  is part of, or read past it. */
+export function refuseInsideUnit(verb: string, store: object): void {
+  const unit = running.getStore();
+  if (unit?.of === store && !unit.ended) {
     throw invalid(`${verb} was called inside book.write: use the tx that your function was given instead`);
   }
 }
 
 /** Runs `body` as a user's unit. Rejects when it breaks a rule; the caller then undoes what it wrote. */
-export async function runUnit<T>(clock: Clock, body: (unit: Unit) => Awaitable<T>): Promise<T> {
-  const state: UnitState = { ended: false };
+export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => Awaitable<T>): Promise<T> {
+  const { clock } = store;
+  const state: UnitState = { of: store, ended: false };
   const open = new Set<Operation<unknown>>();
   let inside = 0; // operations under way: time spent in them is the database's, not foreign
   let foreignMs = 0;
@@ -58,7 +61,8 @@ export async function runUnit<T>(clock: Clock, body: (unit: Unit) => Awaitable<T
   });
   try {
     const result = await Promise.race([running.run(state, async () => body(unit)), overdue]);
-    if (open.size > 0) throw notAwaited(open.size);
+    // One may be waited for by something that the unit itself does not wait for.
+    if (open.size > 0 || inside > 0) throw notAwaited(Math.max(open.size, inside));
     return result;
   } finally {
     state.ended = true;

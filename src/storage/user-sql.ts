@@ -1,5 +1,6 @@
 // A user's own SQL shares the book's transaction, so it may not end, nest or reconfigure it. The text is read just far
-// enough to find its first word and a second statement; both engines prepare it, so nothing hides behind that word.
+// enough to find its first word (past an `explain`) and a second statement; both engines prepare it, so nothing hides
+// behind that word.
 import { invalid } from "../core/error.ts";
 
 const refused = new Set([
@@ -9,27 +10,52 @@ const refused = new Set([
 
 /** Refuses statements that would break the transaction around them. */
 export function checkUserSql(text: string): void {
-  let firstWord: string | undefined;
-  let ended = false;
+  const tokens = significantTokens(text);
+  const first = firstWord(tokens);
+  if (first === undefined || first === ";") throw invalid("the SQL is empty: write one statement");
+  if (refused.has(first)) {
+    throw invalid(
+      `"${first}" cannot run inside a transaction of the book: ${quote(text)}. ` +
+        "The transaction begins and ends with book.write; throw to undo it",
+    );
+  }
+  if (!isOneStatement(tokens)) {
+    throw invalid(`one statement at a time: give the rest of ${quote(text)} to another tx.sql`);
+  }
+}
+
+// SQLite carries out some pragmas while it prepares them, so what is only explained counts as well.
+function firstWord(tokens: readonly string[]): string | undefined {
+  if (tokens[0] !== "explain") return tokens[0];
+  const rest = tokens.slice(1);
+  const afterOptions = rest[0] === "(" ? rest.slice(rest.indexOf(")") + 1) : rest;
+  return afterOptions.find((token) => !["query", "plan", "analyze", "analyse", "verbose"].includes(token));
+}
+
+// The body of a trigger is a list of statements up to its `end`.
+function isOneStatement(tokens: readonly string[]): boolean {
+  const end = tokens.at(-1) === ";" ? tokens.length - 1 : tokens.length;
+  if (tokens[0] === "create" && tokens.slice(1, 3).includes("trigger") && tokens.includes("begin")) {
+    return tokens[end - 1] === "end";
+  }
+  return !tokens.slice(0, end).includes(";");
+}
+
+/** The text without white space and comments, in lower case. */
+function significantTokens(text: string): string[] {
+  const tokens: string[] = [];
   for (let at = 0; at < text.length;) {
     const next = skipToken(text, at);
     const token = text.slice(at, next);
     at = next;
-    if (/^(\s|--|\/\*)/.test(token)) continue;
-    if (ended) throw invalid(`one statement at a time: give the rest of ${quote(text)} to another tx.sql`);
-    if (token === ";") {
-      ended = true;
-    } else if (firstWord === undefined) {
-      firstWord = token.toLowerCase();
-      if (refused.has(firstWord)) {
-        throw invalid(
-          `"${firstWord}" cannot run inside a transaction of the book: ${quote(text)}. ` +
-            "The transaction begins and ends with book.write; throw to undo it",
-        );
-      }
+    const isComment = token.startsWith("--") || token.startsWith("/*");
+    // PostgreSQL nests comments and ends a line at a carriage return, SQLite does neither: what one skips, the other runs.
+    if (/^\/\*.*\/\*|^--.*\r(?!\n)/s.test(token)) {
+      throw invalid(`the comment ${quote(token)} means different things on SQLite and PostgreSQL: make it plain`);
     }
+    if (!isComment && token.trim() !== "") tokens.push(token.toLowerCase());
   }
-  if (firstWord === undefined) throw invalid("the SQL is empty: write one statement");
+  return tokens;
 }
 
 // Where the token that begins at `at` ends: white space, a comment, a quoted text, a word, or one other character.
@@ -39,7 +65,7 @@ function skipToken(text: string, at: number): number {
   if (char === "[") return closing(text, at, "]");
   if (text.startsWith("--", at)) return closing(text, at, "\n");
   if (text.startsWith("/*", at)) return closing(text, at + 2, "*/");
-  const dollarTag = /^\$[A-Za-z_]*\$/.exec(text.slice(at, at + 64))?.[0];
+  const dollarTag = /^\$(?:[A-Za-z_]\w*)?\$/.exec(text.slice(at, at + 64))?.[0];
   if (dollarTag !== undefined) return closing(text, at + dollarTag.length, dollarTag);
   const run = /\s+|\w+/y;
   run.lastIndex = at;

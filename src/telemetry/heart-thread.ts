@@ -3,6 +3,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import { openSideWriter, type SideTarget, type SideWriter } from "../storage/side-writer.ts";
 import { beatStatement, failStatement, type SessionError } from "./session.ts";
 
@@ -21,42 +22,65 @@ const { target, session, beats, signals } = workerData as HeartData;
 const beat = new Float64Array(beats);
 const signal = new Int32Array(signals);
 const lateMs = 3 * limits.beatMs;
-let writer: SideWriter | undefined;
+const retryMs = 50;
+// The main thread's stamp says that a beat was put into a transaction, not that the transaction was kept: with a disk
+// that refuses its commits it would stamp for ever and never beat. So now and then this thread beats all the same.
+const trustMs = limits.sessionTtlMs / 3;
+let beatenAt = systemClock.monotonic();
+let writer: Promise<SideWriter> | undefined;
 let stopped = false;
 
 async function beatWhenLate(): Promise<void> {
   if (stopped) return;
-  if (systemClock.monotonic() - (beat[0] ?? 0) >= lateMs) {
+  const now = systemClock.monotonic();
+  if (now - (beat[0] ?? 0) >= lateMs || now - beatenAt >= trustMs) {
     try {
-      writer ??= await openSideWriter(target);
-      const changed = await writer.run(beatStatement(session, systemClock.now()));
-      beat[0] = systemClock.monotonic();
-      if (changed === 0) beat[1] = 1;
+      const changed = await run(beatStatement(session, systemClock.now()));
+      beat[0] = beatenAt = systemClock.monotonic();
+      if (changed === 0) {
+        beat[1] = 1;
+        parentPort?.postMessage("lost");
+      }
     } catch {
-      // A beat that could not be written is late, which is the truth; the next turn tries with a new connection.
-      await forget();
+      // A beat that could not be written is late, which is the truth; the next turn tries with a new connection, and
+      // soon: on a crowded file every try counts.
+      systemClock.after(retryMs, () => void beatWhenLate());
+      return;
     }
   }
   if (!stopped) systemClock.after(limits.beatMs, () => void beatWhenLate());
 }
 
+async function run(statement: Sql): Promise<number> {
+  try {
+    writer ??= openSideWriter(target);
+    return await (await writer).run(statement);
+  } catch (error) {
+    await forget();
+    throw error;
+  }
+}
+
 async function forget(): Promise<void> {
   const old = writer;
   writer = undefined;
-  await old?.close().catch(() => undefined);
+  await old?.then((open) => open.close()).catch(() => undefined);
 }
 
 async function recordFailure(error: SessionError): Promise<void> {
-  try {
-    writer ??= await openSideWriter(target);
-    await writer.run(failStatement(session, error, systemClock.now()));
-  } catch {
-    await forget();
-  } finally {
-    // The main thread waits for this, blocked, and then lets the process end.
-    Atomics.store(signal, 0, 1);
-    Atomics.notify(signal, 0);
-  }
+  const statement = failStatement(session, error, systemClock.now());
+  const record = async (): Promise<number> => {
+    // Nobody waits for the end of this process for as long as for a beat.
+    if (target.dialect === "sqlite") await run(sql`pragma busy_timeout = 900`);
+    return run(statement);
+  };
+  // The connection may have died unnoticed while nobody needed it: then a new one is tried.
+  await record()
+    .catch(record)
+    .catch(() => undefined);
+  // The main thread waits for this, blocked, and then lets the process end.
+  Atomics.store(signal, 0, 1);
+  Atomics.notify(signal, 0);
 }
 
 parentPort?.on("message", (message: HeartMessage) => {

@@ -19,7 +19,8 @@ export type Heart = {
 
 const failMsMax = 2000;
 
-export function startHeart(store: Store, session: string): Heart {
+/** `onLost` is called at every beat that finds the session ended, so whoever failed to act on it is asked again. */
+export function startHeart(store: Store, session: string, onLost: () => void): Heart {
   const { clock } = store;
   const beats = new SharedArrayBuffer(16);
   const signals = new SharedArrayBuffer(4);
@@ -31,16 +32,23 @@ export function startHeart(store: Store, session: string): Heart {
     due: () => clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs,
     async run(tx) {
       beat[0] = clock.monotonic();
-      if ((await tx.run(beatStatement(session, tx.now))) === 0) beat[1] = 1;
+      if ((await tx.run(beatStatement(session, tx.now))) === 0) lose();
     },
   });
   const helper = clock === systemClock ? beatByThread() : beatByTimer();
+
+  function lose(): void {
+    beat[1] = 1;
+    onLost();
+  }
 
   function beatByThread(): Pick<Heart, "fail" | "stop"> {
     const target = { dialect: store.dialect, location: store.threadLocation, schema: store.schema };
     const data: HeartData = { target, session, beats, signals };
     const thread = startThread("./heart-thread", import.meta.url, data);
     const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+    thread.on("message", lose); // the one thing the thread has to say
+    thread.unref(); // again: listening to a thread keeps the program alive
     thread.on("error", () => undefined); // it shows as a late beat, never as a crash of the user's program
     const tell = (message: HeartMessage): void => thread.postMessage(message);
     return {

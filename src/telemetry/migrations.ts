@@ -1,7 +1,7 @@
 // The tables of telemetry. A session is one process attached to the book; it belongs to no tenant.
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
-import { integer, sequence, strict } from "../storage/word.ts";
+import { integer, real, sequence, strict } from "../storage/word.ts";
 
 export const telemetryMigrations: readonly Migration[] = [
   {
@@ -30,11 +30,51 @@ export const telemetryMigrations: readonly Migration[] = [
         check (last_heartbeat_at >= started_at)
       )${strict}`,
       sql`create index sessions_running on session (seq) where status = 'running'`,
-      sql`create view sessions as select
+      // PostgreSQL lets a view over one table be written; one with a common table expression it does not.
+      sql`create view sessions as with one as (select * from session) select
         id, id as session_id, null as namespace, null as tenant_id, started_at, stopped_at, last_heartbeat_at,
         last_heartbeat_at as last_heartbeat, status, error_type, error_message, error_trace as error_traceback,
         metadata, host, pid
-      from session`,
+      from one`,
+    ],
+  },
+  {
+    number: 2,
+    name: "run",
+    up: [
+      // One row for each execution that has ended, written once. While it is open, a run is its job's row. Only the
+      // index of the id is on the hot path; lists by name and time read rollups or scan off the event loop.
+      sql`create table run (
+        seq ${sequence},
+        tenant_id text not null,
+        id text not null,
+        kind text not null,
+        name text not null,
+        job_id text,
+        session_seq ${integer} references session (seq),
+        attempt ${integer} not null,
+        started_at ${integer} not null,
+        ended_at ${integer} not null,
+        duration_ms ${real} not null check (duration_ms >= 0),
+        status text not null check (status in ('success', 'error', 'cancelled', 'timed_out', 'skipped', 'lost')),
+        error_type text,
+        error_message text,
+        error_trace text,
+        result text,
+        cause_run_id text,
+        root_run_id text,
+        unique (tenant_id, id)
+      )${strict}`,
+      sql`create table run_log (
+        seq ${sequence},
+        tenant_id text not null,
+        run_id text not null,
+        logged_at ${integer} not null,
+        level text not null check (level in ('debug', 'info', 'warn', 'error')),
+        message text not null,
+        fields text
+      )${strict}`,
+      sql`create index run_logs_of_run on run_log (tenant_id, run_id, seq)`,
     ],
   },
 ];

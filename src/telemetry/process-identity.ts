@@ -14,6 +14,9 @@ export type ProcessIdentity = {
   readonly processStarted: string | null;
 };
 
+/** The pid namespace that the kernel itself starts in has this number on every Linux. */
+const initialNamespace = "pid:[4026531836]";
+
 export function thisProcess(): ProcessIdentity {
   return {
     host: hostname(),
@@ -30,12 +33,16 @@ export function isProvablyGone(
   self: ProcessIdentity,
   options: { sameMachine: boolean },
 ): boolean {
-  // A file book lives on one machine (its WAL needs shared memory), so another boot of it means the old one is over.
-  if (options.sameMachine && other.hostBoot !== null && self.hostBoot !== null && other.hostBoot !== self.hostBoot) {
-    return true;
-  }
   if (other.host !== self.host) return false;
+  // A file book lives on one machine (its WAL needs shared memory), so an earlier boot of that machine is over, and all
+  // that ran in it. Containers may be told a boot id of their own, so only processes outside of any are judged by it.
+  const bothOutside = other.hostNamespace === initialNamespace && self.hostNamespace === initialNamespace;
+  if (options.sameMachine && bothOutside && other.hostBoot !== self.hostBoot) {
+    return other.hostBoot !== null && self.hostBoot !== null;
+  }
   if (other.hostBoot !== self.hostBoot || other.hostNamespace !== self.hostNamespace) return false;
+  // Without the boot's number two machines of one name cannot be told apart.
+  if (other.hostBoot === null && !options.sameMachine) return false;
   if (!pidExists(other.pid)) return true;
   const started = processStarted(other.pid);
   return started !== null && other.processStarted !== null && started !== other.processStarted;
@@ -54,6 +61,8 @@ function pidExists(pid: number): boolean {
 // gone for our purposes, but its parent may be slow to notice, so its state is read as well.
 function processStarted(pid: number): string | null {
   return attempt(() => {
+    // A container may be shown the /proc of its host, where its own pids are the numbers of others.
+    if (readlinkSync("/proc/self") !== String(process.pid)) return null;
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" ? "zombie" : (fields[19] ?? null);

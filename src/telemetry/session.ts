@@ -31,18 +31,22 @@ export type SessionRow = {
   metadata: string;
 };
 
+/** Hot tables point at a session by its `seq`; people and other systems know it by its `id`. */
+export type SessionKey = { readonly id: string; readonly seq: number };
+
 export const sessionStarted = defineFact<{ id: string; pid: number; host: string }>("session.started");
 export const sessionStopped = defineFact<{ id: string; status: SessionStatus }>("session.stopped");
 
-export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: string): Promise<string> {
+export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: string): Promise<SessionKey> {
   const id = tx.ids();
   const { host, hostBoot, hostNamespace, pid, processStarted } = identity;
-  await tx.run(sql`insert into session
+  const row = await tx.get<{ seq: number }>(sql`insert into session
       (id, host, host_boot, host_namespace, pid, process_started, started_at, last_heartbeat_at, metadata)
     values
-      (${id}, ${host}, ${hostBoot}, ${hostNamespace}, ${pid}, ${processStarted}, ${tx.now}, ${tx.now}, ${metadata})`);
+      (${id}, ${host}, ${hostBoot}, ${hostNamespace}, ${pid}, ${processStarted}, ${tx.now}, ${tx.now}, ${metadata})
+    returning seq`);
   tx.afterCommit(() => sessionStarted.state({ id, pid, host }));
-  return id;
+  return { id, seq: row?.seq ?? 0 };
 }
 
 /** Changes no row once the session has ended: others declared it silent, or it failed. */

@@ -1,6 +1,7 @@
 // What a user asks about sessions.
 import { limits } from "../core/limits.ts";
 import { invalid } from "../core/error.ts";
+import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
 import type { Attachment } from "./attach.ts";
 import { listSessions, type SessionRow, type SessionStatus } from "./session.ts";
@@ -28,7 +29,9 @@ export type Sessions = {
 
 export function openSessions(store: Store, attachment: Attachment | undefined): Sessions {
   return {
-    async list({ limit = limits.pageDefault, after } = {}) {
+    async list(options = {}) {
+      refuseUnknown(options, ["limit", "after"], "sessions.list");
+      const { limit = limits.pageDefault, after } = options;
       if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
         throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
       }

@@ -1,7 +1,8 @@
 // Watches the other sessions and ends those that died. A live one must never be taken for dead, so silence is measured
-// by the observer's own monotonic clock, in slices: a beat counter that has not moved while the observer itself was
-// awake for a whole time to live. Wall clocks are never compared. A process of this host that is provably gone need
-// not be waited for.
+// by the observer's own monotonic clock, in slices: a beat counter that has not moved for a whole time to live, while
+// the observer was awake and could write its own. (A full disk, or a stopped process that holds the file, silences
+// everybody; whoever writes first afterwards must not bury the rest.) Wall clocks are never compared. A process of this
+// host that is provably gone need not be waited for.
 import type { Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import type { Store } from "../storage/store.ts";
@@ -27,7 +28,9 @@ const lookEveryMs = 5000;
 /** A slice counts for at most this much: if the machine slept between two looks, everybody else slept too. */
 const sliceMsMax = 2 * lookEveryMs;
 
-type Seen = { beat: number; silentMs: number; at: number };
+/** `ownBeat`: the observer's own counter when the last slice ended, at `until`. */
+type Seen = { readonly beat: number; silentMs: number; until: number; ownBeat: number | undefined };
+type Look = { readonly asked: number; readonly answered: number; readonly ownBeat: number | undefined };
 
 export function watchSessions(parts: WatchParts): Watch {
   const { store } = parts;
@@ -36,13 +39,14 @@ export function watchSessions(parts: WatchParts): Watch {
   let stopped = false;
 
   async function look(): Promise<SessionRow[]> {
+    const asked = store.clock.monotonic();
     const rows = await store.read<SessionRow>(runningSessions());
-    const others = rows.filter((row) => row.id !== parts.self());
-    const dead = others.filter((row) => isGone(row) || isSilent(row));
+    const own = rows.find((row) => row.id === parts.self());
+    const others = rows.filter((row) => row !== own);
+    const now: Look = { asked, answered: store.clock.monotonic(), ownBeat: own?.beat };
+    const dead = others.filter((row) => isGone(row) || isSilent(row, now));
     for (const id of seen.keys()) if (!others.some((row) => row.id === id)) seen.delete(id);
-    const ended: SessionRow[] = [];
-    for (const row of dead) if (await end(row)) ended.push(row);
-    return ended;
+    return endAll(dead);
   }
 
   function isGone(row: SessionRow): boolean {
@@ -51,13 +55,34 @@ export function watchSessions(parts: WatchParts): Watch {
     return isProvablyGone(other, parts.identity, { sameMachine: store.dialect === "sqlite" });
   }
 
-  function isSilent(row: SessionRow): boolean {
-    const at = store.clock.monotonic();
-    const before = seen.get(row.id);
-    const moved = before === undefined || before.beat !== row.beat;
-    const silentMs = moved ? 0 : before.silentMs + Math.min(at - before.at, sliceMsMax);
-    seen.set(row.id, { beat: row.beat, silentMs, at });
-    return silentMs >= limits.sessionTtlMs;
+  function isSilent(row: SessionRow, { asked, answered, ownBeat }: Look): boolean {
+    const known = seen.get(row.id);
+    if (known?.beat !== row.beat) {
+      seen.set(row.id, { beat: row.beat, silentMs: 0, until: answered, ownBeat });
+      return false;
+    }
+    if (ownBeat !== undefined && ownBeat !== known.ownBeat) {
+      // From one answer to the next question: while an answer is on its way nobody knows what happens.
+      known.silentMs += Math.min(Math.max(0, asked - known.until), sliceMsMax);
+      known.until = answered;
+      known.ownBeat = ownBeat;
+    }
+    return known.silentMs >= limits.sessionTtlMs;
+  }
+
+  // One that cannot be ended (what it left behind may be broken) does not keep the others from it.
+  async function endAll(dead: readonly SessionRow[]): Promise<SessionRow[]> {
+    const ended: SessionRow[] = [];
+    const failures: unknown[] = [];
+    for (const row of dead) {
+      try {
+        if (await end(row)) ended.push({ ...row, status: "unknown", stopped_at: row.last_heartbeat_at });
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+    return ended;
   }
 
   async function end(row: SessionRow): Promise<boolean> {

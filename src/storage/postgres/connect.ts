@@ -1,11 +1,13 @@
 // Connections to PostgreSQL. The driver is an optional peer: a book in a file must not need it.
-import type { Client, ClientConfig, Pool } from "pg";
+import type { Client, ClientConfig, Connection, Pool, PoolClient } from "pg";
 import type pg from "pg";
 import { createHash } from "node:crypto";
+import { systemClock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import type { Query } from "../sql.ts";
 import type { Fault } from "../sqlite/connection.ts";
-import { fromPostgresError } from "./postgres-error.ts";
+import { fromPostgresError, isStalePlan } from "./postgres-error.ts";
 
 export type Server = {
   readonly url: string;
@@ -29,41 +31,76 @@ export async function loadDriver(): Promise<typeof pg> {
 
 /** Without its password, so that it can be shown. */
 export function redactUrl(url: string): string {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
-    throw invalid("the PostgreSQL URL cannot be read: write postgres://user:password@host:port/database");
+  const parsed = URL.parse(url);
+  // A "#", "?" or "/" in a password ends the name of the server too early, and the rest of it would be shown.
+  if (parsed === null || parsed.hash !== "" || parsed.pathname.includes("@") || /^\?[^=]*@/.test(parsed.search)) {
+    throw invalid(
+      "the PostgreSQL URL cannot be read: write postgres://user:password@host:port/database, " +
+        "with %23, %3F and %2F for #, ? and / in the password",
+    );
   }
   if (parsed.password !== "") parsed.password = "…";
-  return decodeURI(parsed.toString());
+  // The driver also takes it from here.
+  if (parsed.searchParams.has("password")) parsed.searchParams.set("password", "…");
+  return parsed.toString().replaceAll("%E2%80%A6", "…");
 }
 
-export async function connectClient(server: Server): Promise<Client> {
+export async function connectClient(server: Server, ...settings: readonly string[]): Promise<Client> {
   const driver = await loadDriver();
-  const client = new driver.Client(clientConfig(driver, server));
-  // Without a listener a lost connection would end the process; the next query on it says what happened.
-  client.on("error", () => undefined);
+  let client: Client | undefined;
   try {
+    // It reads the files that the URL names.
+    client = new driver.Client(clientConfig(driver, server));
+    // Without a listener a lost connection would end the process; the next query on it says what happened.
+    client.on("error", () => undefined);
     await client.connect();
-    await client.query(searchPath(server.schema));
+    await client.query([searchPath(server.schema), ...settings].join("; "));
     return client;
   } catch (error) {
-    await client.end().catch(() => undefined);
+    await client?.end().catch(() => undefined);
     throw fromPostgresError(error, redactUrl(server.url));
   }
 }
 
 export async function createPool(server: Server, connections: number): Promise<Pool> {
   const driver = await loadDriver();
-  const pool = new driver.Pool({ ...clientConfig(driver, server), max: connections, idleTimeoutMillis: 30_000 });
+  const pool = new driver.Pool({
+    ...clientConfig(driver, server),
+    max: connections,
+    idleTimeoutMillis: 30_000,
+    // Whoever asks for a connection gets it once it has found its schema.
+    verify: (client, done) => {
+      const text = [searchPath(server.schema), readsOnly, patience].join("; ");
+      client.query(text).then(() => done(), done);
+    },
+  });
   pool.on("error", () => undefined);
   pool.on("connect", (client) => {
     client.on("error", () => undefined);
-    // Queued before the first query of whoever asked for the connection; a failure shows in that query.
-    client.query(searchPath(server.schema)).catch(() => undefined);
+    takeTurns(client);
   });
   return pool;
+}
+
+/** Only what says so when it begins may write: reads outside of transactions must not, and neither may the statements
+ *  of a unit whose `begin` failed, because each of them would be kept at once. */
+export const readsOnly = "set default_transaction_read_only = on";
+
+/** Whoever waits too long for a lock is told `busy`, as on SQLite. A limit of the operator's own is left as it is. */
+export const patience = `select set_config('lock_timeout', '${limits.busyMsMax}', false)
+  where current_setting('lock_timeout') = '0'`;
+
+const largePieceBytes = 32_768;
+
+// A large answer arrives in pieces of 64 KiB, and Node hands over dozens of them before anybody else has a turn: 100,000
+// rows held the loop for 100 ms. After each large piece the others come first.
+function takeTurns(client: PoolClient): void {
+  const { stream } = (client as unknown as { connection: Connection }).connection;
+  stream.on("data", (piece: Buffer) => {
+    if (piece.length < largePieceBytes) return;
+    stream.pause();
+    void systemClock.nextTurn().then(() => stream.resume());
+  });
 }
 
 function clientConfig(driver: typeof pg, server: Server): ClientConfig {
@@ -108,6 +145,28 @@ export async function send(session: Session, query: Query, server: Server, prepa
     const result = await session.query({ text: query.text, values, ...how });
     server.fault?.("after", query.text);
     return { rows: result.rows, count: result.rowCount ?? 0 };
+  } catch (error) {
+    throw fromPostgresError(error, redactUrl(server.url));
+  }
+}
+
+/** Sends a statement outside of any transaction, where one that was prepared too long ago may be sent again. */
+export async function sendAlone(session: Session, query: Query, server: Server): Promise<Answer> {
+  try {
+    return await send(session, query, server);
+  } catch (error) {
+    if (!isStalePlan(error)) throw error;
+    return send(session, query, server, false);
+  }
+}
+
+/** Sends a statement that begins or ends something, and returns what the server says it did. */
+export async function control(session: Session, text: string, server: Server): Promise<string> {
+  try {
+    server.fault?.("before", text);
+    const { command } = await session.query(text);
+    server.fault?.("after", text);
+    return command;
   } catch (error) {
     throw fromPostgresError(error, redactUrl(server.url));
   }

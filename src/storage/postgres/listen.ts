@@ -18,10 +18,12 @@ export function listenPostgres(parts: Parts, hear: (channel: string | null) => v
       try {
         client = await connectClient(parts.server);
         const lost = new Promise<void>((resolve) => client?.once("end", resolve));
+        // Closed while it connected: nobody else knows of this connection yet.
+        if (stop.signal.aborted) await client.end();
         client.on("notification", (notice) => hear(notice.payload ?? null));
         await client.query(`listen ${quoteName(parts.channel)}`);
-        // Whatever was said while nobody listened is not repeated, so everybody looks once.
-        if (failures > 0) hear(null);
+        // Whatever was said while nobody listened yet, or any more, is not repeated, so everybody looks once.
+        hear(null);
         failures = 0;
         await lost;
       } catch {

@@ -13,7 +13,7 @@ import {
   type Migration,
 } from "../migrate.ts";
 import { render } from "../sql.ts";
-import { quoteName, type Server } from "./connect.ts";
+import { quoteName, redactUrl, type Server } from "./connect.ts";
 
 /** Applies what is missing and returns the names of what it applied. */
 export async function migratePostgres(
@@ -26,6 +26,7 @@ export async function migratePostgres(
   for (;;) {
     const [next] = await pending(client, server, migrations);
     if (next === undefined) return done;
+    if (!options.apply && next.number === migrations[0]?.number) throw noBook(server);
     if (!options.apply) throw notMigrated(next.number - 1, latestNumber(migrations));
     await client.query("begin");
     try {
@@ -38,26 +39,35 @@ export async function migratePostgres(
       }
       await client.query("commit");
     } catch (error) {
-      await client.query("rollback");
+      await client.query("rollback").catch(() => undefined); // what failed first says more
       throw error;
     }
   }
 }
 
 async function pending(client: Client, server: Server, migrations: readonly Migration[]): Promise<Migration[]> {
-  const { rows } = await client.query<{ name: string }>(
-    "select table_name as name from information_schema.tables where table_schema = $1",
+  const { rows } = await client.query<{ name: string; ours: boolean }>(
+    // Other programs too have a table of that name; only ours has a hash and the time.
+    `select table_name as name, table_name = 'migration' and count(*) filter (where column_name in
+      ('number', 'name', 'hash', 'applied_at')) = 4 as ours
+      from information_schema.tables left join information_schema.columns using (table_schema, table_name)
+      where table_schema = $1 group by table_name`,
     [server.schema],
   );
-  const tables = new Set(rows.map((row) => row.name));
-  if (tables.size > 0 && !tables.has("migration")) {
+  const isBook = rows.some((row) => row.ours);
+  if (rows.length > 0 && !isBook) {
     throw new DaybookError(
       "incompatible",
       `the schema "${server.schema}" holds tables of another program: choose another with the option "schema"`,
     );
   }
-  const applied = tables.has("migration") ? await appliedMigrations(client, server) : [];
+  const applied = isBook ? await appliedMigrations(client, server) : [];
   return pendingMigrations(migrations, applied, "postgres");
+}
+
+function noBook(server: Server): DaybookError {
+  const where = `the schema "${server.schema}" of ${redactUrl(server.url)}`;
+  return new DaybookError("not_found", `there is no book in ${where}: "daybook migrate" makes one`);
 }
 
 async function applyOne(client: Client, server: Server, migration: Migration, now: number): Promise<void> {

@@ -6,7 +6,9 @@ import { DaybookError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
+import { runAfterCommit } from "../after-commit.ts";
 import type { Awaitable, Tx, WriteOptions } from "../store.ts";
+import { control } from "./connect.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 import { isConflictingTransaction, isConnectionLost, fromPostgresError } from "./postgres-error.ts";
 import { PostgresTx } from "./postgres-tx.ts";
@@ -20,8 +22,7 @@ export async function runOwnTransaction<T>(
     try {
       return await runOnce(parts, unit, options);
     } catch (error) {
-      const again = isConflictingTransaction(error) || (isConnectionLost(error) && !parts.closing());
-      if (!again || attempt >= limits.conflictRetriesMax) throw error;
+      if (!isWorthAnotherRun(error) || attempt >= limits.conflictRetriesMax) throw error;
       await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
     }
   }
@@ -40,22 +41,26 @@ async function runOnce<T>(
     { forgiving: by === "user" },
   );
   let broken: unknown;
+  // Not awaited yet: it is on the wire before the unit's first statement.
+  const level = by === "user" ? "serializable" : "read committed";
+  const begun = control(client, `begin isolation level ${level}, read write`, parts.server);
+  begun.catch(() => undefined);
   try {
-    // Not awaited: it is on the wire before the unit's first statement, and fails together with it.
-    const begun = client.query(`begin isolation level ${by === "user" ? "serializable" : "read committed"}`);
-    begun.catch(() => undefined);
     const result = await unit(tx);
+    await begun;
     if (tx.doomed !== undefined) throw tx.doomed;
-    if (by !== "user" && parts.stamp().due()) await parts.stamp().run(tx);
     tx.end();
+    await tx.idle();
+    if (by !== "user") await stampBeat(parts, client);
     await commit(parts, client, tx.channels);
-    for (const run of tx.committed) run();
+    runAfterCommit(tx.committed);
     parts.woken(tx.channels);
     return result;
   } catch (error) {
     tx.end();
-    // What doomed the transaction explains more than what the unit made of it, and decides whether to run it again.
-    const cause = tx.doomed ?? error;
+    await tx.idle();
+    // The unit may have made another error of it, but only what doomed the transaction says whether to run it again.
+    const cause = (await failureOf(begun)) ?? (isWorthAnotherRun(tx.doomed) ? tx.doomed : error);
     if (isConnectionLost(cause) || unknownOutcome(cause)) broken = cause;
     else await client.query("rollback").catch((failure: unknown) => (broken = failure));
     throw cause;
@@ -64,7 +69,34 @@ async function runOnce<T>(
   }
 }
 
-async function take(parts: PostgresParts): Promise<PoolClient> {
+/** What it failed with, once it is known. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+function isWorthAnotherRun(error: unknown): boolean {
+  return isConflictingTransaction(error) || isConnectionLost(error);
+}
+
+/** Stamps the session's beat if it is due, behind a savepoint: the beat must never cost a unit its commit. */
+export async function stampBeat(parts: PostgresParts, client: Client | PoolClient): Promise<void> {
+  if (!parts.stamp().due()) return;
+  const at = { ...parts, now: parts.nextNow(), tenant: "" };
+  const tx = new PostgresTx(client, parts.server, at, { forgiving: true });
+  try {
+    await parts.stamp().run(tx);
+  } catch (error) {
+    if (isConnectionLost(error)) throw error;
+  } finally {
+    tx.end();
+    await tx.idle();
+  }
+}
+
+export async function take(parts: PostgresParts): Promise<PoolClient> {
   try {
     return await parts.pool.connect();
   } catch (error) {
@@ -74,7 +106,7 @@ async function take(parts: PostgresParts): Promise<PoolClient> {
 
 /** Commits, telling other processes which channels woke. */
 export async function commit(
-  parts: Pick<PostgresParts, "channel" | "location">,
+  parts: Pick<PostgresParts, "channel" | "location" | "server">,
   client: Client | PoolClient,
   channels: ReadonlySet<string>,
 ): Promise<void> {
@@ -82,8 +114,9 @@ export async function commit(
     client.query({ name: "notify", text: "select pg_notify($1, $2)", values: [parts.channel, each] }),
   );
   killPoint("storage.commit");
+  let done: string;
   try {
-    await Promise.all([...notices, client.query("commit")]);
+    [done] = await Promise.all([control(client, "commit", parts.server), ...notices]);
   } catch (thrown) {
     const error = fromPostgresError(thrown, parts.location);
     if (!isConnectionLost(error)) throw error;
@@ -93,6 +126,10 @@ export async function commit(
         "Look before you do it again, or make it idempotent with a key",
       { cause: error },
     );
+  }
+  // The server answers the commit of a transaction in which something failed with a rollback, and calls it no error.
+  if (done !== "COMMIT") {
+    throw new DaybookError("internal", "a statement of the transaction failed unnoticed, so nothing of it was kept");
   }
   killPoint("storage.committed");
 }

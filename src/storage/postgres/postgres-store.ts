@@ -1,15 +1,19 @@
 // A book on PostgreSQL: a pipelined connection for shared groups, a pool for everything else, one that listens.
 import type { Pool } from "pg";
 import type { Clock } from "../../core/clock.ts";
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
 import type { Ids } from "../../core/id.ts";
+import { limits } from "../../core/limits.ts";
 import type { Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
+import { tellAll } from "../after-commit.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
+import { createSlots } from "../slots.ts";
 import { render, type Sql } from "../sql.ts";
-import { neverDue, type Stamp, type Store } from "../store.ts";
-import { connectClient, createPool, redactUrl, send, type Server } from "./connect.ts";
+import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
+import { createUnderWay } from "../under-way.ts";
+import { connectClient, createPool, patience, redactUrl, sendAlone, type Server } from "./connect.ts";
 import { listenPostgres, type Listening } from "./listen.ts";
 import { migratePostgres } from "./migrate-postgres.ts";
 import { runOwnTransaction } from "./own-transaction.ts";
@@ -29,7 +33,6 @@ export type PostgresParts = {
   readonly nextNow: () => number;
   readonly stamp: () => Stamp;
   readonly woken: (channels: ReadonlySet<string>) => void;
-  readonly closing: () => boolean;
 };
 
 const connectionsDefault = 8;
@@ -40,14 +43,18 @@ export async function openPostgres(
   options: StoreOptions,
 ): Promise<Store> {
   const { clock, ids, random } = options;
-  const schema = checkName(options.schema ?? "daybook", "schema");
+  const schema = checkSchema(options.schema ?? "daybook");
   const server: Server = { url, schema, fault: options.fault };
   const location = redactUrl(url);
   await prepareSchema(server, migrations, options);
 
-  const pool = await createPool(server, options.connections ?? connectionsDefault);
+  const connections = options.connections ?? connectionsDefault;
+  const pool = await createPool(server, connections);
+  // Writes always find a connection that no snapshot holds.
+  const snapshots = createSlots(Math.max(1, Math.min(limits.snapshotsMax, connections - 1)));
+  const underWay = createUnderWay();
   const listeners = new Set<(channel: string | null) => void>();
-  const hear = (channel: string | null): void => listeners.forEach((listener) => listener(channel));
+  const hear = (channel: string | null): void => tellAll(listeners, channel);
   let listening: Listening | undefined;
   let stamp: Stamp = neverDue;
   let lastNow = 0;
@@ -63,13 +70,20 @@ export async function openPostgres(
     nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
-    closing: () => closing !== undefined,
   };
   const groups = createSharedGroups(parts);
 
   async function read<R>(statement: Sql): Promise<R[]> {
     refuseClosed("read");
-    return (await send(pool, render(statement, "postgres"), server)).rows as R[];
+    return (await underWay.track(sendAlone(pool, render(statement, "postgres"), server))).rows as R[];
+  }
+  async function snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
+    const slot = await snapshots.take();
+    try {
+      return await readSnapshot(parts, run);
+    } finally {
+      snapshots.giveBack(slot);
+    }
   }
   function refuseClosed(verb: string): void {
     if (closing !== undefined) throw new DaybookError("closed", `the book is closed: open it again to ${verb}`);
@@ -86,14 +100,14 @@ export async function openPostgres(
     async write(unit, how = {}) {
       refuseClosed("write");
       if (how.by === "shared") return groups.add(unit, how.tenant ?? "default");
-      return runOwnTransaction(parts, unit, how);
+      return underWay.track(runOwnTransaction(parts, unit, how));
     },
     read,
     readHeavy: read,
     readLong: read,
     async snapshot(run) {
       refuseClosed("read");
-      return readSnapshot(parts, run);
+      return underWay.track(snapshot(run));
     },
     onWake(listener) {
       listeners.add(listener);
@@ -104,15 +118,24 @@ export async function openPostgres(
     abandon: () => undefined,
     close: () =>
       (closing ??= (async () => {
-        await groups.drain();
+        await Promise.all([groups.drain(), underWay.settled()]);
         await listening?.close();
         await pool.end();
       })()),
   };
 }
 
+// Names end after 63 bytes on PostgreSQL, without a word, and that of the channel begins with "daybook:".
+const schemaBytesMax = 55;
+
+function checkSchema(name: string): string {
+  const bytes = Buffer.byteLength(checkName(name, "schema"));
+  if (bytes > schemaBytesMax) throw invalid(`schema "${name}" is ${bytes} bytes long: at most ${schemaBytesMax}`);
+  return name;
+}
+
 async function prepareSchema(server: Server, migrations: readonly Migration[], options: StoreOptions): Promise<void> {
-  const client = await connectClient(server);
+  const client = await connectClient(server, patience);
   try {
     await migratePostgres(client, server, migrations, { apply: options.migrate !== false, clock: options.clock });
   } catch (error) {

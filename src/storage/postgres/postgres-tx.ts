@@ -23,6 +23,7 @@ export class PostgresTx implements Tx {
   readonly #session: Session;
   readonly #server: Server;
   readonly #forgiving: boolean;
+  #turn: Promise<void> = Promise.resolve();
   #ended = false;
 
   constructor(session: Session, server: Server, at: At, options: { forgiving: boolean }) {
@@ -59,6 +60,11 @@ export class PostgresTx implements Tx {
     this.#ended = true;
   }
 
+  /** Resolves once nothing of this unit is on the wire: only then may others use the connection. */
+  idle(): Promise<void> {
+    return this.#turn;
+  }
+
   async #send(statement: Sql): Promise<Answer> {
     if (this.#ended) throw usedAfterEnd();
     const query = render(statement, "postgres");
@@ -71,8 +77,23 @@ export class PostgresTx implements Tx {
     }
   }
 
-  // The three are on the wire together, so they cost one round trip.
+  // One after the other, also when the unit starts several at once: savepoints nest, and one that fails would otherwise
+  // take down those that were begun after it, and with them the transaction.
   async #sendBehindSavepoint(query: Query): Promise<Answer> {
+    const { promise, resolve: done } = Promise.withResolvers<void>();
+    const turn = this.#turn;
+    this.#turn = promise;
+    try {
+      await turn;
+      if (this.#ended) throw usedAfterEnd();
+      return await this.#sendThree(query);
+    } finally {
+      done();
+    }
+  }
+
+  // The savepoint and the statement are on the wire together, so they cost one round trip.
+  async #sendThree(query: Query): Promise<Answer> {
     const begun = this.#control("savepoint unit");
     try {
       const answer = await this.#sendPlain(query);

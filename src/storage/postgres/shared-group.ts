@@ -5,9 +5,10 @@
 import type { Client } from "pg";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
+import { runAfterCommit } from "../after-commit.ts";
 import type { Awaitable, Tx } from "../store.ts";
-import { connectClient } from "./connect.ts";
-import { commit, runOwnTransaction } from "./own-transaction.ts";
+import { connectClient, control, patience, readsOnly } from "./connect.ts";
+import { commit, runOwnTransaction, stampBeat } from "./own-transaction.ts";
 import { isConnectionLost } from "./postgres-error.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 import { PostgresTx } from "./postgres-tx.ts";
@@ -38,15 +39,17 @@ export function createSharedGroups(parts: PostgresParts): SharedGroups {
   }
 
   async function runPatiently(group: readonly Waiting[]): Promise<void> {
+    let rest = group;
     for (let attempt = 1; ; attempt++) {
       try {
-        client ??= await connectClient(parts.server);
-        return await runGroup(parts, client, group);
+        client ??= await connectClient(parts.server, readsOnly, patience);
+        while (rest.length > 0) rest = await runGroup(parts, client, rest);
+        return;
       } catch (error) {
         await client?.end().catch(() => undefined);
         client = undefined;
         if (!isConnectionLost(error) || attempt >= limits.conflictRetriesMax) {
-          for (const waiting of group) waiting.reject(error);
+          for (const waiting of rest) waiting.reject(error);
           return;
         }
         await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
@@ -68,38 +71,40 @@ export function createSharedGroups(parts: PostgresParts): SharedGroups {
   };
 }
 
-/** Throws only when the connection failed and nothing of the group is known to be kept. */
-async function runGroup(parts: PostgresParts, client: Client, group: readonly Waiting[]): Promise<void> {
-  client.query("begin").catch(() => undefined);
+/** Returns the units that are to run again together. Throws only when nothing of the group is known to be kept. */
+async function runGroup(parts: PostgresParts, client: Client, group: readonly Waiting[]): Promise<readonly Waiting[]> {
+  // Not awaited yet: it is on the wire before the first statement of the units.
+  const begun = control(client, "begin read write", parts.server);
+  begun.catch(() => undefined);
   const newTx = (tenant: string): PostgresTx =>
     new PostgresTx(client, parts.server, { ...parts, now: parts.nextNow(), tenant }, { forgiving: false });
   const units = group.map((waiting) => ({ waiting, tx: newTx(waiting.tenant) }));
   const outcomes = await Promise.allSettled(units.map(async ({ waiting, tx }) => waiting.unit(tx)));
   for (const { tx } of units) tx.end();
 
-  const failures = outcomes.flatMap((outcome, index) =>
-    outcome.status === "rejected" ? [{ error: outcome.reason as unknown, unit: units[index] }] : [],
+  const lost = units.find(({ tx }) => isConnectionLost(tx.doomed));
+  if (lost !== undefined) throw lost.tx.doomed;
+  await begun;
+  // A unit that hid the failure of a statement has failed all the same: the transaction cannot be kept.
+  const failed = new Set(
+    units.filter(({ tx }, index) => outcomes[index]?.status === "rejected" || tx.doomed !== undefined),
   );
-  const lost = failures.find(({ error }) => isConnectionLost(error));
-  if (lost !== undefined) throw lost.error;
-  if (failures.length > 0) {
-    await client.query("rollback");
-    const failed = new Set(failures.map(({ unit }) => unit?.waiting));
-    const [alone, together] = [group.filter((each) => failed.has(each)), group.filter((each) => !failed.has(each))];
+  if (failed.size > 0) {
+    await control(client, "rollback", parts.server);
     // A failed statement makes every later one of the transaction fail too, so "failed" may name innocents; alone,
     // each is judged by itself.
-    for (const waiting of alone) await runAlone(parts, waiting);
-    if (together.length > 0) await runGroup(parts, client, together);
-    return;
+    for (const { waiting } of failed) await runAlone(parts, waiting);
+    return units.filter((unit) => !failed.has(unit)).map(({ waiting }) => waiting);
   }
   const channels = new Set(units.flatMap(({ tx }) => [...tx.channels]));
-  if (parts.stamp().due()) await parts.stamp().run(newTx(""));
+  await stampBeat(parts, client);
   await commit(parts, client, channels);
   units.forEach(({ waiting, tx }, index) => {
-    for (const run of tx.committed) run();
     waiting.resolve((outcomes[index] as PromiseFulfilledResult<unknown>).value);
+    runAfterCommit(tx.committed);
   });
   parts.woken(channels);
+  return [];
 }
 
 async function runAlone(parts: PostgresParts, waiting: Waiting): Promise<void> {

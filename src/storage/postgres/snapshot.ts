@@ -3,13 +3,12 @@ import { limits } from "../../core/limits.ts";
 import { render, type Sql } from "../sql.ts";
 import { endedReader, tooLong, type Reader } from "../store.ts";
 import { send } from "./connect.ts";
+import { take } from "./own-transaction.ts";
 import { fromPostgresError } from "./postgres-error.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 
 export async function readSnapshot<T>(parts: PostgresParts, run: (reader: Reader) => Promise<T>): Promise<T> {
-  const client = await parts.pool.connect().catch((error: unknown) => {
-    throw fromPostgresError(error, parts.location);
-  });
+  const client = await take(parts);
   let open = true;
   let expired = false;
   let timer: { cancel(): void } | undefined;
@@ -28,12 +27,20 @@ export async function readSnapshot<T>(parts: PostgresParts, run: (reader: Reader
     timer = parts.clock.after(limits.snapshotMsMax, end, { keepAlive: true });
   });
   try {
-    client.query("begin isolation level repeatable read, read only").catch(() => undefined);
-    return await Promise.race([run(reader), tooLate]);
+    // The server ends a statement that goes on after the snapshot's time, which leaving its connection does not.
+    const limit = `set local statement_timeout = ${limits.snapshotMsMax}`;
+    const begun = client.query(`begin isolation level repeatable read, read only; ${limit}`);
+    begun.catch(() => undefined);
+    const result = await Promise.race([run(reader), tooLate]);
+    // Without it each statement would have read of a moment of its own.
+    await begun.catch((error: unknown) => {
+      throw fromPostgresError(error, parts.location);
+    });
+    return result;
   } finally {
     open = false;
     timer?.cancel();
-    // A statement may still be running in a snapshot that took too long: ending its connection ends it.
+    // A statement may still be running in a snapshot that took too long: nobody else gets its connection.
     if (expired) client.release(true);
     else
       client.release(

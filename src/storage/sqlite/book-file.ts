@@ -1,28 +1,66 @@
 // Whether a path may be opened as a book, decided before SQLite touches it: opening the wrong thing must neither
 // change it nor leave files beside it.
-import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, openSync, readSync, statfsSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
+import { pathToFileURL } from "node:url";
 import { DaybookError } from "../../core/error.ts";
 import { openConnection } from "./connection.ts";
 
 /** "Dybk" as SQLite's application id: what tells a book from another program's database. */
 export const applicationId = 0x4479626b;
 
-/** Whether the file is a book already (`existing`) or may become one (`new`: missing or empty). */
-export function checkBookFile(path: string): "new" | "existing" {
-  const stat = statSync(path, { throwIfNoEntry: false });
+export type BookFile = {
+  /** Whether the file is a book already (`existing`) or may become one (`new`: missing or empty). */
+  readonly kind: "new" | "existing";
+  /** The number of the book's newest migration. */
+  readonly version: number;
+};
+
+const nothingYet: BookFile = { kind: "new", version: 0 };
+
+/** Refuses what cannot be a book, and looks at what can. */
+export function inspectBookFile(path: string): BookFile {
+  const stat = statOf(path);
   if (stat === undefined) {
-    if (!existsSync(dirname(path))) {
+    if (statOf(dirname(path))?.isDirectory() !== true) {
       throw new DaybookError("unavailable", `the folder ${dirname(path)} does not exist: create it first`);
     }
-    return "new";
+    refuseFullDisk(dirname(path));
+    return nothingYet;
   }
   if (stat.isDirectory()) throw new DaybookError("invalid", `${path} is a folder: name a file inside it`);
-  if (stat.size === 0) return "new";
+  if (!stat.isFile()) throw new DaybookError("invalid", `${path} is not a file: name another`);
+  if (stat.size === 0) return nothingYet;
   if (!readHeader(path).startsWith("SQLite format 3\0")) {
     throw new DaybookError("incompatible", `${path} is not a SQLite database: name another file`);
   }
-  return readApplication(path);
+  return inspectDatabase(path);
+}
+
+export function checkBookFile(path: string): BookFile["kind"] {
+  return inspectBookFile(path).kind;
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw new DaybookError("unavailable", `${path} cannot be looked at (${code}): check its permissions`, {
+      cause: error,
+    });
+  }
+}
+
+/** What an empty book takes, with its journal, and some room to begin with. */
+const newBookBytes = 1_048_576;
+
+// A disk that fills up half-way would leave a file behind that is no book yet.
+function refuseFullDisk(folder: string): void {
+  const { bavail, bsize, blocks } = statfsSync(folder);
+  if (blocks === 0 || bavail * bsize >= newBookBytes) return;
+  throw new DaybookError("full", `the disk of ${folder} has no room for a new book: free at least 1 MB`);
 }
 
 function readHeader(path: string): string {
@@ -40,18 +78,50 @@ function readHeader(path: string): string {
   }
 }
 
-// Asked through SQLite, because a fresh book's header may still be in its WAL.
-function readApplication(path: string): "new" | "existing" {
-  const connection = openConnection(path, { readOnly: true, busyMs: 1000 });
+// A database is opened as one that cannot change, because opening it otherwise may leave files beside it, even for
+// reading. Only where that does not say enough, because the newest is still in the WAL, it is opened as it is.
+function inspectDatabase(path: string): BookFile {
+  const unchanging = `${pathToFileURL(path).href}?immutable=1`;
+  const hasWal = (statOf(`${path}-wal`)?.size ?? 0) > 0;
+  if (!hasWal) return judge(path, look(unchanging));
+  const inFile = attemptLook(unchanging);
+  return judge(path, inFile !== undefined && isOthers(inFile) ? inFile : look(path));
+}
+
+type Look = { readonly application: number; readonly version: number; readonly tables: number };
+
+function look(location: string): Look {
+  const connection = openConnection(location, { readOnly: true, busyMs: 1000 });
   try {
     const one = (text: string): number => Number(Object.values(connection.get({ text, params: [] }) as object)[0]);
-    if (one("pragma application_id") === applicationId) return "existing";
-    if (one("select count(*) from sqlite_schema") === 0 && one("pragma application_id") === 0) return "new";
-    throw new DaybookError(
-      "incompatible",
-      `${path} is another program's database: name another file. Your own tables can live in a book, made by tx.sql`,
-    );
+    return {
+      application: one("pragma application_id"),
+      version: one("pragma user_version"),
+      tables: one("select count(*) from sqlite_schema"),
+    };
   } finally {
     connection.close();
   }
+}
+
+// It may look damaged while another process moves pages from the WAL to the file.
+function attemptLook(location: string): Look | undefined {
+  try {
+    return look(location);
+  } catch {
+    return undefined;
+  }
+}
+
+function isOthers({ application, tables }: Look): boolean {
+  return application !== applicationId && (application !== 0 || tables > 0);
+}
+
+function judge(path: string, seen: Look): BookFile {
+  if (seen.application === applicationId) return { kind: "existing", version: seen.version };
+  if (!isOthers(seen)) return nothingYet;
+  throw new DaybookError(
+    "incompatible",
+    `${path} is another program's database: name another file. Your own tables can live in a book, made by tx.sql`,
+  );
 }

@@ -49,13 +49,7 @@ export function checkSqliteVersion(version: string): void {
 
 export function openConnection(location: string, options: ConnectionOptions = {}): Connection {
   const { fault } = options;
-  let db: DatabaseSync;
-  try {
-    db = new DatabaseSync(location, { readOnly: options.readOnly ?? false, timeout: options.busyMs ?? 0 });
-    configure(db, options);
-  } catch (error) {
-    throw fromSqliteError(error, location);
-  }
+  const db = openDatabase(location, options);
   const cache = new Map<string, StatementSync>();
 
   function prepare(text: string): StatementSync {
@@ -83,8 +77,8 @@ export function openConnection(location: string, options: ConnectionOptions = {}
     get inTransaction() {
       return db.isTransaction;
     },
-    all: (query) => guarded(query.text, () => prepare(query.text).all(...bindable(query.params))),
-    get: (query) => guarded(query.text, () => prepare(query.text).get(...bindable(query.params))),
+    all: (query) => guarded(query.text, () => allPrepared(prepare(query.text), query)),
+    get: (query) => guarded(query.text, () => getPrepared(prepare(query.text), query)),
     run: (query) => guarded(query.text, () => runPrepared(prepare(query.text), query)),
     exec: (text) => guarded(text, () => void prepare(text).run()),
     script: (text) => guarded(text, () => db.exec(text)),
@@ -92,6 +86,37 @@ export function openConnection(location: string, options: ConnectionOptions = {}
       if (db.isOpen) db.close();
     },
   };
+}
+
+/** Ends the transaction, if there is one. SQLite has ended it even where it reports that the rollback failed. */
+export function rollBack(connection: Connection): void {
+  try {
+    if (connection.inTransaction) connection.exec("rollback");
+  } catch {
+    // Only an injected fault keeps it open: past the seam it ends.
+    if (connection.inTransaction) connection.db.exec("rollback");
+  }
+}
+
+function openDatabase(location: string, options: ConnectionOptions): DatabaseSync {
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(location, { readOnly: options.readOnly ?? false, timeout: options.busyMs ?? 0 });
+    configure(db, options);
+    return db;
+  } catch (error) {
+    db?.close();
+    throw fromSqliteError(error, location);
+  }
+}
+
+function allPrepared(statement: StatementSync, query: Query): unknown[] {
+  if (query.rows === undefined) return statement.all(...bindable(query.params));
+  return query.rows.flatMap((row) => statement.all(...bindable(row)));
+}
+
+function getPrepared(statement: StatementSync, query: Query): unknown {
+  return query.rows === undefined ? statement.get(...bindable(query.params)) : allPrepared(statement, query)[0];
 }
 
 function runPrepared(statement: StatementSync, query: Query): number {
@@ -110,12 +135,13 @@ function configure(db: DatabaseSync, options: ConnectionOptions): void {
   // Acknowledged means on disk: FULL syncs the WAL at each commit, and group commit makes that one sync per group.
   db.exec(`pragma synchronous = ${options.durability === "normal" ? "normal" : "full"}`);
   // Checkpoints happen in the commit, rarely: 10,000 pages gave 1.4 times the sustained writes of the default 1,000.
-  db.exec("pragma wal_autocheckpoint = 10000; pragma journal_size_limit = 67108864");
+  db.exec(`pragma wal_autocheckpoint = 10000; pragma journal_size_limit = ${limits.walBytesMax}`);
 }
 
 type Bindable = string | number | bigint | null | Uint8Array;
 
-function bindable(params: Query["params"]): Bindable[] {
+/** SQLite has no booleans: they are 1 and 0. */
+export function bindable(params: Query["params"]): Bindable[] {
   for (const value of params) {
     if (typeof value === "boolean") return params.map((each) => (typeof each === "boolean" ? Number(each) : each));
   }

@@ -1,62 +1,81 @@
 // Several processes share one file. SQLite's own busy timeout would block the event loop and starve the others, so
-// the lock is tried for, and a loser sleeps a few jittered milliseconds. A winner gives way as well, once it has seen
-// that others write: without that, it would begin its next group before any sleeper wakes.
+// the lock is tried for, and a loser sleeps a few jittered milliseconds. A winner writes for a short turn and then gives
+// way, once it has seen that others write: without that, it would begin its next group before any sleeper wakes. A
+// turn is several small groups, because a file that changes hands after each of them stands idle most of the time.
 import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter, type Random } from "../../core/random.ts";
-import type { Connection } from "./connection.ts";
+import { rollBack, type Connection } from "./connection.ts";
 import { isBusy } from "./sqlite-error.ts";
 
 type Parts = { readonly connection: Connection; readonly clock: Clock; readonly random: Random };
 
 export type Contention = {
-  /** Waits a moment if others have been writing lately. */
+  /** Waits a moment when this process has had its turn and others write too. */
   giveWay(): Promise<void>;
   /** Notes that a group was committed, and looks whether others wrote since the last one. */
   committed(): void;
+  /** Notes that another process held the file. */
   lost(): void;
 };
 
-/** How long after the last sign of another writer this one still gives way. */
-const memoryMs = 1000;
-/** About as long as a group of another process holds the lock. */
-const giveWayMs = 3;
+const turnMs = 5;
+/** Longer than a loser sleeps, so that one who waits finds the file free. */
+const giveWayMs = 4;
 const retryMs = 2;
+/** Nobody came for this long: the file is ours again. */
+const turnMsMax = 1000;
 /** Looking for others costs a few microseconds, which a small group would feel. */
 const lookEveryMs = 20;
 
 export function createContention({ connection, clock, random }: Parts): Contention {
   const dataVersion = { text: "pragma data_version", params: [] };
   let version: unknown;
-  let othersAt = Number.NEGATIVE_INFINITY;
   let lookedAt = Number.NEGATIVE_INFINITY;
-  let shared = false;
+  let turnFrom = Number.NEGATIVE_INFINITY;
+  /** Doubles each time we gave way and nobody came; without end while nobody else was ever seen. */
+  let turn = Number.POSITIVE_INFINITY;
+  let waited = false;
+
+  // The number changes only when another connection wrote, never for our own commits.
+  function othersWrote(now: number): boolean {
+    lookedAt = now;
+    try {
+      const found = (connection.get(dataVersion) as { data_version: unknown }).data_version;
+      const changed = version !== undefined && found !== version;
+      version = found;
+      return changed;
+    } catch {
+      return true; // the file is busy for a moment, so somebody is there; a commit must not fail because of this look
+    }
+  }
   return {
     async giveWay() {
-      if (shared && clock.monotonic() - othersAt < memoryMs) await clock.sleep(jitter(random, giveWayMs, 1));
+      if (turn === Number.POSITIVE_INFINITY || clock.monotonic() - turnFrom < turn) return;
+      await clock.sleep(jitter(random, giveWayMs, 0.25));
+      turnFrom = clock.monotonic();
+      if (othersWrote(turnFrom)) turn = turnMs;
+      else turn = turn < turnMsMax ? turn * 2 : Number.POSITIVE_INFINITY;
     },
     committed() {
       const now = clock.monotonic();
-      if (now - lookedAt < lookEveryMs) return;
-      lookedAt = now;
-      // The number changes only when another connection wrote, never for our own commits.
-      const found = (connection.get(dataVersion) as { data_version: unknown }).data_version;
-      if (version !== undefined && found !== version) {
-        othersAt = now;
-        shared = true;
-      }
-      version = found;
+      // A turn begins when the file was won, not when it was asked for.
+      if (waited) turnFrom = now;
+      waited = false;
+      if (now - lookedAt >= lookEveryMs && othersWrote(now)) turn = turnMs;
     },
     lost() {
-      othersAt = clock.monotonic();
-      shared = true;
+      waited = true;
+      turn = turnMs;
     },
   };
 }
 
 /** Begins the write transaction. Returns the error when another process held the file for `limits.busyMsMax`. */
 export async function beginImmediate(parts: Parts, contention: Pick<Contention, "lost">): Promise<unknown> {
-  return patiently(parts, "begin immediate", () => contention.lost());
+  const failure = await patiently(parts, "begin immediate", () => contention.lost());
+  if (failure !== undefined) rollBack(parts.connection);
+  return failure;
 }
 
 /** Commits. Only an in-memory book can be busy here: its readers hold off the writer for a moment. */

@@ -13,8 +13,9 @@ import { killPoint } from "../../core/fault.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import type { Random } from "../../core/random.ts";
+import { runAfterCommit } from "../after-commit.ts";
 import type { Awaitable, Stamp, Tx } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import { rollBack, type Connection } from "./connection.ts";
 import { beginImmediate, commitOrWait, type Contention } from "./contend.ts";
 import { SqliteTx } from "./sqlite-tx.ts";
 
@@ -45,18 +46,23 @@ type Done = { waiting: Waiting; tx: SqliteTx; result: unknown };
 
 /** Runs `units` in the transaction that has begun, as many as fit. Returns those it did not get to. */
 export async function runGroup(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
-  const { connection, clock } = parts;
+  const { clock } = parts;
   if (units.every((waiting) => !waiting.careful)) return runTrusting(parts, units);
   const until = clock.monotonic() + limits.groupMsMax;
   const done: Done[] = [];
+  const undecided: Waiting[] = [];
   let taken = 0;
-  while (taken < units.length && connection.inTransaction) {
-    await runBehindSavepoint(parts, units[taken++] as Waiting, done);
+  let ended = false;
+  while (taken < units.length && !ended) {
+    const waiting = units[taken++] as Waiting;
+    const became = await runBehindSavepoint(parts, waiting, done);
+    // One that threw was undone and told so: it must not come back should the group end below.
+    if (became !== "rejected") undecided.push(waiting);
+    ended = became === "ended";
     if (clock.monotonic() >= until) break;
   }
-  const ended = !connection.inTransaction || !(await commit(parts, done));
-  if (ended) {
-    for (const waiting of units.slice(0, taken)) await runAlone(parts, waiting);
+  if (ended || !(await commit(parts, done))) {
+    for (const waiting of undecided) await runAlone(parts, waiting);
   }
   return units.slice(taken);
 }
@@ -73,38 +79,55 @@ async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promis
       const pending = waiting.run(tx);
       done.push({ waiting, tx, result: isPromiseLike(pending) ? await pending : pending });
       tx.end();
+      // It may have hidden the error that ended the transaction; the next statement would commit by itself.
+      if (!connection.inTransaction) throw tx.endedBy;
       // Reading the clock costs as much as a small unit, so it is read for every eighth.
       if (done.length % 8 === 0 && clock.monotonic() >= until) break;
     }
   } catch {
-    if (connection.inTransaction) connection.exec("rollback");
+    rollBack(connection);
     return units.map((waiting) => ({ ...waiting, careful: true }));
   }
   if (await commit(parts, done)) return units.slice(done.length);
   return units.map((waiting) => ({ ...waiting, careful: true }));
 }
 
-/** Adds the unit to `done`, or undoes and rejects it; when SQLite ended the transaction, it is judged alone later. */
-async function runBehindSavepoint(parts: GroupParts, waiting: Waiting, done: Done[]): Promise<void> {
-  if (!parts.connection.inTransaction) return;
+/** Adds the unit to `done`, or undoes and rejects it; when the transaction has ended, it is judged alone later. */
+async function runBehindSavepoint(
+  parts: GroupParts,
+  waiting: Waiting,
+  done: Done[],
+): Promise<"done" | "rejected" | "ended"> {
+  const { connection } = parts;
   const tx = newTx(parts, waiting.tenant);
-  parts.connection.exec("savepoint unit");
+  if (!attempt(connection, "savepoint unit")) return "ended";
   try {
     const result = await waiting.run(tx);
     tx.end();
-    parts.connection.exec("release unit");
+    if (!attempt(connection, "release unit")) return "ended";
     done.push({ waiting, tx, result });
+    return "done";
   } catch (error) {
     tx.end();
-    if (undo(parts.connection)) waiting.reject(error);
+    if (!undo(connection)) return "ended";
+    waiting.reject(error);
+    return "rejected";
   }
 }
 
 function undo(connection: Connection): boolean {
-  if (!connection.inTransaction) return false;
-  connection.exec("rollback to unit");
-  connection.exec("release unit");
-  return true;
+  return connection.inTransaction && attempt(connection, "rollback to unit") && attempt(connection, "release unit");
+}
+
+/** False when it failed; the transaction is over then, because what belongs to whom can no longer be told. */
+function attempt(connection: Connection, text: string): boolean {
+  try {
+    connection.exec(text);
+    return true;
+  } catch {
+    rollBack(connection);
+    return false;
+  }
 }
 
 async function commit(parts: GroupParts, done: readonly Done[]): Promise<boolean> {
@@ -115,10 +138,9 @@ async function commit(parts: GroupParts, done: readonly Done[]): Promise<boolean
     await commitOrWait(parts);
     killPoint("storage.committed");
   } catch {
-    if (connection.inTransaction) connection.exec("rollback");
+    rollBack(connection);
     return false;
   }
-  parts.contention.committed();
   acknowledge(parts, done);
   return true;
 }
@@ -126,10 +148,10 @@ async function commit(parts: GroupParts, done: readonly Done[]): Promise<boolean
 // The beat must never cost a unit its commit, so it is undone alone like any unit.
 async function stampBeat(parts: GroupParts): Promise<void> {
   const tx = newTx(parts, "");
-  parts.connection.exec("savepoint unit");
+  if (!attempt(parts.connection, "savepoint unit")) return;
   try {
     await parts.stamp().run(tx);
-    parts.connection.exec("release unit");
+    attempt(parts.connection, "release unit");
   } catch {
     undo(parts.connection);
   } finally {
@@ -145,11 +167,14 @@ async function runAlone(parts: GroupParts, waiting: Waiting): Promise<void> {
   try {
     const result = await waiting.run(tx);
     tx.end();
+    if (!connection.inTransaction) throw tx.endedBy;
+    killPoint("storage.commit");
     await commitOrWait(parts);
+    killPoint("storage.committed");
     acknowledge(parts, [{ waiting, tx, result }]);
   } catch (error) {
     tx.end();
-    if (connection.inTransaction) connection.exec("rollback");
+    rollBack(connection);
     waiting.reject(error);
   }
 }
@@ -158,10 +183,11 @@ function acknowledge(parts: GroupParts, done: readonly Done[]): void {
   const channels = new Set<string>();
   for (const { tx, waiting, result } of done) {
     for (const channel of tx.channels) channels.add(channel);
-    for (const run of tx.committed) run();
     waiting.resolve(result);
+    runAfterCommit(tx.committed);
   }
-  if (channels.size > 0) parts.woken(channels);
+  parts.contention.committed();
+  parts.woken(channels);
 }
 
 function newTx(parts: GroupParts, tenant: string, now: number = parts.nextNow()): SqliteTx {

@@ -3,7 +3,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { describeError, isDaybookError } from "../../core/error.ts";
 import type { Query } from "../sql.ts";
-import { openConnection, type Connection } from "./connection.ts";
+import { bindable, openConnection, type Connection } from "./connection.ts";
 import { fromSqliteError } from "./sqlite-error.ts";
 
 export type ReaderData = { readonly location: string; readonly writable: boolean };
@@ -43,7 +43,7 @@ function answer(request: ReaderRequest): Omit<ReaderAnswer, "id"> {
     case "query": {
       const { db } = connectionOf(request.snapshot);
       // A statement of its own: an iterator that is still being read must not be restarted by its twin.
-      const rows = db.prepare(request.query.text).iterate(...(request.query.params as (string | number | null)[]));
+      const rows = db.prepare(request.query.text).iterate(...bindable(request.query.params));
       return chunk(request.id, rows);
     }
     case "more":

@@ -10,45 +10,57 @@ export type ReaderThread = {
   all(query: Query, snapshot?: number): Promise<unknown[]>;
   begin(snapshot: number): Promise<void>;
   end(snapshot: number): Promise<void>;
+  /** Leaves the thread to a statement that does not end, and starts another for whoever asks next. */
+  abandon(): void;
   close(): Promise<void>;
 };
+
+type Asker = { resolve(answer: ReaderAnswer): void; reject(error: unknown): void };
+type Thread = { readonly worker: Worker; readonly waiting: Map<number, Asker> };
 
 // Omit on a union keeps only what all members share; this keeps each member's own fields.
 type Unsent<R = ReaderRequest> = R extends unknown ? Omit<R, "id"> : never;
 
 export function createReaderThread(data: ReaderData): ReaderThread {
-  const waiting = new Map<number, { resolve(answer: ReaderAnswer): void; reject(error: unknown): void }>();
-  let worker: Worker | undefined;
+  let current: Thread | undefined;
+  let closed = false;
   let lastId = 0;
 
-  function start(): Worker {
-    const started = startThread("./reader-thread", import.meta.url, data);
-    started.on("message", (answer: ReaderAnswer) => {
+  function start(): Thread {
+    const worker = startThread("./reader-thread", import.meta.url, data);
+    const waiting = new Map<number, Asker>();
+    worker.on("message", (answer: ReaderAnswer) => {
       const asker = waiting.get(answer.id);
       waiting.delete(answer.id);
-      if (waiting.size === 0) started.unref();
+      if (waiting.size === 0) worker.unref();
       if (answer.error === undefined) asker?.resolve(answer);
       else asker?.reject(toError(answer.error));
     });
+    const thread = { worker, waiting };
     const gone = (cause: unknown): void => {
-      if (worker === started) worker = undefined;
-      for (const asker of waiting.values()) {
-        asker.reject(new DaybookError("unavailable", "the reader thread ended: ask again", { cause }));
-      }
-      waiting.clear();
+      if (current === thread) current = undefined;
+      forget(thread, cause);
     };
-    started.on("error", gone);
-    started.on("exit", gone);
-    return started;
+    worker.on("error", gone);
+    worker.on("exit", gone);
+    return thread;
   }
 
-  function ask(request: Unsent): Promise<ReaderAnswer & { id: number }> {
-    const thread = (worker ??= start());
+  function forget({ waiting }: Thread, cause: unknown): void {
+    for (const asker of waiting.values()) {
+      asker.reject(new DaybookError("unavailable", "the reader thread ended: ask again", { cause }));
+    }
+    waiting.clear();
+  }
+
+  async function ask(request: Unsent): Promise<ReaderAnswer & { id: number }> {
+    if (closed) throw new DaybookError("closed", "the book is closed: open it again to read");
+    const { worker, waiting } = (current ??= start());
     const id = ++lastId;
     return new Promise((resolve, reject) => {
       waiting.set(id, { resolve, reject });
-      thread.ref(); // somebody waits for an answer now
-      thread.postMessage({ ...request, id });
+      worker.ref(); // somebody waits for an answer now
+      worker.postMessage({ ...request, id });
     });
   }
 
@@ -70,10 +82,19 @@ export function createReaderThread(data: ReaderData): ReaderThread {
     async end(snapshot) {
       await ask({ kind: "end", snapshot });
     },
+    abandon() {
+      const left = current;
+      current = undefined;
+      if (left === undefined) return;
+      left.worker.postMessage({ kind: "close", id: 0 });
+      left.worker.unref();
+      forget(left, "abandoned");
+    },
     async close() {
-      if (worker === undefined) return;
-      await ask({ kind: "close" });
-      await worker?.terminate();
+      const last = current === undefined ? undefined : ask({ kind: "close" });
+      closed = true;
+      await last;
+      await current?.worker.terminate();
     },
   };
 }

@@ -3,25 +3,40 @@
 import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { render, type Sql } from "../sql.ts";
+import { createSlots } from "../slots.ts";
 import { endedReader, tooLong, type Reader } from "../store.ts";
 import type { ReaderThread } from "./reader.ts";
 
+const lookEveryMs = 20;
+const graceMs = 500;
+
 export type Snapshots = { run<T>(read: (reader: Reader) => Promise<T>): Promise<T> };
 
-export function createSnapshots(thread: ReaderThread, clock: Clock): Snapshots {
-  const free = Array.from({ length: limits.snapshotsMax }, (_, index) => index);
-  const inLine: ((slot: number) => void)[] = [];
+/** `walIsLarge`: readers that overlap without a gap would keep the WAL from ever beginning anew. */
+export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: () => boolean): Snapshots {
+  const slots = createSlots(limits.snapshotsMax);
 
-  const take = async (): Promise<number> => free.pop() ?? new Promise<number>((resolve) => inLine.push(resolve));
-  function giveBack(slot: number): void {
-    const next = inLine.shift();
-    if (next === undefined) free.push(slot);
-    else next(slot);
+  // New snapshots wait until those that are open have ended and the writer has begun the WAL anew. If nobody writes, it
+  // does not grow either, so there is nothing to wait for.
+  async function letWalShrink(): Promise<void> {
+    const until = clock.monotonic() + limits.snapshotMsMax + graceMs;
+    while (walIsLarge() && clock.monotonic() < until) await clock.sleep(lookEveryMs);
+  }
+
+  // SQLite cannot be asked to stop, so a thread that is caught in a statement is left behind: it must not keep everybody
+  // else from reading, nor the book from closing.
+  async function letGo(slot: number): Promise<void> {
+    const ended = thread.end(slot).then(
+      () => true,
+      () => true,
+    );
+    if (!(await Promise.race([ended, clock.sleep(graceMs).then(() => false)]))) thread.abandon();
   }
 
   return {
     async run(read) {
-      const slot = await take();
+      if (walIsLarge()) await letWalShrink();
+      const slot = await slots.take();
       let open = true;
       let timer: { cancel(): void } | undefined;
       try {
@@ -41,7 +56,9 @@ export function createSnapshots(thread: ReaderThread, clock: Clock): Snapshots {
       } finally {
         open = false;
         timer?.cancel();
-        await thread.end(slot).finally(() => giveBack(slot));
+        // Not awaited: the thread may still be in a statement of this snapshot, and whoever asked for it has an answer.
+        // The slot is free once the thread has let go of it.
+        void letGo(slot).finally(() => slots.giveBack(slot));
       }
     },
   };

@@ -1,13 +1,15 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads on another.
+import { statSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
-import type { Migration } from "../migrate.ts";
-import { render, type Sql } from "../sql.ts";
+import { latestNumber, newerBook, notMigrated, type Migration } from "../migrate.ts";
+import { render, type Query, type Sql } from "../sql.ts";
 import { neverDue, type Stamp, type Store } from "../store.ts";
+import { createUnderWay } from "../under-way.ts";
 import type { StoreOptions } from "../open-store.ts";
-import { checkBookFile } from "./book-file.ts";
+import { inspectBookFile } from "./book-file.ts";
 import { checkSqliteVersion, openConnection, type Connection } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
 import { createReaderThread } from "./reader.ts";
@@ -25,22 +27,22 @@ export async function openSqlite(
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
   const location = inMemory ? `file:/daybook-${ids()}?vfs=memdb` : resolvePath(path);
-  if (!inMemory && checkBookFile(location) === "new" && options.migrate === false) {
-    throw new DaybookError("not_found", `there is no book at ${location}: "daybook migrate" makes one`);
-  }
-  const writer = openConnection(location, { durability: options.durability ?? "full", fault: options.fault });
+  if (!inMemory) await patiently(options, () => refuseUnfit(location, migrations, options));
+  const { durability = "full", fault } = options;
+  const writer = await patiently(options, () => openConnection(location, { durability, fault }));
   let point: Connection;
   try {
-    if (!inMemory) await useWal(writer, options);
+    if (!inMemory) await patiently(options, () => useWal(writer));
     await migrateSqlite({ connection: writer, clock, random }, migrations, { apply: options.migrate !== false });
-    point = openConnection(location, { readOnly: true });
+    point = await patiently(options, () => openConnection(location, { readOnly: true }));
   } catch (error) {
     writer.close();
     throw error;
   }
 
   const heavy = createReaderThread({ location, writable: false });
-  const snapshots = createSnapshots(heavy, clock);
+  const snapshots = createSnapshots(heavy, clock, () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax);
+  const underWay = createUnderWay();
   const waker = createWaker(writer, clock);
   let stamp: Stamp = neverDue;
   let lastNow = 0;
@@ -57,16 +59,18 @@ export async function openSqlite(
 
   async function read<R>(statement: Sql): Promise<R[]> {
     const query = render(statement, "sqlite");
-    const until = clock.monotonic() + limits.busyMsMax;
-    for (;;) {
+    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open.
+    return patiently(options, () => {
       refuseClosed();
-      try {
-        return point.all(query).map((row) => ({ ...(row as object) })) as R[];
-      } catch (error) {
-        // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open.
-        if (!isBusy(error) || clock.monotonic() >= until) throw error;
-        await clock.sleep(jitter(random, 2));
-      }
+      return point.all(query).map((row) => ({ ...(row as object) })) as R[];
+    });
+  }
+  async function readLong(query: Query): Promise<unknown[]> {
+    const own = createReaderThread({ location, writable: true });
+    try {
+      return await own.all(query);
+    } finally {
+      await own.close();
     }
   }
   function refuseClosed(): void {
@@ -84,20 +88,15 @@ export async function openSqlite(
     read,
     async readHeavy<R>(statement: Sql) {
       refuseClosed();
-      return (await heavy.all(render(statement, "sqlite"))) as R[];
+      return underWay.track(heavy.all(render(statement, "sqlite"))) as Promise<R[]>;
     },
     async readLong<R>(statement: Sql) {
       refuseClosed();
-      const own = createReaderThread({ location, writable: true });
-      try {
-        return (await own.all(render(statement, "sqlite"))) as R[];
-      } finally {
-        await own.close();
-      }
+      return underWay.track(readLong(render(statement, "sqlite"))) as Promise<R[]>;
     },
-    snapshot: (run) => {
+    async snapshot(run) {
       refuseClosed();
-      return snapshots.run(run);
+      return underWay.track(snapshots.run(run));
     },
     onWake: (hear) => waker.listen(hear),
     beforeCommit: (run) => void (stamp = run),
@@ -106,7 +105,7 @@ export async function openSqlite(
     },
     close: () =>
       (closing ??= (async () => {
-        await queue.drain();
+        await Promise.all([queue.drain(), underWay.settled()]);
         waker.close();
         await heavy.close();
         point.close();
@@ -115,13 +114,32 @@ export async function openSqlite(
   };
 }
 
+// Before anything is opened for writing: a book that is refused must not change, not even its journal mode.
+function refuseUnfit(location: string, migrations: readonly Migration[], { migrate }: StoreOptions): void {
+  const { kind, version } = inspectBookFile(location);
+  const latest = latestNumber(migrations);
+  if (kind === "new" && migrate === false) {
+    throw new DaybookError("not_found", `there is no book at ${location}: "daybook migrate" makes one`);
+  }
+  if (version > latest) throw newerBook(version, latest);
+  if (version < latest && migrate === false) throw notMigrated(version, latest);
+}
+
+function fileBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 // Readers and the writer do not block each other in WAL mode. It is written in the file, so this is a no-op later.
-async function useWal(writer: Connection, { clock, random }: StoreOptions): Promise<void> {
+function useWal(writer: Connection): void {
+  writer.get({ text: "pragma journal_mode = wal", params: [] });
+}
+
+// Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
+async function patiently<T>({ clock, random }: StoreOptions, run: () => T): Promise<T> {
   const until = clock.monotonic() + limits.busyMsMax;
   for (;;) {
     try {
-      writer.get({ text: "pragma journal_mode = wal", params: [] });
-      return;
+      return run();
     } catch (error) {
       if (!isBusy(error) || clock.monotonic() >= until) throw error;
       await clock.sleep(jitter(random, 2));

@@ -15,6 +15,8 @@ export class SqliteTx implements Tx {
   readonly random: Random;
   readonly channels: Set<string> = new Set();
   readonly committed: (() => void)[] = [];
+  /** The error with which SQLite ended the transaction, whether or not the unit noticed. */
+  endedBy: unknown;
   readonly #connection: Connection;
   #ended = false;
 
@@ -55,7 +57,10 @@ export class SqliteTx implements Tx {
     try {
       return run();
     } catch (error) {
-      if (!this.#connection.inTransaction) this.#ended = true;
+      if (!this.#connection.inTransaction) {
+        this.#ended = true;
+        this.endedBy ??= error;
+      }
       throw error;
     }
   }

@@ -1,6 +1,7 @@
 // Tells listeners that something was committed: our own commits at once, those of other processes by looking at
 // SQLite's data_version. That look reads one number from shared memory and no table, so it may be frequent.
 import type { Clock, Timer } from "../../core/clock.ts";
+import { tellAll } from "../after-commit.ts";
 import type { Connection } from "./connection.ts";
 
 export type Waker = {
@@ -15,21 +16,36 @@ export function createWaker(connection: Connection, clock: Clock): Waker {
   const listeners = new Set<(channel: string | null) => void>();
   const query = { text: "pragma data_version", params: [] };
   let version: unknown;
+  let missed = false;
   let timer: Timer | undefined;
 
   function look(): void {
     timer = clock.after(lookEveryMs, look);
     // Inside a transaction the number cannot change; the group that is open looks again when it is done.
-    if (connection.inTransaction) return;
-    const found = (connection.get(query) as { data_version: unknown }).data_version;
-    const changed = version !== undefined && found !== version;
+    if (connection.inTransaction) missed = true;
+    else compare();
+  }
+  function compare(): void {
+    const found = readVersion();
+    if (found === undefined) return;
+    // Whoever began to listen during a transaction may have missed a change before it.
+    const changed = version === undefined ? missed : found !== version;
+    missed = false;
     version = found;
-    if (changed) for (const hear of listeners) hear(null);
+    if (changed) tellAll(listeners, null);
+  }
+  function readVersion(): unknown {
+    try {
+      return (connection.get(query) as { data_version: unknown }).data_version;
+    } catch {
+      return undefined; // the file is busy for a moment, after the crash of another process: the next look will do
+    }
   }
 
   return {
     tell(channels) {
-      for (const hear of listeners) for (const channel of channels) hear(channel);
+      for (const channel of channels) tellAll(listeners, channel);
+      if (missed && listeners.size > 0 && !connection.inTransaction) compare();
     },
     listen(hear) {
       listeners.add(hear);

@@ -1,12 +1,17 @@
 // One writer, group commit. Units wait in line; a group begins one transaction, runs every waiting unit behind a
 // savepoint of its own, commits once and only then resolves them all (group.ts). So an acknowledged unit is on disk,
 // and the sync that this costs is shared.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import type { Awaitable, Tx } from "../store.ts";
+import { rollBack } from "./connection.ts";
 import { beginImmediate, createContention } from "./contend.ts";
 import { runGroup, type GroupParts, type Waiting } from "./group.ts";
 import { isBusy } from "./sqlite-error.ts";
+
+// Nobody's context: the loop belongs to no caller.
+const outside = AsyncLocalStorage.snapshot();
 
 export type WriteQueue = {
   add<T>(run: (tx: Tx) => Awaitable<T>, how: UnitOptions): Promise<T>;
@@ -27,12 +32,30 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     while (line.length > 0) {
       // A turn of the loop lets everyone who was just answered ask again, so that they share the next group.
       await clock.nextTurn();
-      await contention.giveWay();
-      const failure = await beginImmediate(parts, contention);
+      const failure = await begin();
       if (failure !== undefined) refuse(failure);
-      else line.unshift(...(await runGroup({ ...parts, contention }, line.splice(0, limits.groupUnitsMax))));
+      else await runNext(line.splice(0, limits.groupUnitsMax));
     }
     working = undefined;
+  }
+
+  async function begin(): Promise<unknown> {
+    try {
+      await contention.giveWay();
+      return await beginImmediate(parts, contention);
+    } catch (error) {
+      return error;
+    }
+  }
+
+  // Whatever happens in one group, the line goes on: whoever waits in it would wait for ever.
+  async function runNext(group: readonly Waiting[]): Promise<void> {
+    try {
+      line.unshift(...(await runGroup({ ...parts, contention }, group)));
+    } catch (error) {
+      rollBack(parts.connection);
+      for (const waiting of group) waiting.reject(error);
+    }
   }
 
   // When the file is busy only those who have waited their full time give up; the rest of the line tries again.
@@ -49,8 +72,16 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     add<T>(run: (tx: Tx) => Awaitable<T>, how: UnitOptions): Promise<T> {
       if (closed) return Promise.reject(new DaybookError("closed", "the book is closed: open it again to write"));
       return new Promise<T>((resolve, reject) => {
-        line.push({ ...how, run, since: clock.monotonic(), resolve: resolve as (value: unknown) => void, reject });
-        working ??= work();
+        // A user's function runs in its caller's own async context, not in that of whoever happened to start the loop.
+        const bound = how.careful ? AsyncLocalStorage.bind(run) : run;
+        line.push({
+          ...how,
+          run: bound,
+          since: clock.monotonic(),
+          resolve: resolve as (value: unknown) => void,
+          reject,
+        });
+        working ??= outside(work);
       });
     },
     async drain() {

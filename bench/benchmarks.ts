@@ -1,0 +1,10 @@
+// Every benchmark by its name on the command line. To add one, write bench/<name>.ts and a line here.
+import type { Benchmark } from "./harness/benchmark.ts";
+
+/** Each is loaded in a process of its own, so that what one needs does not count as another's memory. */
+export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
+  storage: async () => (await import("./storage.ts")).storage,
+  jobs: async () => (await import("./jobs.ts")).jobs,
+  reads: async () => (await import("./reads.ts")).reads,
+  open: async () => (await import("./open.ts")).open,
+};

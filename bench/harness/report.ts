@@ -1,0 +1,93 @@
+// What a benchmark says, printed line by line as it is measured.
+import { compare } from "./compare.ts";
+import type { Load } from "./load.ts";
+import { median, quantile } from "./median.ts";
+
+export type Report = {
+  /** Measures `ours` against each reference and prints a line for each pair. */
+  compare(what: string, ours: Load, references: readonly Reference[]): Promise<void>;
+  /** Prints the median and the 99th percentile of times in milliseconds. */
+  times(what: string, samplesMs: readonly number[], options?: TimesOptions): void;
+  /** A line between the figures: what was left out, and why. */
+  note(text: string): void;
+};
+
+export type Reference = {
+  readonly what: string;
+  readonly load: Load;
+  /** The least ratio that the issue asks for. */
+  readonly goalMin?: number;
+};
+
+export type TimesOptions = {
+  /** The greatest median that the issue asks for. */
+  readonly goalMsMax?: number;
+  /** Times of the same thing without Daybook, for comparison. */
+  readonly referenceMs?: readonly number[];
+};
+
+/** How many goals were met and missed. */
+export type Verdict = { met: number; missed: number };
+
+export function createReport(verdict: Verdict): Report {
+  printRow(["", "ours", "reference", "ratio", "(rounds)", "goal", ""]);
+
+  function judge(met: boolean, missed: string): string {
+    if (met) verdict.met++;
+    else verdict.missed++;
+    return met ? "met" : missed;
+  }
+
+  return {
+    async compare(what, ours, references) {
+      const found = await compare(
+        ours,
+        references.map(({ load }) => load),
+      );
+      found.forEach((each, index) => {
+        const { what: other, goalMin } = references[index] as Reference;
+        printRow([
+          `${what} ÷ ${other}`,
+          perSecond(each.ours),
+          perSecond(each.reference),
+          `${digits(each.ratio)}×`,
+          `${digits(each.spread[0])}–${digits(each.spread[1])}`,
+          goalMin === undefined ? "" : `≥ ${goalMin}×`,
+          goalMin === undefined ? "" : judge(each.ratio >= goalMin, "below goal"),
+        ]);
+      });
+    },
+    times(what, samplesMs, { goalMsMax, referenceMs } = {}) {
+      const ms = median(samplesMs);
+      printRow([
+        what,
+        `${digits(ms)} ms`,
+        referenceMs === undefined ? "" : `${digits(median(referenceMs))} ms`,
+        "",
+        `p99 ${digits(quantile(samplesMs, 0.99))}`,
+        goalMsMax === undefined ? "" : `≤ ${goalMsMax} ms`,
+        goalMsMax === undefined ? "" : judge(ms <= goalMsMax, "above goal"),
+      ]);
+    },
+    note: (text) => console.log(`  ${text}`),
+  };
+}
+
+const widths = [71, 11, 11, 7, 11, 8, 0];
+
+function printRow(cells: readonly string[]): void {
+  const padded = cells.map((cell, index) => {
+    const width = widths[index] ?? 0;
+    return index === 0 || width === 0 ? cell.padEnd(width) : cell.padStart(width);
+  });
+  console.log(`  ${padded.join("  ").trimEnd()}`);
+}
+
+function perSecond(rate: number): string {
+  return `${new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(rate)}/s`;
+}
+
+// More digits than these a shared machine cannot repeat; below ten, two decimals show on which side of a goal it is.
+function digits(value: number): string {
+  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
+}

@@ -1,0 +1,89 @@
+// The same rows and the same statements without the engine: what a careful person would write with node:sqlite alone.
+import type { DatabaseSync } from "node:sqlite";
+import { createIds } from "../../src/core/id.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { systemRandom } from "../../src/core/random.ts";
+import { migrations } from "../../src/migrations.ts";
+import { migrationTexts } from "../../src/storage/migrate.ts";
+import { inLoop, type Load } from "../harness/load.ts";
+
+const ids = createIds(systemClock, systemRandom);
+
+export function prepareBareBook(db: DatabaseSync): void {
+  for (const migration of migrations) for (const text of migrationTexts(migration, "sqlite")) db.exec(text);
+  db.exec(`insert into lane (tenant_id, queue) values ('default', 'default');
+    insert into session (id, host, pid, started_at, last_heartbeat_at) values ('bare', 'bare', 1, 1, 1)`);
+}
+
+/** Inserts jobs in transactions of `size`. */
+export function bareEnqueue(db: DatabaseSync, size: number): Load {
+  const insert = db.prepare(`insert into job (position, tenant_id, id, lane_seq, name, status, waits_for, waits_key,
+      priority, created_at, available_at, params, origin, attempt, attempts, losses, losses_max, backoff, timeout_ms,
+      retry_of, alone, key, key_held, key_scope, key_until, idempotency_key, limits, limit_key, tags, cause_run_id,
+      root_run_id)
+    values ((select coalesce(max(seq), 0) + 1 from job) * 100, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+      ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
+  const begin = db.prepare("begin immediate");
+  const commit = db.prepare("commit");
+  return inLoop(() => {
+    begin.run();
+    for (let row = 0; row < size; row++) {
+      const now = systemClock.now();
+      const params = JSON.stringify({ n: row });
+      insert.run(
+        ...["default", ids(), 1, "nothing", "queued", null, null, 0, now, now, params, "enqueued", 1, 4, 0, 3],
+        ...[null, null, null, 0, null, null, null, null, null, null, null, null, null, null],
+      );
+    }
+    commit.run();
+    return size;
+  });
+}
+
+type Row = { seq: number; id: string; params: string; run_id: string };
+
+/** Claims a hundred, runs them, settles them together with the next claim. */
+export function bareCycle(db: DatabaseSync): Load {
+  const values =
+    "(select value ->> 0 as seq, value ->> 1 as run_id, value ->> 2 as ms, value ->> 3 as result from json_each(?)) as v";
+  const candidates = db.prepare(`select seq, id, tenant_id, name, params, attempt, attempts, timeout_ms, available_at,
+      alone, losses_max, cause_run_id, root_run_id, created_at, tags, limits, limit_key
+    from job indexed by jobs_to_claim where status = 'queued' and lane_seq = 1
+    order by priority desc, position, seq limit 100`);
+  const take = db.prepare(`update job set status = 'running', run_id = v.run_id, session_seq = 1, started_at = ?,
+      timeout_at = ? + timeout_ms, name_slot = null, key_slot = null, lane_slot = null,
+      key_held = case when key_scope = 'queued' then null else key_held end from ${values} where job.seq = v.seq`);
+  const end = db.prepare(`update job set status = 'completed', finished_at = ?, session_seq = null, started_at = null,
+      timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, cancel_requested_at = null,
+      progress = null, progress_note = null, key_held = case when key_scope = 'window' then key_held else null end
+    from ${values} where job.seq = v.seq and job.run_id = v.run_id and job.status = 'running' returning job.seq`);
+  const keep =
+    db.prepare(`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
+      duration_ms, status, result, cause_run_id, root_run_id)
+    select job.tenant_id, job.run_id, 'job', job.name, job.id, job.session_seq, job.attempt, job.started_at, ?, v.ms,
+      'success', v.result, job.cause_run_id, job.root_run_id
+    from ${values} cross join job where job.seq = v.seq and job.run_id = v.run_id and job.status = 'running'`);
+  const begin = db.prepare("begin immediate");
+  const commit = db.prepare("commit");
+  let batch: { seq: number; run_id: string; result: number }[] = [];
+  return inLoop(() => {
+    const settled = batch.length;
+    const now = systemClock.now();
+    begin.run();
+    if (settled > 0) {
+      const done = JSON.stringify(batch.map((job) => [job.seq, job.run_id, 0.1, job.result]));
+      keep.run(now, done);
+      end.all(now, done);
+    }
+    const rows = candidates.all() as unknown as Row[];
+    for (const row of rows) row.run_id = ids();
+    take.run(now, now, JSON.stringify(rows.map((row) => [row.seq, row.run_id])));
+    commit.run();
+    batch = rows.map((row) => ({
+      seq: row.seq,
+      run_id: row.run_id,
+      result: (JSON.parse(row.params) as { n: number }).n,
+    }));
+    return settled;
+  });
+}

@@ -1,0 +1,18 @@
+// What a command has to say, apart from how it is said: one JSON document for machines, or text for people.
+import type { Command } from "commander";
+
+export type Answer = {
+  /** What `--json` prints: plain values, times as ISO 8601 text. */
+  readonly json: unknown;
+  /** What people read. It is made only when it is wanted, since tables cost a module. */
+  text(): string | Promise<string>;
+  /** Other than 0 when the command did its work and the answer is bad news; docs/cli.md lists them. */
+  readonly exit?: number;
+};
+
+export async function printAnswer(command: Command, answer: Answer): Promise<void> {
+  const { json } = command.optsWithGlobals<{ json?: boolean }>();
+  const text = json === true ? JSON.stringify(answer.json, null, 2) : await answer.text();
+  process.stdout.write(`${text}\n`);
+  if (answer.exit !== undefined) process.exitCode = answer.exit;
+}

@@ -1,0 +1,35 @@
+// Every failure of the command line comes here, is said once, in the form that was asked for, and becomes an exit code.
+import { styleText } from "node:util";
+import { CommanderError } from "commander";
+import { asDaybookError, describeError, errorCodes, invalid, type DaybookError } from "../core/error.ts";
+
+/** Prints the failure on standard error and returns the exit code. Help and version arrive here too: they end a run. */
+export function reportFailure(thrown: unknown, { json }: { json: boolean }): number {
+  if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
+  const error = thrown instanceof CommanderError ? wrongUsage(thrown) : asDaybookError(thrown);
+  if (json) {
+    const { code, message, details } = error;
+    process.stderr.write(`${JSON.stringify({ error: { code, message, details } })}\n`);
+  } else if (!(thrown instanceof CommanderError && thrown.code === "commander.help")) {
+    process.stderr.write(`${inWords(error)}\n`);
+  }
+  return errorCodes[error.code].exit;
+}
+
+// Commander's own words already name the nearest command or option; only their form is made ours.
+function wrongUsage(error: CommanderError): DaybookError {
+  if (error.code === "commander.help") return invalid('no command given: "daybook --help" lists them');
+  const message = error.message
+    .replace(/^error: /, "")
+    .replace(/\.$/, "")
+    .replaceAll(/\s*\n\s*/g, " ");
+  return invalid(/\(Did you mean/.test(message) ? message : `${message}: see "daybook --help"`);
+}
+
+function inWords(error: DaybookError): string {
+  const head = styleText("red", `error (${error.code})`, { stream: process.stderr });
+  if (error.code !== "internal") return `${head}: ${error.message}`;
+  // Nobody can act on a defect but its maker, who needs the trace.
+  const { trace } = describeError(error.cause ?? error);
+  return `${head}: ${error.message}\n${trace ?? ""}\nThis is a defect in daybook: please report it with the lines above.`;
+}

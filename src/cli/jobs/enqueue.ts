@@ -1,0 +1,91 @@
+// daybook jobs enqueue: a job by its name, from a shell.
+import { Option, type Command } from "commander";
+import type { Book } from "../../book.ts";
+import type { EnqueueOptions } from "../../jobs/prepare.ts";
+import type { Answer } from "../answer.ts";
+import { readParams } from "../read-params.ts";
+import { plainCell } from "../show.ts";
+import { wholeNumber } from "../whole-number.ts";
+import { changing, withBook } from "../with-book.ts";
+
+const example = `
+Only the name is known here, not its definition: what the definition says of queue, priority,
+attempts, timeout and limits does not apply, and the params are checked when the job runs.
+
+Example:
+  $ daybook jobs enqueue --book shop.db send-receipt --params '{"orderId": "o-17"}' --key o-17
+  $ daybook jobs enqueue --book shop.db sum-orders --params @month.json --at 2026-12-01T06:00:00Z
+  $ echo '{"to": "ada"}' | daybook jobs enqueue --book shop.db greet --params - --in 5m --tag test`;
+
+type Options = Pick<EnqueueOptions, "queue" | "priority" | "key" | "onConflict" | "idempotencyKey" | "attempts"> & {
+  readonly params?: string;
+  readonly at?: string;
+  readonly in?: string;
+  readonly keyScope?: string;
+  readonly tag?: readonly string[];
+  readonly timeout?: string;
+};
+
+export function enqueueJob(jobs: Command): void {
+  jobs
+    .command("enqueue")
+    .description("make a job, by the name of its definition")
+    .argument("<name>", "the name of the job")
+    .option("--params <json>", 'the params as JSON, "@file" to read them from a file, "-" from standard input')
+    .option("--queue <queue>", 'the queue (default: "default")')
+    .option("--priority <n>", "from -1000 to 1000, higher runs first (default: 0)", wholeNumber("--priority"))
+    .option("--at <time>", "not before this time, ISO 8601 with a zone")
+    .option("--in <duration>", "not before this long from now: 30s, 5m, 1h30m, 7d")
+    .option("--key <key>", "at most one job of this name and key at a time")
+    .option("--key-scope <scope>", 'how long the key is taken: "queued", "done" or a duration (default: "done")')
+    .addOption(
+      new Option("--on-conflict <policy>", "when the key is taken (default: keep)").choices([
+        "keep",
+        "replace",
+        "error",
+      ]),
+    )
+    .option("--idempotency-key <key>", "the same key and params again give the same job")
+    .option("--tag <tag>", "a tag; may be given several times", collect)
+    .option("--attempts <n>", "how often it may be tried in total (default: 4)", wholeNumber("--attempts"))
+    .option("--timeout <duration>", "how long one run may take")
+    .addHelpText("after", example)
+    .action(async (name: string, options: Options, command: Command) => {
+      const params = await readParams(options.params);
+      await withBook(command, changing, (book) => enqueue(book, name, params, toEnqueueOptions(options)));
+    });
+}
+
+function toEnqueueOptions({ params: _params, keyScope, tag, ...rest }: Options): EnqueueOptions {
+  return {
+    ...rest,
+    ...(keyScope === undefined ? {} : { keyScope: toScope(keyScope) }),
+    ...(tag === undefined ? {} : { tags: tag }),
+  };
+}
+
+function toScope(scope: string): NonNullable<EnqueueOptions["keyScope"]> {
+  return scope === "queued" || scope === "done" ? scope : { window: scope };
+}
+
+function collect(tag: string, before: readonly string[] = []): string[] {
+  return [...before, tag];
+}
+
+async function enqueue(book: Book, name: string, params: unknown, options: EnqueueOptions): Promise<Answer> {
+  const made = await book.jobs.enqueue(name, params, options);
+  return {
+    json: made,
+    async text() {
+      const kept =
+        options.onConflict === "replace"
+          ? "has the key already and was replaced"
+          : "has the key already, so none was made";
+      const what = made.created ? "is enqueued" : kept;
+      const { reason, because } = await book.jobs.explain(made.id);
+      // A misspelt name waits for ever, so that nobody runs it is said at once.
+      const hint = reason === "host" ? because.slice(0, 1).map((each) => plainCell(each, 500)) : [];
+      return [`${made.id} ${what}: ${made.status}`, ...hint].join("\n");
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// The whole command line: its global options and the list of its commands. Each command stands in a file of its own
+// and adds itself to the program; what it needs to do its work is imported when it runs, so that help and slips of
+// the hand are answered at once.
+import { readFileSync } from "node:fs";
+import { Command, Option } from "commander";
+import { backup } from "./backup.ts";
+import { doctor } from "./doctor.ts";
+import { info } from "./info.ts";
+import { jobs } from "./jobs.ts";
+import { migrate } from "./migrate.ts";
+import { queues } from "./queues.ts";
+import { run } from "./run.ts";
+import { runs } from "./runs.ts";
+import { sessions } from "./sessions.ts";
+
+/** Every command, in the order in which help shows them. */
+const commands: readonly ((program: Command) => void)[] = [
+  ...[run, jobs, queues, runs],
+  ...[migrate, info, sessions, backup, doctor],
+];
+
+const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
+
+const afterwards = `
+Name the book once and for all:
+  $ export DAYBOOK_BOOK=shop.db
+  $ daybook migrate && daybook info
+
+Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).`;
+
+export function createProgram({ json }: { json: boolean }): Command {
+  const program = new Command("daybook")
+    .description(about)
+    .version(readVersion(), "-V, --version", "print the version of daybook")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand("help [command]", "print the help of a command")
+    .addOption(new Option("--book <url>", 'the book: a file, or "postgres://…"').env("DAYBOOK_BOOK"))
+    .addOption(new Option("--tenant <id>", "the tenant to see the book as").env("DAYBOOK_TENANT").default("default"))
+    .option("--schema <name>", 'PostgreSQL: the schema that holds the book (default: "daybook")')
+    .option("--json", "print one JSON document, with times in ISO 8601 UTC")
+    .addHelpText("after", afterwards)
+    .configureHelp({ showGlobalOptions: true })
+    // Failures are thrown and reported in one place (failure.ts), so commander itself prints none and never exits.
+    .configureOutput({ outputError: () => undefined, ...(json ? { writeErr: () => undefined } : {}) })
+    .exitOverride();
+  for (const add of commands) add(program);
+  return program;
+}
+
+function readVersion(): string {
+  const manifest = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(manifest) as { version: string }).version;
+}

@@ -1,0 +1,136 @@
+// daybook queues: the lines in which jobs stand, and the gates in front of them.
+import type { Command } from "commander";
+import type { Book } from "../book.ts";
+import { formatDuration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
+import type { LaneLimits } from "../jobs/pause.ts";
+import type { QueueRecord } from "../jobs/queues.ts";
+import type { Answer } from "./answer.ts";
+import { isoOrNull } from "./job-words.ts";
+import { plainCell, showTable, showTime, timeCell } from "./show.ts";
+import { wholeNumber } from "./whole-number.ts";
+import { changing, looking, withBook } from "./with-book.ts";
+
+const groupExample = `
+A queue belongs to a tenant and exists once it was used or limited.
+
+Example:
+  $ daybook queues list --book shop.db
+  $ daybook queues pause --book shop.db mail --note "the mail server is down"
+  $ daybook queues limit --book shop.db mail --concurrency 2 --rate 100/1m`;
+
+const listExample = `
+Example:
+  $ daybook queues list --book shop.db --tenant acme`;
+
+const pauseExample = `
+What runs goes on. To hold back one name in all queues, see "daybook jobs pause".
+
+Example:
+  $ daybook queues pause --book shop.db mail --note "the mail server is down"`;
+
+const resumeExample = `
+Example:
+  $ daybook queues resume --book shop.db mail`;
+
+const limitExample = `
+A limit counts the jobs of the queue in all processes together. "none" lifts it.
+
+Example:
+  $ daybook queues limit --book shop.db mail --concurrency 2 --rate 100/1m
+  $ daybook queues limit --book shop.db mail --rate none`;
+
+export function queues(program: Command): void {
+  const group = program
+    .command("queues")
+    .description("list, pause, resume and limit queues")
+    .helpCommand(false)
+    .addHelpText("after", groupExample);
+  group
+    .command("list")
+    .description("list the queues of the tenant, with what stands in each")
+    .addHelpText("after", listExample)
+    .action((_options: unknown, command: Command) => withBook(command, looking, list));
+  group
+    .command("pause")
+    .description("start no more jobs of a queue until it is resumed")
+    .argument("<queue>", "the name of the queue")
+    .option("--note <text>", "why; explain shows it")
+    .addHelpText("after", pauseExample)
+    .action((queue: string, { note }: { note?: string }, command: Command) =>
+      withBook(command, changing, (book) => change(book, queue, () => book.queues.pause(queue, note))),
+    );
+  group
+    .command("resume")
+    .description("let the jobs of a queue start again")
+    .argument("<queue>", "the name of the queue")
+    .addHelpText("after", resumeExample)
+    .action((queue: string, _options: unknown, command: Command) =>
+      withBook(command, changing, (book) => change(book, queue, () => book.queues.resume(queue))),
+    );
+  group
+    .command("limit")
+    .description("limit how many jobs of a queue run at the same time, and how many start per window of time")
+    .argument("<queue>", "the name of the queue")
+    .option("--concurrency <n>", 'how many may run at the same time, or "none"')
+    .option("--rate <rate>", 'how many may start per window, such as 10/1m, or "none"')
+    .addHelpText("after", limitExample)
+    .action((queue: string, options: { concurrency?: string; rate?: string }, command: Command) => {
+      const to = toLimits(options);
+      return withBook(command, changing, (book) => change(book, queue, () => book.queues.limit(queue, to)));
+    });
+}
+
+function toLimits({ concurrency, rate }: { concurrency?: string; rate?: string }): LaneLimits {
+  if (concurrency === undefined && rate === undefined) throw invalid("give --concurrency or --rate, or both");
+  return {
+    ...(concurrency === undefined
+      ? {}
+      : { concurrency: concurrency === "none" ? null : wholeNumber("--concurrency")(concurrency) }),
+    ...(rate === undefined ? {} : { rate: rate === "none" ? null : toRate(rate) }),
+  };
+}
+
+function toRate(text: string): NonNullable<LaneLimits["rate"]> {
+  const [, max, per] = /^(\d+)\/(.+)$/.exec(text) ?? [];
+  if (max !== undefined && per !== undefined) return { max: Number(max), per };
+  throw invalid(`--rate ${quote(text)} is not a rate: 10/1m lets ten start in each minute, none lifts it`);
+}
+
+async function list(book: Book): Promise<Answer> {
+  const found = await book.queues.list();
+  return {
+    json: { items: found.map(toJson) },
+    text: () => (found.length === 0 ? "This tenant has no queues yet." : table(found)),
+  };
+}
+
+async function change(book: Book, queue: string, make: () => Promise<void>): Promise<Answer> {
+  await make();
+  const [found] = (await book.queues.list()).filter((each) => each.queue === queue);
+  if (found === undefined) throw new Error(`the queue ${quote(queue)} was changed and is not there`);
+  return { json: toJson(found), text: () => table([found]) };
+}
+
+function toJson(queue: QueueRecord): Record<string, unknown> {
+  const { paused } = queue;
+  return {
+    ...queue,
+    oldestAt: isoOrNull(queue.oldestAt),
+    paused: paused === null ? null : { ...paused, at: isoOrNull(paused.at) },
+  };
+}
+
+async function table(found: readonly QueueRecord[]): Promise<string> {
+  const head = ["queue", "waiting", "queued", "running", "failed", "oldest", "limit", "rate", "paused"];
+  const rows = found.map(({ queue, concurrency, rate, paused, ...counts }) => [
+    plainCell(queue, 40),
+    ...[counts.waiting, counts.queued, counts.running, counts.failed].map(String),
+    timeCell(counts.oldestAt),
+    concurrency === null ? "" : String(concurrency),
+    rate === null ? "" : `${rate.max}/${formatDuration(rate.perMs)}`,
+    paused === null ? "" : plainCell(`${showTime(paused.at).ago}${paused.note === null ? "" : `: ${paused.note}`}`),
+  ]);
+  return showTable(head, rows);
+}

@@ -1,0 +1,114 @@
+// daybook run: a worker from a user's file. It works until it is told to stop, ends what it began, and closes the book.
+import type { Command } from "commander";
+import type { Book } from "../book.ts";
+import { systemClock } from "../core/clock.ts";
+import { checkCount } from "../core/count.ts";
+import { checkName } from "../core/name.ts";
+import type { JobEnded } from "../jobs/hooks.ts";
+import { liveLineOn } from "./live-line.ts";
+import { listenForSignals, type Stop } from "./stop.ts";
+import { wholeNumber } from "./whole-number.ts";
+import { openUnlessStopped, type Access } from "./with-book.ts";
+import { createWorkReport, type Form, type WorkReport } from "./work-report.ts";
+
+const example = `
+The file exports its definitions, one by one or as a list; TypeScript runs as it is. A book that is
+not there is made, and one that is not up to date is migrated. Jobs of all tenants are run.
+
+On a terminal one line shows what happens and failures stay above it. Elsewhere each job that ended
+is a line, with --json an object per line. SIGINT or SIGTERM ends what runs (within 30 s) and then
+the program with 0; a second one ends it at once, and its jobs run again elsewhere.
+
+Example:
+  $ daybook run --book shop.db jobs.ts --concurrency 20 --queues mail,default`;
+
+type Options = { readonly concurrency?: number; readonly queues?: readonly string[] };
+
+export function run(program: Command): void {
+  program
+    .command("run")
+    .description("run the jobs that a file defines, until it is told to stop")
+    .argument("<module>", "the file that exports the definitions: TypeScript or JavaScript")
+    .option("--concurrency <n>", "how many runs at the same time (default: 10)", toConcurrency)
+    .option("--queues <list>", "only these queues, separated by commas (default: all)", toQueues)
+    .addHelpText("after", example)
+    .action(async (module: string, options: Options, command: Command) => {
+      const stop = listenForSignals();
+      try {
+        await work(module, options, command, stop);
+      } finally {
+        stop.release();
+      }
+    });
+}
+
+// Checked before a book is opened, which may make one.
+function toConcurrency(text: string): number {
+  return checkCount(wholeNumber("--concurrency")(text), "--concurrency", 1, 10_000);
+}
+
+function toQueues(text: string): string[] {
+  return text.split(",").map((each) => checkName(each.trim(), "queue"));
+}
+
+async function work(module: string, worker: Options, command: Command, stop: Stop): Promise<void> {
+  const { loadDefinitions } = await import("./load-definitions.ts");
+  // A module that never finishes loading must not keep the program from ending.
+  const use = await Promise.race([loadDefinitions(module), stop.asked]);
+  if (use === undefined) return stop.leave(undefined);
+  const access: Access = { attach: true, migrate: true, use, worker };
+  const book = await openUnlessStopped(stop, command, access);
+  if (book === undefined) return;
+  const report = createWorkReport(process.stdout, formOf(command));
+  const listening = await listen(book, report);
+  try {
+    const working = await book.startWorker();
+    const names = use.map(({ name }) => name);
+    report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
+    listening.begin();
+    await stop.asked;
+    report.stopping();
+    await working.stop();
+    await listening.end();
+  } finally {
+    await book.close();
+  }
+  report.end();
+  // What the user's file left open (a timer, a connection) does not keep a worker that was told to stop.
+  systemClock.after(500, () => process.exit());
+}
+
+function formOf(command: Command): Form {
+  const { json } = command.optsWithGlobals<{ json?: boolean }>();
+  if (json === true) return "json";
+  return process.stdout.isTTY ? liveLineOn([process.stdout, process.stderr]) : "lines";
+}
+
+type Listening = { begin(): void; end(): Promise<void> };
+
+async function listen(book: Book, report: WorkReport): Promise<Listening> {
+  const { jobSettled } = await import("../jobs/hooks.ts");
+  const reading = new Set<Promise<void>>();
+  // The first jobs may have ended before the worker has said that it works.
+  let early: JobEnded[] | undefined = [];
+  const tell = (job: JobEnded): void => {
+    const { run, tenant } = job;
+    if (job.status !== "failed" || run === null) return report.ended(job, null);
+    // The fact says that it failed; why is in its run.
+    const why = book.tenant(tenant).runs.get(run.id);
+    const told = why.then(({ error }) => error).catch(() => null);
+    const done = told.then((error) => report.ended(job, error)).finally(() => reading.delete(done));
+    reading.add(done);
+  };
+  const forget = jobSettled.subscribe((job) => void (early === undefined ? tell(job) : early.push(job)));
+  return {
+    begin() {
+      for (const job of early ?? []) tell(job);
+      early = undefined;
+    },
+    async end() {
+      await Promise.all(reading);
+      forget();
+    },
+  };
+}

@@ -1,0 +1,65 @@
+// daybook sessions: which processes have the book open, and which had.
+import { styleText } from "node:util";
+import type { Command } from "commander";
+import { isoTime } from "../core/time.ts";
+import type { Session, SessionsPage } from "../telemetry/sessions.ts";
+import type { Answer } from "./answer.ts";
+import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
+import { plainCell, showTable, timeCell } from "./show.ts";
+import { looking, withBook } from "./with-book.ts";
+
+const example = `
+The status is running, success (it closed the book), error (an exception ended it) or unknown (it
+fell silent, and the time of its last beat is taken for its end).
+
+Example:
+  $ daybook sessions --book shop.db --limit 10`;
+
+export function sessions(program: Command): void {
+  const command = program
+    .command("sessions")
+    .description("list the processes that have the book open, and those that had, newest first");
+  addPageOptions(command)
+    .addHelpText("after", example)
+    .action((options: PageOptions) =>
+      withBook(command, looking, async (book) => toAnswer(command, await book.sessions.list(options))),
+    );
+}
+
+function toAnswer(command: Command, page: SessionsPage): Answer {
+  return {
+    json: { items: page.items.map(toJson), next: page.next },
+    text: () => inWords(command, page),
+  };
+}
+
+function toJson(session: Session): Record<string, unknown> {
+  return {
+    ...session,
+    startedAt: isoTime(session.startedAt),
+    lastHeartbeatAt: isoTime(session.lastHeartbeatAt),
+    stoppedAt: session.stoppedAt === null ? null : isoTime(session.stoppedAt),
+  };
+}
+
+async function inWords(command: Command, { items, next }: SessionsPage): Promise<string> {
+  if (items.length === 0) return "No process has ever opened this book, or none before that cursor.";
+  const head = ["id", "host", "pid", "status", "started", "last beat", "stopped", "error"];
+  const rows = items.map((each) => [
+    each.id,
+    plainCell(each.host, 24),
+    String(each.pid),
+    showStatus(each.status),
+    timeCell(each.startedAt),
+    timeCell(each.lastHeartbeatAt),
+    timeCell(each.stoppedAt),
+    each.error === null ? "" : plainCell(`${each.error.type}: ${each.error.message}`),
+  ]);
+  return [await showTable(head, rows), ...nextPage(command, next)].join("\n");
+}
+
+const colours = { running: "green", success: "dim", error: "red", unknown: "yellow" } as const;
+
+function showStatus(status: Session["status"]): string {
+  return styleText(colours[status], status, { stream: process.stdout });
+}

@@ -1,0 +1,91 @@
+// What a worker tells while it works: an object or a line for each job that ended, or, on a terminal, one line that
+// changes, with the failures above it.
+import { styleText } from "node:util";
+import { systemClock, type Clock } from "../core/clock.ts";
+import { isoTime } from "../core/time.ts";
+import type { JobEnded } from "../jobs/hooks.ts";
+import type { RunRecord } from "../telemetry/run.ts";
+import { errorLine, showStatus } from "./job-words.ts";
+import { redrawMs, type LiveLine } from "./live-line.ts";
+import { plainCell } from "./show.ts";
+
+export type WorkReport = {
+  begin(about: Begun): void;
+  ended(job: JobEnded, error: RunRecord["error"]): void;
+  stopping(): void;
+  end(): void;
+};
+
+export type Begun = {
+  readonly location: string;
+  readonly session: string | null;
+  readonly names: readonly string[];
+  readonly running: () => number;
+};
+
+/** How it is told: JSON or text, line by line, or a line that lives on a terminal. */
+export type Form = "json" | "lines" | LiveLine;
+
+export function createWorkReport(
+  out: { write(text: string): unknown },
+  form: Form,
+  clock: Clock = systemClock,
+): WorkReport {
+  const live = typeof form === "string" ? undefined : form;
+  const total = { done: 0, failed: 0 };
+  const rate = createRate(clock);
+  const say = (text: string, object: Record<string, unknown>): void => {
+    if (live !== undefined) live.above(text);
+    else out.write(form === "json" ? `${JSON.stringify(object)}\n` : `${text}\n`);
+  };
+
+  return {
+    begin({ location, session, names, running }) {
+      const shown = names.map((name) => plainCell(name, 200)).join(", ");
+      say(`works on ${location} as session ${session}: ${shown}`, { type: "working", location, session, names });
+      live?.start(() => {
+        const failed = `${total.failed} failed`;
+        const red = total.failed === 0 ? failed : styleText("red", failed, { stream: process.stdout });
+        return `${running()} running · ${total.done} done · ${red} · ${rate(total.done + total.failed)} per second`;
+      });
+    },
+    ended(job, error) {
+      if (job.status === "completed") total.done++;
+      if (job.status === "failed") total.failed++;
+      if (live !== undefined && job.status !== "failed") return;
+      const at = isoTime(clock.now());
+      say(endedLine(at, job, error), { type: "job", at, ...job, error });
+    },
+    stopping() {
+      live?.above("stopping: waiting for what runs; press Ctrl-C again to end at once");
+    },
+    end() {
+      live?.stop();
+      say(`stopped: ${total.done} done, ${total.failed} failed`, { type: "stopped", ...total });
+    },
+  };
+}
+
+function endedLine(at: string, job: JobEnded, error: RunRecord["error"]): string {
+  const tenant = job.tenant === "default" ? "" : ` of ${job.tenant}`;
+  const took = job.run === null ? "" : ` in ${Math.round(job.run.durationMs)} ms`;
+  const why = error === null ? "" : `: ${errorLine(error, 200)}`;
+  const again = job.retriedBy === null ? "" : `; ${job.retriedBy} tries again`;
+  return `${at} ${showStatus(job.status)} ${plainCell(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
+}
+
+/** How far back the rate looks, in drawings of the line. */
+const samplesMax = 5000 / redrawMs;
+
+function createRate(clock: Clock): (count: number) => string {
+  const samples: { at: number; count: number }[] = [];
+  return (count) => {
+    const newest = { at: clock.monotonic(), count };
+    samples.push(newest);
+    if (samples.length > samplesMax) samples.shift();
+    const first = samples[0] ?? newest;
+    if (newest.count === first.count) return "0";
+    const perSecond = ((newest.count - first.count) * 1000) / (newest.at - first.at);
+    return perSecond.toFixed(perSecond < 10 ? 1 : 0);
+  };
+}

@@ -1,0 +1,57 @@
+// The context of a handler: what the engine gives, and the book around it.
+import { createBook, type Book } from "./book.ts";
+import type { JobContext } from "./job.ts";
+import type { RunContext } from "./jobs/context.ts";
+import type { Rooms } from "./rooms.ts";
+import { runUnit } from "./storage/unit.ts";
+import { userTx } from "./user-tx.ts";
+
+export function jobContext(run: RunContext, rooms: Rooms): JobContext {
+  return new HandlerContext(run, rooms);
+}
+
+// One is made for every run, so it holds two fields and makes the rest when a handler asks for it. What it hands out
+// are functions of their own, so that a handler may take them apart: `({ finish, log }) => …`.
+class HandlerContext implements JobContext {
+  readonly #run: RunContext;
+  readonly #rooms: Rooms;
+  #book: Book | undefined;
+
+  constructor(run: RunContext, rooms: Rooms) {
+    this.#run = run;
+    this.#rooms = rooms;
+  }
+
+  get job(): JobContext["job"] {
+    return this.#run.job;
+  }
+
+  get attempt(): number {
+    return this.#run.attempt;
+  }
+
+  get attempts(): number {
+    return this.#run.attempts;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  get progress(): JobContext["progress"] {
+    return this.#run.progress;
+  }
+
+  get log(): JobContext["log"] {
+    return this.#run.log;
+  }
+
+  get book(): Book {
+    return (this.#book ??= createBook(this.#rooms, this.#run.job.tenant));
+  }
+
+  get finish(): JobContext["finish"] {
+    const { store } = this.#rooms;
+    return (work) => this.#run.finish((tx) => runUnit(store, (unit) => work(userTx(tx, unit, this.#rooms))));
+  }
+}

@@ -1,0 +1,37 @@
+// job(): the definition of a piece of work, with the context its handler gets from this front door.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Book } from "./book.ts";
+import { defineJob, type Job, type JobOptions } from "./jobs/define.ts";
+import type { RunContext } from "./jobs/context.ts";
+import type { Awaitable } from "./storage/store.ts";
+import type { UserTx } from "./user-tx.ts";
+
+/** What a handler is given besides its params. */
+export type JobContext = Omit<RunContext, "finish"> & {
+  /** The book, seen by the job's tenant. What is written through it commits at once. */
+  readonly book: Book;
+  /** Runs `work` and completes the job in one transaction: its effects happen exactly once. Call it as the last thing;
+   *  what `work` returns is the job's result. */
+  finish<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+};
+
+/** Defines a job.
+ *
+ *  ```ts
+ *  const greet = job("greet", {
+ *    params: z.object({ name: z.string() }),
+ *    run: ({ name }) => `Hello, ${name}.`,
+ *  });
+ *  ``` */
+export function job<Schema extends StandardSchemaV1, Result>(
+  name: string,
+  options: JobOptions<StandardSchemaV1.InferOutput<Schema>, Result, JobContext> & { readonly params: Schema },
+): Job<StandardSchemaV1.InferInput<Schema>, Result>;
+/** Without a schema the params are what the handler says they are, and nobody checks them. */
+export function job<Params = unknown, Result = unknown>(
+  name: string,
+  options: JobOptions<Params, Result, JobContext> & { readonly params?: undefined },
+): Job<Params, Result>;
+export function job(name: string, options: JobOptions<never, unknown, never>): Job {
+  return defineJob(name, options);
+}

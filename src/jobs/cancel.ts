@@ -1,0 +1,54 @@
+// Cancel: a job that has not started never runs and has no run; a running one is asked to end, and what it makes of
+// that is recorded by its owner.
+import { DaybookError } from "../core/error.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { forShare } from "../storage/word.ts";
+import { passOn } from "./free-slots.ts";
+import { tellEnded, type JobHooks } from "./hooks.ts";
+import { cancelChannel, type JobRow } from "./job.ts";
+
+export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
+
+export async function cancelJob(tx: Tx, hooks: JobHooks, id: string): Promise<Cancelled> {
+  const ended = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
+      waits_key = null, key_held = case when key_scope = 'window' then key_held else null end
+    where tenant_id = ${tx.tenant} and id = ${id} and status in ('waiting', 'queued') returning *`);
+  const [row] = ended;
+  if (row !== undefined) {
+    await passOn(tx, [row]);
+    await tellCancelled(tx, hooks, row);
+    return { id, status: "cancelled" };
+  }
+  const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
+    where tenant_id = ${tx.tenant} and id = ${id} and status = 'running'`);
+  if (asked === 0) throw await refusal(tx, id, "cancelled");
+  tx.wake(cancelChannel);
+  return { id, status: "cancelling" };
+}
+
+/** Tells the rooms above of a job that was cancelled before it ran. */
+export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
+  const { tenant_id: tenant, id, name, attempt } = row;
+  await tellEnded(tx, hooks, row, { tenant, id, name, status: "cancelled", attempt, run: null, retriedBy: null });
+}
+
+/** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */
+export async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
+  const row = await tx.get<{ status: string }>(
+    sql`select status from job where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
+  );
+  if (row === undefined) return new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  return new DaybookError("conflict", `job ${id} is ${row.status} and cannot be ${verb}`, {
+    details: { id, status: row.status },
+  });
+}
+
+/** The runs of a session that somebody asked to cancel. */
+export async function readCancelled(store: Store, sessionSeq: number): Promise<string[]> {
+  const rows = await store.read<{ run_id: string }>(
+    sql`select run_id from job
+      where status = 'running' and cancel_requested_at is not null and session_seq = ${sessionSeq}`,
+  );
+  return rows.map((row) => row.run_id);
+}

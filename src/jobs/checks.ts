@@ -1,0 +1,69 @@
+// What must hold of jobs and their runs; doctor asks. The numbers are those of docs/promises.md.
+import type { Check } from "../storage/check.ts";
+import { sql } from "../storage/sql.ts";
+
+const report = "report it: the tables' own rules and the engine should have made this impossible";
+
+export const jobChecks: readonly Check[] = [
+  {
+    promise: "J1",
+    name: "a running job has an open run of a known session, and no ended one",
+    find: () => sql`select job.id as finding from job left join session on session.seq = job.session_seq
+      where job.status = 'running' and (job.run_id is null or session.seq is null
+        or exists (select 1 from run where run.tenant_id = job.tenant_id and run.id = job.run_id))`,
+    advice: report,
+  },
+  {
+    promise: "J2",
+    name: "no run without its job",
+    find: () => sql`select run.id as finding from run left join job on job.tenant_id = run.tenant_id and job.id = run.job_id
+      where run.kind = 'job' and job.seq is null`,
+    advice: "rows of job were removed by hand: remove their runs as well, or restore a backup",
+  },
+  {
+    promise: "J3",
+    name: "a completed or failed job has exactly its run",
+    find: () => sql`select job.id as finding from job
+      left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+      where job.status in ('completed', 'failed') and (run.seq is null or run.job_id <> job.id
+        or (job.status = 'completed') <> (run.status = 'success'))`,
+    advice: report,
+  },
+  {
+    promise: "J4",
+    name: "a job has at most one run",
+    find: () =>
+      sql`select job_id as finding from run where kind = 'job' group by tenant_id, job_id having count(*) > 1`,
+    advice: report,
+  },
+  {
+    promise: "J5",
+    name: "a retry has its parent's params and counts on from it",
+    find: () => sql`select child.id as finding from job child join job parent on parent.seq = child.retry_of
+      where child.params <> parent.params or child.name <> parent.name or child.attempt < parent.attempt
+        or child.seq <= parent.seq or parent.finished_at is null
+        or (child.origin <> 'manual' and child.losses < parent.losses)`,
+    advice: report,
+  },
+  {
+    promise: "J7",
+    name: "no two queued jobs of a lane and priority have one place",
+    find: () => sql`select min(id) as finding from job where status = 'queued'
+      group by lane_seq, priority, position having count(*) > 1`,
+    advice: "renumber the lane",
+  },
+  {
+    promise: "J9",
+    name: "no job runs in a session that has ended",
+    find: () => sql`select job.id as finding from job join session on session.seq = job.session_seq
+      where job.status = 'running' and session.status <> 'running'`,
+    advice: "a worker's next sweep ends it; if it stays, no worker is running",
+  },
+  {
+    promise: "J15",
+    name: "a job that waits for its time has a time",
+    find: () => sql`select id as finding from job where status = 'waiting' and (
+      (waits_for = 'time' and available_at is null) or (waits_for in ('key', 'host') and waits_key is null))`,
+    advice: report,
+  },
+];

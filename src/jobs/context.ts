@@ -1,0 +1,126 @@
+// What a handler is given besides its params.
+import { invalid, type DaybookError } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { storableText } from "../core/storable-text.ts";
+import { toJson } from "../core/json.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import type { LogLevel } from "../telemetry/log.ts";
+import type { ClaimedJob } from "./claim.ts";
+
+export type JobInfo = {
+  readonly id: string;
+  readonly name: string;
+  readonly queue: string;
+  readonly tenant: string;
+  readonly runId: string;
+  /** When it was enqueued. */
+  readonly createdAt: number;
+  readonly tags: readonly string[];
+};
+
+export type RunContext = {
+  readonly job: JobInfo;
+  /** Counts from 1; a lost process is not counted. */
+  readonly attempt: number;
+  readonly attempts: number;
+  /** Aborted when the run should end: its timeout, a cancel, a shutdown, or because the job is no longer this
+   *  process's. `signal.reason` is a DaybookError that says which. */
+  readonly signal: AbortSignal;
+  /** How far the work is, from 0 to 1, with a word about it. */
+  progress(done: number, note?: string): void;
+  /** A line that is kept with the run. */
+  log(message: string, fields?: Record<string, unknown>, level?: LogLevel): void;
+  /** Runs `work` and completes the job in one transaction, with `result` as its result. */
+  finish<T>(work: (tx: Tx) => Awaitable<T>): Promise<T>;
+};
+
+export type LogLine = { level: LogLevel; message: string; fields: string | null; at: number };
+
+export type RunState = {
+  readonly job: ClaimedJob;
+  readonly startedMs: number;
+  /** Made when somebody first asks for the signal. */
+  controller: AbortController | undefined;
+  abortReason: DaybookError | undefined;
+  onAbort: (() => void) | undefined;
+  progress: { done: number; note: string | null } | undefined;
+  logs: LogLine[];
+  logged: number;
+  /** Set once the run has been ended in the book: by finish, or by somebody else. */
+  settled: boolean;
+};
+
+export type ContextParts = {
+  now(): number;
+  /** Something about the run should be written soon. */
+  changed(state: RunState): void;
+  finish<T>(state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T>;
+};
+
+/** Made once for every run, so what most handlers never ask for is made when it is asked for. */
+export function createRunContext(state: RunState, parts: ContextParts): RunContext {
+  return new LazyContext(state, parts);
+}
+
+class LazyContext implements RunContext {
+  readonly #state: RunState;
+  readonly #parts: ContextParts;
+
+  constructor(state: RunState, parts: ContextParts) {
+    this.#state = state;
+    this.#parts = parts;
+  }
+
+  get job(): JobInfo {
+    const { id, name, queue, tenant_id: tenant, run_id: runId, created_at: createdAt, tags } = this.#state.job;
+    return { id, name, queue, tenant, runId, createdAt, tags: tags === null ? [] : (JSON.parse(tags) as string[]) };
+  }
+
+  get attempt(): number {
+    return this.#state.job.attempt;
+  }
+
+  get attempts(): number {
+    return this.#state.job.attempts;
+  }
+
+  get signal(): AbortSignal {
+    const state = this.#state;
+    state.controller ??= new AbortController();
+    if (state.abortReason !== undefined) state.controller.abort(state.abortReason);
+    return state.controller.signal;
+  }
+
+  get progress(): RunContext["progress"] {
+    return (done, note) => {
+      if (!(done >= 0 && done <= 1)) throw invalid(`progress ${done} is not between 0 and 1`);
+      const text = note === undefined ? null : storableText(note, limits.progressNoteBytesMax);
+      this.#state.progress = { done, note: text };
+      this.#parts.changed(this.#state);
+    };
+  }
+
+  get log(): RunContext["log"] {
+    return (message, fields, level = "info") => {
+      const state = this.#state;
+      if (state.logged++ >= limits.logLinesMax) return;
+      const text = storableText(String(message), limits.logLineBytesMax);
+      const most = { what: "log fields", bytesMax: limits.logLineBytesMax };
+      const extra = fields === undefined ? null : toJson(fields, most);
+      state.logs.push({ level, message: text, fields: extra, at: this.#parts.now() });
+      this.#parts.changed(state);
+    };
+  }
+
+  get finish(): RunContext["finish"] {
+    return (work) => this.#parts.finish(this.#state, work);
+  }
+}
+
+/** Asks a run to end. The reason is what its signal says. */
+export function abortRun(state: RunState, reason: DaybookError): void {
+  if (state.abortReason !== undefined) return;
+  state.abortReason = reason;
+  state.controller?.abort(reason);
+  state.onAbort?.();
+}

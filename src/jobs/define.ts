@@ -1,0 +1,106 @@
+// A definition: what a piece of work is called, what it takes and what it does. Everything else has a default.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { checkName } from "../core/name.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { checkRate, type Rate } from "./rate.ts";
+import { checkBackoff, type Backoff } from "./retry.ts";
+
+/** `Context` is what the front door gives to a handler; this room only passes it on. */
+export type JobOptions<Params, Result, Context> = {
+  /** Checks and types the params. Any Standard Schema: zod, valibot, arktype … */
+  readonly params?: StandardSchemaV1<unknown, Params> | undefined;
+  readonly queue?: string;
+  /** −1000 … 1000; higher runs first. */
+  readonly priority?: number;
+  /** How often the work may be tried in total; default 4. */
+  readonly attempts?: number;
+  /** How long to wait before each retry; default 10 s, doubling, at most an hour, with jitter. */
+  readonly backoff?: Backoff;
+  /** How long one run may take; default without limit. */
+  readonly timeout?: Duration;
+  /** How often its process may be lost while it runs alone, before it is given up; default 3. */
+  readonly losses?: number;
+  /** How many may run at the same time in one tenant, in all processes together. */
+  readonly concurrency?: number;
+  /** How many with the same key may run at the same time. */
+  readonly limit?: { readonly key: (params: NoInfer<Params>) => string; readonly concurrency: number };
+  /** How many may start per window: `{ max: 10, per: "1m" }`, for the name or for each key. */
+  readonly rate?: Rate<NoInfer<Params>>;
+  readonly run: (params: Params, context: Context) => Promise<Result> | Result;
+};
+
+/** A definition of any types, for lists of them. Only the definition itself reads its params. */
+export type AnyJob = {
+  readonly kind: "job";
+  readonly name: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly attempts: number;
+  readonly backoff: Backoff | undefined;
+  readonly timeoutMs: number | null;
+  readonly losses: number;
+  readonly concurrency: number | null;
+  readonly options: JobOptions<never, unknown, never>;
+};
+
+/** A job that can be enqueued with `Input` and, where it is listed in `use`, run. */
+export type Job<Input = unknown, Result = unknown> = AnyJob & {
+  /** For the compiler alone; there is nothing here when the program runs. */
+  readonly "~types"?: { readonly input: Input; readonly result: Result };
+};
+
+const known = [
+  ...(["params", "queue", "priority", "attempts", "backoff", "timeout", "losses", "concurrency"] as const),
+  ...(["limit", "rate", "run"] as const),
+];
+
+export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
+  checkName(name, "job name");
+  refuseUnknown(options, known, `job "${name}"`);
+  if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function`);
+  if (options.backoff !== undefined) checkBackoff(options.backoff);
+  if (options.rate !== undefined) checkRate(options.rate);
+  if (options.limit !== undefined) checkLimit(name, options.limit);
+  return {
+    kind: "job",
+    name,
+    queue: checkName(options.queue ?? "default", "queue"),
+    priority: checkPriority(options.priority ?? 0),
+    attempts: checkCount(options.attempts ?? 4, "attempts", 1),
+    backoff: options.backoff,
+    timeoutMs: options.timeout === undefined ? null : durationMs(options.timeout, "timeout", { min: 1 }),
+    losses: checkCount(options.losses ?? 3, "losses", 0),
+    concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
+    options,
+  };
+}
+
+function checkLimit(name: string, limit: { readonly key: unknown; readonly concurrency: number }): void {
+  refuseUnknown(limit, ["key", "concurrency"], "limit");
+  if (typeof limit.key !== "function") throw invalid(`the limit of job "${name}" has no key function`);
+  checkCount(limit.concurrency, "limit concurrency", 1);
+}
+
+export function checkPriority(priority: number): number {
+  if (Number.isInteger(priority) && Math.abs(priority) <= limits.priorityMax) return priority;
+  throw invalid(`priority ${priority} is not a whole number from -${limits.priorityMax} to ${limits.priorityMax}`);
+}
+
+/** The params as the definition's schema gives them back, defaults filled in. */
+export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
+  const schema: StandardSchemaV1 | undefined = definition.options.params;
+  if (schema === undefined) return input;
+  const result = await schema["~standard"].validate(input);
+  if (result.issues === undefined) return result.value;
+  const issues = result.issues.map(({ path, message }) => {
+    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+    return where === "" ? message : `${where}: ${message}`;
+  });
+  throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
+    details: { job: definition.name, issues },
+  });
+}

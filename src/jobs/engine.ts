@@ -1,0 +1,26 @@
+// What the parts of this room share for one open book.
+import type { Clock } from "../core/clock.ts";
+import type { Awaitable, Store, Tx } from "../storage/store.ts";
+import type { SessionKey } from "../telemetry/session.ts";
+import type { AnyJob } from "./define.ts";
+import type { JobHooks } from "./hooks.ts";
+import type { RunContext } from "./context.ts";
+
+export type Engine = {
+  readonly store: Store;
+  readonly clock: Clock;
+  /** The definitions this process knows, by name. */
+  readonly definitions: ReadonlyMap<string, AnyJob>;
+  readonly hooks: JobHooks;
+  /** This process's session, which may be replaced while it lives. */
+  session(): SessionKey;
+  /** True while others may soon take this session for dead: nothing new is claimed then. */
+  overdue(): boolean;
+  /** Adds what belongs to the front door (the book) to a handler's context. */
+  contextFor(run: RunContext): unknown;
+};
+
+/** Runs a unit of the engine in the tenant of a job. */
+export function writeFor<T>(engine: Engine, tenant: string, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
+  return engine.store.write(unit, { tenant });
+}

@@ -1,0 +1,48 @@
+// Why a lane lets nothing through: its pause, its limit or its rate.
+import { formatDuration } from "../core/duration.ts";
+import { isoTime } from "../core/time.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { laneRateKey } from "./gate.ts";
+import type { LaneRow } from "./lane.ts";
+
+/** The gate in one word and a sentence about it; undefined when the lane is open. */
+export async function explainGate(store: Store, lane: LaneRow): Promise<string[] | undefined> {
+  if (lane.paused_at !== null) {
+    return [
+      "paused",
+      `The queue ${lane.queue} is paused since ${isoTime(lane.paused_at)}${noteText(lane.paused_note)}.`,
+    ];
+  }
+  return (await explainLimit(store, lane)) ?? explainRate(store, lane);
+}
+
+async function explainLimit(store: Store, { seq, queue, limit_max: most }: LaneRow): Promise<string[] | undefined> {
+  if (most === null) return undefined;
+  const [live] = await store.read<{ n: number }>(
+    sql`select count(*) as n from job where lane_seq = ${seq} and lane_slot is not null`,
+  );
+  if (live === undefined || live.n < most) return undefined;
+  return ["limit", `The queue ${queue} lets ${most} jobs run at the same time, and ${live.n} do.`];
+}
+
+async function explainRate(store: Store, lane: LaneRow): Promise<string[] | undefined> {
+  const { tenant_id: tenant, queue, rate_max: most, rate_ms: ms } = lane;
+  if (most === null || ms === null) return undefined;
+  const now = store.clock.now();
+  const opens = now - (now % ms) + ms;
+  const [window] = await store.read<{ used: number }>(
+    sql`select used from rate_window
+      where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)} and window_at >= ${opens - ms}`,
+  );
+  if (window === undefined || window.used < most) return undefined;
+  const per = formatDuration(ms);
+  return [
+    "rate",
+    `The queue ${queue} starts at most ${most} jobs per ${per}; the next window opens ${isoTime(opens)}.`,
+  ];
+}
+
+export function noteText(note: string | null): string {
+  return note === null ? "" : `: ${note}`;
+}

@@ -1,0 +1,67 @@
+// finish: the handler's effects and the completion of its job are one commit. Killed at any point, either both are in
+// the book or neither is, and then the job is tried again.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { DaybookError, invalid } from "../core/error.ts";
+import { killPoint } from "../core/fault.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import type { RunState } from "./context.ts";
+import type { Engine } from "./engine.ts";
+import { limitKeysOf, type Limited } from "./limit.ts";
+import { releaseFreeKey } from "./limit-sweep.ts";
+import { settle } from "./settle.ts";
+
+export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T> {
+  const { job } = state;
+  if (state.settled) throw invalid(`job ${job.id} has been finished already: call finish once, as the last thing`);
+  // The store calls it from wherever its turn comes, but what it makes has this run as its cause.
+  const ours = AsyncLocalStorage.bind(work);
+  const result = await engine.store.write(
+    async (tx) => {
+      const made = await ours(tx);
+      killPoint("jobs.finish.worked");
+      const durationMs = engine.clock.monotonic() - state.startedMs;
+      const ending = {
+        seq: job.seq,
+        runId: job.run_id,
+        status: "success",
+        durationMs,
+        result: resultOf(made),
+      } as const;
+      const { ended } = await settle(tx, engine.hooks, [ending]);
+      if (!ended.has(job.run_id)) {
+        throw new DaybookError(
+          "conflict",
+          `job ${job.id} is no longer this process's, so nothing of finish was kept: it was cancelled, timed out or lost`,
+          { details: { id: job.id } },
+        );
+      }
+      killPoint("jobs.finish.settled");
+      return made;
+    },
+    { by: "user", tenant: job.tenant_id },
+  );
+  killPoint("jobs.finish.committed");
+  state.settled = true;
+  if (job.limits !== null && engine.store.dialect === "postgres") void letIn(engine, job).catch(() => undefined);
+  return result;
+}
+
+// A serializable transaction does not see who was parked after it began, not even behind the lock of the limit, so the
+// slot is offered once more. Should this fail, the sweep does it.
+async function letIn(engine: Engine, job: Limited): Promise<void> {
+  await engine.store.write(async (tx) => {
+    for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant_id: job.tenant_id, waits_key: key });
+  });
+}
+
+// What the work returns is the job's result when it is plain data; handles and the like are not.
+function resultOf(value: unknown): string | null {
+  if (value === undefined) return null;
+  try {
+    return toJson(value, { what: "result", bytesMax: limits.resultBytesMax });
+  } catch {
+    return null;
+  }
+}

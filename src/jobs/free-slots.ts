@@ -1,0 +1,33 @@
+// Whoever frees a slot of a limit lets the next one in, in the same transaction.
+import type { Tx } from "../storage/store.ts";
+import type { JobRow } from "./job.ts";
+import { limitKeysOf, lockLimits, lockNames, type Limited } from "./limit.ts";
+import { release } from "./park.ts";
+
+/** The slots of these jobs, whose runs ended, go to those who wait for them. The lock is the claimers' own: one that is
+ *  just parking a job because of this very slot has either committed, and is seen, or will count after us. */
+export async function freeSlots(tx: Tx, ended: readonly Limited[]): Promise<void> {
+  const limited = ended.filter((job) => job.limits !== null);
+  if (limited.length === 0) return;
+  await lockLimits(tx, lockNames(limited));
+  await passOn(tx, limited);
+}
+
+/** Jobs that stood in line for a slot have left without taking it: the next ones are let in. They may find the slot
+ *  taken after all, and are then parked again. What a job itself waits for now is known to be used up. */
+export async function passOn(
+  tx: Tx,
+  jobs: readonly (Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>)[],
+): Promise<void> {
+  const freed = new Map<string, { tenant: string; key: string; count: number }>();
+  for (const job of jobs) {
+    for (const key of limitKeysOf(job)) {
+      if (job.waits_for === "key" && job.waits_key === key) continue;
+      const name = `${job.tenant_id}\n${key}`;
+      const entry = freed.get(name) ?? { tenant: job.tenant_id, key, count: 0 };
+      entry.count++;
+      freed.set(name, entry);
+    }
+  }
+  for (const { tenant, key, count } of freed.values()) await release(tx, { tenant, waitsFor: "key", key }, count);
+}

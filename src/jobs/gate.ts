@@ -1,0 +1,84 @@
+// The gates of a lane: pause, limit and rate. They are read once per claim, before any of the lane's jobs, so a closed
+// lane costs the same however many jobs stand in it.
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import type { LaneRow } from "./lane.ts";
+import { freeSlot, tryLimits } from "./limit.ts";
+import { roomInRate, takeFromRate, type RateRule } from "./rate.ts";
+
+export type Gate = {
+  readonly lane: LaneRow;
+  /** How many jobs may start now; what is taken is taken off. */
+  room: number;
+  /** What is left of the lane's rate, and when its next window opens; null when it has no rate. */
+  readonly rate: { room: number; readonly opensAt: number } | null;
+  /** The lane slots in use; null when the lane has no limit. */
+  readonly slots: Set<number> | null;
+  readonly rule: RateRule | null;
+  /** Another claimer is just taking from the lane. */
+  readonly contended: boolean;
+};
+
+/** The gates of `lanes`. One whose limits another claimer has locked stays closed to us. */
+export async function readGates(tx: Tx, lanes: readonly LaneRow[]): Promise<Gate[]> {
+  const limited = lanes.filter((lane) => lane.limit_max !== null || lane.rate_max !== null);
+  const busy = await tryLimits(tx, limited.map(laneLock));
+  const gates: Gate[] = [];
+  for (const lane of lanes) gates.push(await readGate(tx, lane, busy.has(laneLock(lane))));
+  return gates;
+}
+
+async function readGate(tx: Tx, lane: LaneRow, contended: boolean): Promise<Gate> {
+  if (lane.paused_at !== null || contended) return { lane, room: 0, rate: null, slots: null, rule: null, contended };
+  const slots = lane.limit_max === null ? null : await laneSlots(tx, lane.seq);
+  const rule = laneRule(lane);
+  const rate = rule === null ? null : await roomInRate(tx, rule);
+  const room = Math.min(
+    slots === null ? Number.POSITIVE_INFINITY : Math.max(0, (lane.limit_max ?? 0) - slots.size),
+    rate?.room ?? Number.POSITIVE_INFINITY,
+  );
+  return { lane, room, rate, slots, rule, contended };
+}
+
+/** The lock of a lane's limit and rate. */
+export function laneLock({ seq }: Pick<LaneRow, "seq">): string {
+  return `lane\n${seq}`;
+}
+
+/** When the first of the lanes that their rates have closed opens again. */
+export function nextOpening(gates: readonly Gate[]): number | null {
+  const times = gates.flatMap(({ rate }) => (rate !== null && rate.room <= 0 ? [rate.opensAt] : []));
+  return times.length === 0 ? null : Math.min(...times);
+}
+
+/** The lane's slot of a job that is being taken; null when the lane has no limit. */
+export function takeLaneSlot(gate: Gate): number | null {
+  if (gate.slots === null) return null;
+  const slot = freeSlot(gate.slots);
+  gate.slots.add(slot);
+  return slot;
+}
+
+/** Counts the jobs that were taken against the lane's limit and rate. */
+export async function countStarts(tx: Tx, gate: Gate, started: number): Promise<void> {
+  gate.room -= started;
+  if (gate.rate !== null) gate.rate.room -= started;
+  if (gate.rule !== null && started > 0) await takeFromRate(tx, gate.rule, started);
+}
+
+/** The key of a lane's rate. Those of jobs begin with a name, this one cannot. */
+export function laneRateKey(queue: string): string {
+  return `\n${queue}`;
+}
+
+function laneRule(lane: LaneRow): RateRule | null {
+  if (lane.rate_max === null || lane.rate_ms === null) return null;
+  return { tenant: lane.tenant_id, key: laneRateKey(lane.queue), max: lane.rate_max, ms: lane.rate_ms };
+}
+
+async function laneSlots(tx: Tx, lane: number): Promise<Set<number>> {
+  const rows = await tx.all<{ lane_slot: number }>(
+    sql`select lane_slot from job where lane_seq = ${lane} and lane_slot is not null`,
+  );
+  return new Set(rows.map((row) => row.lane_slot));
+}

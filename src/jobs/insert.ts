@@ -1,0 +1,63 @@
+// Writes job rows. This is the hottest insert of the book, so it is one statement whatever the number of rows.
+import { rawSql, sql, type Value } from "../storage/sql.ts";
+import { eachRow } from "../storage/word.ts";
+import type { Tx } from "../storage/store.ts";
+import type { JobRow } from "./job.ts";
+
+/** What a new row says for itself; its place and everything about its run come later. */
+export type NewJob = Pick<
+  JobRow,
+  | ("tenant_id" | "id" | "lane_seq" | "name" | "status" | "waits_for" | "waits_key" | "priority" | "created_at")
+  | ("available_at" | "params" | "origin" | "attempt" | "attempts" | "losses" | "losses_max" | "backoff")
+  | ("timeout_ms" | "retry_of" | "alone" | "key" | "key_held" | "key_scope" | "key_until" | "idempotency_key")
+  | ("limits" | "limit_key" | "tags")
+  | ("cause_run_id" | "root_run_id")
+>;
+
+const columns = {
+  tenant_id: "text",
+  id: "text",
+  lane_seq: "integer",
+  name: "text",
+  status: "text",
+  waits_for: "text",
+  waits_key: "text",
+  priority: "integer",
+  created_at: "integer",
+  available_at: "integer",
+  params: "text",
+  origin: "text",
+  attempt: "integer",
+  attempts: "integer",
+  losses: "integer",
+  losses_max: "integer",
+  backoff: "text",
+  timeout_ms: "integer",
+  retry_of: "integer",
+  alone: "integer",
+  key: "text",
+  key_held: "text",
+  key_scope: "text",
+  key_until: "integer",
+  idempotency_key: "text",
+  limits: "text",
+  limit_key: "text",
+  tags: "text",
+  cause_run_id: "text",
+  root_run_id: "text",
+} as const satisfies Record<keyof NewJob, "text" | "integer">;
+
+/** Inserts the rows that no unique key forbids, in order, and says how many that were. */
+export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
+  const values = rows as readonly (NewJob & Record<string, Value>)[];
+  // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer
+  // to a new row's own number, but its only writer can know it.
+  return tx.dialect === "sqlite"
+    ? tx.run(sql`${headWithPosition} ${eachRow(columns, values, nextPosition)} on conflict do nothing`)
+    : tx.run(sql`${head} ${eachRow(columns, values)} on conflict do nothing`);
+}
+
+const names = Object.keys(columns).join(", ");
+const head = rawSql(`insert into job (${names})`);
+const headWithPosition = rawSql(`insert into job (position, ${names})`);
+const nextPosition = "(select coalesce(max(seq), 0) + 1 from job) * 100";

@@ -1,0 +1,76 @@
+// A job is something that must happen. It is executed at most once; a retry is a new job that names the old one.
+//
+//   waiting ──► queued ──► running ──► completed
+//      │  ▲        │  │        ├─────► failed ──► (a new job, waiting for its time, if it may be retried)
+//      │  └─parked─┘  │        └─────► cancelled
+//      └──────────────┴──────────────► cancelled, skipped
+//
+// `queued` means "may run now": the index that claims read holds nothing else, so what cannot run never stands in
+// front of what can. A job *waits* for one reason at a time, and whoever removes that reason queues it again:
+//
+//   time   until `available_at`: delayed, retried, or `waits_key`
+//          names the rate that is used up until then             released by the clock
+//   key    a limit named by `waits_key` is used up               released by whoever frees a slot
+//   host   nobody here runs `waits_key`, or that name is paused  released by a worker that runs it, or by resume
+//   group, reservation, order                                    released by their own rooms
+//
+// A running job's row is its open run: run id, session and start are on it. When the run ends it becomes one row of
+// `run`, which never changes. The run id is the fence: only who knows it may end it.
+
+export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
+export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order";
+export type JobOrigin = "enqueued" | "retry" | "manual";
+
+export type JobRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  lane_seq: number;
+  name: string;
+  status: JobStatus;
+  waits_for: WaitsFor | null;
+  waits_key: string | null;
+  priority: number;
+  position: number;
+  created_at: number;
+  available_at: number;
+  params: string;
+  origin: JobOrigin;
+  attempt: number;
+  attempts: number;
+  losses: number;
+  losses_max: number;
+  backoff: string | null;
+  timeout_ms: number | null;
+  retry_of: number | null;
+  alone: number;
+  key: string | null;
+  key_held: string | null;
+  key_scope: "queued" | "done" | "window" | null;
+  key_until: number | null;
+  idempotency_key: string | null;
+  /** JSON of `Limits`; null when nothing limits it. */
+  limits: string | null;
+  limit_key: string | null;
+  tags: string | null;
+  cause_run_id: string | null;
+  root_run_id: string | null;
+  run_id: string | null;
+  session_seq: number | null;
+  started_at: number | null;
+  timeout_at: number | null;
+  name_slot: number | null;
+  key_slot: number | null;
+  lane_slot: number | null;
+  cancel_requested_at: number | null;
+  progress: number | null;
+  progress_note: string | null;
+  finished_at: number | null;
+};
+
+/** The channel that tells workers that there may be something to claim. */
+export const jobsChannel = "jobs";
+/** The channel that tells owners to look for requests to cancel. */
+export const cancelChannel = "jobs.cancel";
+/** The channel that tells workers that jobs were parked for want of a host, by one who is none. */
+export const hostChannel = "jobs.host";

@@ -1,0 +1,98 @@
+// What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { nearest } from "../core/suggest.ts";
+import type { Tx } from "../storage/store.ts";
+import { cancelJob, type Cancelled } from "./cancel.ts";
+import { defineJob, type AnyJob, type Job } from "./define.ts";
+import type { Engine } from "./engine.ts";
+import { enqueue, enqueueMany, type Enqueued } from "./enqueue.ts";
+import { explainJob, type Explanation } from "./explain.ts";
+import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
+import { retryJob } from "./manual-retry.ts";
+import { pauseName, resumeName } from "./pause.ts";
+import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
+
+/** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
+export type JobVerbs = {
+  /** Makes a job. It will run once the transaction has committed.
+   *
+   *  ```ts
+   *  await tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }, { key: "receipt:o-17" });
+   *  ``` */
+  enqueue<Input>(definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): Promise<Enqueued>;
+  /** By name, for programs that do not have the definition; params are checked when the job runs. */
+  enqueue(name: string, params: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  /** Many jobs of one kind in one transaction. */
+  enqueueMany<Input>(
+    definition: Job<Input>,
+    params: readonly NoInfer<Input>[],
+    options?: EnqueueOptions,
+  ): Promise<Enqueued[]>;
+  cancel(id: string): Promise<Cancelled>;
+  /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
+  retry(id: string): Promise<Enqueued>;
+  /** Holds back all jobs of a name, in this tenant. */
+  pause(name: string, note?: string): Promise<void>;
+  resume(name: string): Promise<void>;
+};
+
+export type Jobs = JobVerbs & {
+  get(id: string): Promise<JobRecord>;
+  list(filter?: JobFilter): Promise<JobPage>;
+  /** The chain of retries that a job belongs to, the first one first. */
+  chain(id: string): Promise<JobRecord[]>;
+  /** Why a job has not run, or what became of it. */
+  explain(id: string): Promise<Explanation>;
+};
+
+/** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
+export type Within = <T>(unit: (tx: Tx) => Promise<T>, how: { shared: boolean }) => Promise<T>;
+
+export function jobVerbs(engine: Pick<Engine, "definitions" | "hooks">, strict: boolean, within: Within): JobVerbs {
+  const known = (definition: AnyJob | string): AnyJob => lookUp(engine, definition, strict);
+  return {
+    async enqueue(definition: AnyJob | string, params: unknown, options: EnqueueOptions = {}) {
+      const prepared = await prepareJob(known(definition), params, options);
+      return within((tx) => enqueue(tx, prepared), { shared: true });
+    },
+    async enqueueMany(definition: AnyJob, list: readonly unknown[], options: EnqueueOptions = {}) {
+      const found = known(definition);
+      if (list.length > limits.bulkRowsMax) {
+        throw invalid(`${list.length} jobs at once: at most ${limits.bulkRowsMax}, send them in parts`);
+      }
+      const prepared: Prepared[] = [];
+      for (const params of list) prepared.push(await prepareJob(found, params, options));
+      return within((tx) => enqueueMany(tx, prepared), { shared: false });
+    },
+    cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id), { shared: false }),
+    retry: (id) => within((tx) => retryJob(tx, id), { shared: false }),
+    pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null), { shared: false }),
+    resume: (name) => within((tx) => resumeName(tx, name), { shared: false }),
+  };
+}
+
+export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVerbs> {
+  const { store } = engine;
+  return {
+    get: (id) => findJob(store, tenant, id),
+    list: (filter = {}) => listJobs(store, tenant, filter),
+    chain: (id) => readChain(store, tenant, id),
+    explain: (id) => explainJob(store, tenant, id),
+  };
+}
+
+function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
+  const name = typeof wanted === "string" ? wanted : wanted.name;
+  const found = engine.definitions.get(name);
+  if (typeof wanted !== "string") {
+    if (found === wanted || (found === undefined && !strict)) return wanted;
+    if (found !== undefined) throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
+  } else if (found !== undefined) return found;
+  if (!strict) return defineJob(name, { run: () => undefined });
+  const near = nearest(name, [...engine.definitions.keys()]);
+  throw invalid(
+    `this book does not know the job "${name}"${near === undefined ? "." : `: did you mean "${near}"?`}` +
+      ' List it in "use", or open the book with worker: false to enqueue for others',
+  );
+}

@@ -1,0 +1,51 @@
+// A lane is a queue of one tenant. Order, pause, limit and rate belong to it. Its row is made by the first job in it
+// and never removed, so its number can be kept in memory.
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+
+export type LaneRow = {
+  seq: number;
+  tenant_id: string;
+  queue: string;
+  paused_at: number | null;
+  paused_note: string | null;
+  limit_max: number | null;
+  rate_max: number | null;
+  rate_ms: number | null;
+};
+
+// Known lanes of each store. Only committed ones are kept: a lane of a transaction that was undone does not exist.
+const known = new WeakMap<Store["ids"], Map<string, number>>();
+
+/** The number of the lane, which is made if it does not exist yet. */
+export async function laneOf(tx: Tx, tenant: string, queue: string): Promise<number> {
+  let lanes = known.get(tx.ids);
+  if (lanes === undefined) known.set(tx.ids, (lanes = new Map<string, number>()));
+  const name = `${tenant}\n${queue}`;
+  const seq = lanes.get(name);
+  if (seq !== undefined) return seq;
+  await tx.run(sql`insert into lane (tenant_id, queue) values (${tenant}, ${queue}) on conflict do nothing`);
+  const row = await findLane(tx, tenant, queue);
+  const made = row?.seq ?? 0;
+  const kept = lanes;
+  tx.afterCommit(() => kept.set(name, made));
+  return made;
+}
+
+export async function findLane(tx: Tx, tenant: string, queue: string): Promise<LaneRow | undefined> {
+  return tx.get<LaneRow>(sql`select * from lane where tenant_id = ${tenant} and queue = ${queue}`);
+}
+
+/** The next lanes after `cursor` that have something to run, in turn. Each costs one seek in the claim index, however
+ *  long the lanes are. */
+export async function lanesInTurn(tx: Tx, cursor: number, most: number): Promise<LaneRow[]> {
+  const lanes = await tx.all<LaneRow>(sql`
+    with recursive turn (lane_seq, place) as (
+      select (select min(lane_seq) from job where status = 'queued' and lane_seq > ${cursor}), 1
+      union all
+      select (select min(job.lane_seq) from job where job.status = 'queued' and job.lane_seq > turn.lane_seq), place + 1
+      from turn where turn.lane_seq is not null and place < ${most}
+    )
+    select lane.* from turn join lane on lane.seq = turn.lane_seq`);
+  return lanes.sort((a, b) => a.seq - b.seq);
+}

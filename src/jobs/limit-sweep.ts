@@ -1,0 +1,58 @@
+// A second look at jobs that wait for a limit: if there is room, the first of them is released. Slots are freed by
+// whoever ends a run, so this only finds what a changed limit or an edited book left behind.
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { limitsOf, nameOfKey, tryLimits } from "./limit.ts";
+import { release } from "./park.ts";
+
+export type Key = { tenant_id: string; waits_key: string };
+
+/** Looks at a slice of the keys that jobs wait for. `next` is where the next slice begins; undefined after the last. */
+export async function releaseFreeKeys(
+  tx: Tx,
+  from: Key = { tenant_id: "", waits_key: "" },
+): Promise<{ released: number; next: Key | undefined }> {
+  let released = 0;
+  let next: Key | undefined = from;
+  for (let looked = 0; looked < limits.claimParkedMax; looked++) {
+    next = await nextKey(tx, next);
+    if (next === undefined) break;
+    released += await releaseFreeKey(tx, next);
+  }
+  return { released, next };
+}
+
+/** Lets in as many as there is room for. */
+export async function releaseFreeKey(tx: Tx, of: Key): Promise<number> {
+  const { tenant_id: tenant, waits_key: key } = of;
+  // Whoever has the lock is just freeing or taking a slot, and lets the next one in if there is room.
+  if ((await tryLimits(tx, [`${tenant}\n${key}`])).size > 0) return 0;
+  const room = await roomOf(tx, of);
+  return room > 0 ? release(tx, { tenant, waitsFor: "key", key }, room) : 0;
+}
+
+// Each key costs one seek, however many jobs wait for it.
+async function nextKey(tx: Tx, after: Key): Promise<Key | undefined> {
+  return tx.get<Key>(sql`select tenant_id, waits_key from job
+    where status = 'waiting' and waits_for <> 'time' and waits_for = 'key'
+      and (waits_key, tenant_id) > (${after.waits_key}, ${after.tenant_id})
+    order by waits_key, tenant_id limit 1`);
+}
+
+async function roomOf(tx: Tx, { tenant_id, waits_key }: Key): Promise<number> {
+  const name = nameOfKey(waits_key);
+  const first = await tx.get<{ limits: string | null }>(
+    sql`select limits from job where status = 'waiting' and waits_for <> 'time' and waits_for = 'key'
+      and tenant_id = ${tenant_id} and waits_key = ${waits_key}
+      order by priority desc, position, seq limit 1`,
+  );
+  const used = await tx.get<{ count: number }>(
+    name !== undefined
+      ? sql`select count(*) as count from job where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null`
+      : sql`select count(*) as count from job
+          where tenant_id = ${tenant_id} and limit_key = ${waits_key} and key_slot is not null`,
+  );
+  const { name: nameMax = 0, key: keyMax = 0 } = limitsOf({ limits: first?.limits ?? null });
+  return Math.max(0, (name === undefined ? keyMax : nameMax) - (used?.count ?? 0));
+}

@@ -1,0 +1,48 @@
+// Retry by hand: continues the last job of a chain, whatever it ended as, and may go beyond `attempts`.
+import { DaybookError } from "../core/error.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { forUpdate } from "../storage/word.ts";
+import type { Enqueued } from "./enqueue.ts";
+import type { JobRow } from "./job.ts";
+import { makeRetry } from "./make-retry.ts";
+
+export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
+  const last = await lastOfChain(tx, id);
+  if (last.status === "waiting" || last.status === "queued" || last.status === "running") {
+    throw new DaybookError(
+      "conflict",
+      `job ${last.id} is ${last.status}${last.id === id ? "" : ` and already continues ${id}`}: ` +
+        "wait for it, or cancel it first",
+      { details: { id: last.id, status: last.status } },
+    );
+  }
+  if (last.status === "completed" || last.status === "skipped") {
+    throw new DaybookError("conflict", `job ${last.id} is ${last.status}: enqueue a new job to do it again`, {
+      details: { id: last.id, status: last.status },
+    });
+  }
+  // A try more than planned is planned for: the chain's own count must stay within its limit.
+  const again = {
+    attempt: last.attempt + 1,
+    losses: 0,
+    alone: last.alone > 0,
+    backoff: false,
+    origin: "manual",
+  } as const;
+  const allowed = { ...last, attempts: Math.max(last.attempts, last.attempt + 1) };
+  const made = await makeRetry(tx, allowed, again);
+  return { id: made, name: last.name, status: "queued", created: true };
+}
+
+async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
+  let row = await tx.get<JobRow>(sql`select * from job where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  for (;;) {
+    const next: JobRow | undefined = await tx.get<JobRow>(
+      sql`select * from job where retry_of = ${row.seq} ${forUpdate}`,
+    );
+    if (next === undefined) return row;
+    row = next;
+  }
+}

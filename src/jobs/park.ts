@@ -1,0 +1,99 @@
+// Jobs that cannot run now stand outside the claim index. Whoever finds one there parks it with its reason; whoever
+// removes the reason releases the first that waits for it, in the same transaction.
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { indexedBy, rowSet, skipLocked } from "../storage/word.ts";
+import { jobsChannel, type WaitsFor } from "./job.ts";
+
+export type Parked = {
+  readonly seq: number;
+  readonly waits_for: WaitsFor;
+  readonly waits_key: string | null;
+  readonly available_at: number;
+};
+
+/** Parks jobs that the caller has just found in line. */
+export async function park(tx: Tx, jobs: readonly Parked[]): Promise<void> {
+  if (jobs.length === 0) return;
+  const columns = { seq: "integer", waits_for: "text", waits_key: "text", available_at: "integer" } as const;
+  await tx.run(sql`update job set status = 'waiting', waits_for = v.waits_for, waits_key = v.waits_key,
+      available_at = v.available_at
+    from ${rowSet("v", columns, jobs)} where job.seq = v.seq and job.started_at is null and job.finished_at is null`);
+}
+
+/** Queues the first `most` jobs that wait for this reason and key, in the order of their lane. */
+export async function release(
+  tx: Tx,
+  reason: { readonly tenant: string; readonly waitsFor: Exclude<WaitsFor, "time">; readonly key: string },
+  most: number,
+): Promise<number> {
+  const released = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+    where seq in (select seq from job ${indexedBy("jobs_waiting")}
+      where status = 'waiting' and waits_for <> 'time' and tenant_id = ${reason.tenant}
+        and waits_for = ${reason.waitsFor} and waits_key = ${reason.key}
+      order by priority desc, position, seq limit ${most} ${skipLocked})`);
+  if (released > 0) tx.wake(jobsChannel);
+  return released;
+}
+
+/** Queues the jobs whose time has come, at most `most` of them. */
+export async function releaseDue(tx: Tx, most: number): Promise<number> {
+  return tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+    where seq in (select seq from job ${indexedBy("jobs_due")}
+      where status = 'waiting' and waits_for = 'time' and available_at <= ${tx.now}
+      order by available_at limit ${most} ${skipLocked})`);
+}
+
+/** When the next waiting job is due; null when none waits for its time. */
+export async function nextDueAt(tx: Tx): Promise<number | null> {
+  const row = await tx.get<{ at: number | null }>(
+    sql`select min(available_at) as at from job where status = 'waiting' and waits_for = 'time'`,
+  );
+  return row?.at ?? null;
+}
+
+type Host = {
+  readonly hosts: ReadonlySet<string>;
+  /** Per name, the tenant that was served last. */
+  readonly hostCursors: Map<string, string>;
+};
+
+/** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names
+ *  and tenants take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the
+ *  others. True when there may be more. */
+export async function releaseHosted(tx: Tx, { hosts, hostCursors }: Host, most: number): Promise<boolean> {
+  const share = Math.max(hostShare, Math.ceil(most / hosts.size));
+  let more = false;
+  for (const name of hosts) {
+    const from = hostCursors.get(name) ?? "";
+    let released = 0;
+    let seen = 0;
+    let tenant = await nextTenant(tx, name, from);
+    while (tenant !== undefined && released < share && seen++ < limits.claimLanesMax) {
+      hostCursors.set(name, tenant);
+      const paused = await isPaused(tx, tenant, name);
+      released += paused ? 0 : await release(tx, { tenant, waitsFor: "host", key: name }, hostShare);
+      tenant = await nextTenant(tx, name, tenant);
+    }
+    // After the last tenant the round is over. It may have begun in the middle, or left something for the next.
+    if (tenant === undefined) hostCursors.delete(name);
+    more ||= tenant !== undefined || from !== "" || released > 0;
+  }
+  return more;
+}
+
+/** So many jobs of one tenant are released before the next has its turn. */
+const hostShare = 5;
+
+async function nextTenant(tx: Tx, name: string, after: string): Promise<string | undefined> {
+  const row = await tx.get<{ tenant_id: string }>(sql`select tenant_id from job ${indexedBy("jobs_waiting")}
+    where status = 'waiting' and waits_for <> 'time' and waits_for = 'host' and waits_key = ${name}
+      and tenant_id > ${after}
+    order by tenant_id limit 1`);
+  return row?.tenant_id;
+}
+
+async function isPaused(tx: Tx, tenant: string, name: string): Promise<boolean> {
+  return (await tx.get(sql`select 1 from paused_name where tenant_id = ${tenant} and name = ${name}`)) !== undefined;
+}

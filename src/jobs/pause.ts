@@ -1,0 +1,86 @@
+// Pausing and limiting. A lane's pause, limit and rate are gates on the lane; a paused name's jobs are parked as they
+// come to the front, and released when it is resumed.
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { limits } from "../core/limits.ts";
+import { checkName } from "../core/name.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { rowSet } from "../storage/word.ts";
+import { laneLock } from "./gate.ts";
+import { jobsChannel } from "./job.ts";
+import { laneOf } from "./lane.ts";
+import { lockLimits } from "./limit.ts";
+import { release } from "./park.ts";
+import { checkRate } from "./rate.ts";
+
+export async function pauseLane(tx: Tx, queue: string, note: string | null): Promise<void> {
+  const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await tx.run(
+    sql`update lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note} where seq = ${lane}`,
+  );
+}
+
+export async function resumeLane(tx: Tx, queue: string): Promise<void> {
+  const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await tx.run(sql`update lane set paused_at = null, paused_note = null where seq = ${lane}`);
+  tx.wake(jobsChannel);
+}
+
+export async function pauseName(tx: Tx, name: string, note: string | null): Promise<void> {
+  await tx.run(sql`insert into paused_name (tenant_id, name, paused_at, note)
+    values (${tx.tenant}, ${checkName(name, "job name")}, ${tx.now}, ${note})
+    on conflict (tenant_id, name) do update set note = excluded.note`);
+}
+
+export async function resumeName(tx: Tx, name: string): Promise<void> {
+  await tx.run(sql`delete from paused_name where tenant_id = ${tx.tenant} and name = ${name}`);
+  // The rest follow as claims look for hosted jobs; the wake makes them look.
+  await release(tx, { tenant: tx.tenant, waitsFor: "host", key: name }, limits.bulkRowsMax);
+  tx.wake(jobsChannel);
+}
+
+export type LaneLimits = {
+  /** How many of the lane's jobs may run at the same time; null lifts the limit. */
+  readonly concurrency?: number | null;
+  /** How many may start per window; null lifts the rate. */
+  readonly rate?: { readonly max: number; readonly per: Duration } | null;
+};
+
+export async function limitLane(tx: Tx, queue: string, to: LaneLimits): Promise<void> {
+  refuseUnknown(to, ["concurrency", "rate"], "the limit of a queue");
+  if (to.rate != null) checkRate(to.rate);
+  const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await lockLimits(tx, [laneLock({ seq: lane })]);
+  if (to.concurrency !== undefined) {
+    const most = to.concurrency === null ? null : checkCount(to.concurrency, "concurrency", 1);
+    await tx.run(sql`update lane set limit_max = ${most} where seq = ${lane}`);
+    if (most !== null) await seatRunning(tx, lane);
+  }
+  if (to.rate !== undefined) {
+    const max = to.rate?.max ?? null;
+    const ms = to.rate === null ? null : durationMs(to.rate.per);
+    await tx.run(sql`update lane set rate_max = ${max}, rate_ms = ${ms} where seq = ${lane}`);
+  }
+  tx.wake(jobsChannel);
+}
+
+// Jobs that were claimed before the lane had a limit have no slot of it; without one they would not be counted.
+async function seatRunning(tx: Tx, lane: number): Promise<void> {
+  const running = await tx.all<{ seq: number; lane_slot: number | null }>(
+    sql`select seq, lane_slot from job where status = 'running' and lane_seq = ${lane}`,
+  );
+  const used = new Set(running.flatMap((job) => job.lane_slot ?? []));
+  const seated: { seq: number; lane_slot: number }[] = [];
+  for (const { seq, lane_slot } of running) {
+    if (lane_slot !== null) continue;
+    let slot = 0;
+    while (used.has(slot)) slot++;
+    used.add(slot);
+    seated.push({ seq, lane_slot: slot });
+  }
+  if (seated.length === 0) return;
+  await tx.run(sql`update job set lane_slot = v.lane_slot
+    from ${rowSet("v", { seq: "integer", lane_slot: "integer" }, seated)} where job.seq = v.seq`);
+}

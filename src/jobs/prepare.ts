@@ -1,0 +1,156 @@
+// What an enqueue will write, checked and complete, before any transaction begins.
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { checkKey, checkName } from "../core/name.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { timeMs, type TimeInput } from "../core/time.ts";
+import { currentCause, type Cause } from "../telemetry/cause.ts";
+import { checkPriority, validateParams, type AnyJob, type JobOptions } from "./define.ts";
+import type { Limits } from "./limit.ts";
+import { checkBackoff, type Backoff } from "./retry.ts";
+
+export type EnqueueOptions = {
+  readonly queue?: string;
+  readonly priority?: number;
+  /** Not before this time. */
+  readonly at?: TimeInput;
+  /** Not before this long from now. */
+  readonly in?: Duration;
+  /** At most one job of this name and key at a time; see `keyScope` and `onConflict`. */
+  readonly key?: string;
+  /** How long a key is taken: until the job starts (`"queued"`), until it is done with all its retries (`"done"`, the
+   *  default), or for a window of time from now. */
+  readonly keyScope?: "queued" | "done" | { readonly window: Duration };
+  /** What to do when the key is taken: `"keep"` the job that has it (default), `"replace"` its params, priority and time
+   *  while it has not started, or `"error"`. */
+  readonly onConflict?: OnConflict;
+  /** The same key and params again give the same job; other params are refused. */
+  readonly idempotencyKey?: string;
+  readonly tags?: readonly string[];
+  readonly attempts?: number;
+  readonly backoff?: Backoff;
+  readonly timeout?: Duration;
+  readonly losses?: number;
+};
+
+export type OnConflict = "keep" | "replace" | "error";
+
+const known: readonly (keyof EnqueueOptions)[] = [
+  ...(["queue", "priority", "at", "in", "key", "keyScope", "onConflict", "idempotencyKey"] as const),
+  ...(["tags", "attempts", "backoff", "timeout", "losses"] as const),
+];
+
+export type Prepared = {
+  readonly name: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly params: string;
+  /** Either a moment, or a delay from the transaction's own time. */
+  readonly at: number | null;
+  readonly delayMs: number;
+  readonly key: string | null;
+  readonly keyScope: "queued" | "done" | "window";
+  readonly keyWindowMs: number;
+  readonly onConflict: OnConflict;
+  readonly idempotencyKey: string | null;
+  readonly tags: string | null;
+  readonly attempts: number;
+  readonly backoff: string | null;
+  readonly timeoutMs: number | null;
+  readonly losses: number;
+  readonly limits: string | null;
+  readonly limitKey: string | null;
+  readonly cause: Cause | undefined;
+};
+
+export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions): Promise<Prepared> {
+  refuseUnknown(options, known, `enqueue of "${definition.name}"`);
+  if (options.at !== undefined && options.in !== undefined) throw invalid('give "at" or "in", not both');
+  for (const about of ["keyScope", "onConflict"] as const) {
+    if (options[about] === undefined || options.key !== undefined) continue;
+    throw invalid(`"${about}" says something about "key", which is missing`);
+  }
+  // What is kept is what was given: a schema may transform, and then its output is not its input when the job runs.
+  const given = input ?? {};
+  const params = await validateParams(definition, given);
+  const backoff = options.backoff ?? definition.backoff;
+  if (options.backoff !== undefined) checkBackoff(options.backoff);
+  return {
+    name: definition.name,
+    queue: options.queue === undefined ? definition.queue : checkName(options.queue, "queue"),
+    priority: options.priority === undefined ? definition.priority : checkPriority(options.priority),
+    params: toJson(given, { what: "params" }),
+    at: options.at === undefined ? null : timeMs(options.at, "at"),
+    delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
+    key: options.key === undefined ? null : checkKey(options.key, "key"),
+    ...keyScope(options.keyScope ?? "done"),
+    onConflict: checkOnConflict(options.onConflict ?? "keep"),
+    idempotencyKey: options.idempotencyKey === undefined ? null : checkKey(options.idempotencyKey, "idempotencyKey"),
+    tags: options.tags === undefined ? null : tagsJson(options.tags),
+    attempts: options.attempts === undefined ? definition.attempts : checkCount(options.attempts, "attempts", 1),
+    backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
+    timeoutMs:
+      options.timeout === undefined ? definition.timeoutMs : durationMs(options.timeout, "timeout", { min: 1 }),
+    losses: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
+    ...limitsOf(definition, params),
+    cause: currentCause(),
+  };
+}
+
+function limitsOf(definition: AnyJob, params: unknown): Pick<Prepared, "limits" | "limitKey"> {
+  const { limit, rate } = definition.options as unknown as JobOptions<unknown, unknown, unknown>;
+  const { concurrency } = definition;
+  if (concurrency === null && limit === undefined && rate === undefined) return { limits: null, limitKey: null };
+  const rules: Limits = {
+    ...(concurrency === null ? {} : { name: concurrency }),
+    ...(limit === undefined ? {} : { key: limit.concurrency }),
+    ...(rate === undefined
+      ? {}
+      : {
+          rate: {
+            key: limitKey(definition.name, rate.key?.(params) ?? "*"),
+            max: rate.max,
+            ms: durationMs(rate.per, "rate per"),
+          },
+        }),
+  };
+  const key = limit === undefined ? null : limitKey(definition.name, limit.key(params));
+  return { limits: JSON.stringify(rules), limitKey: key };
+}
+
+// Limits belong to a name: two jobs that happen to use the same key do not hold each other up.
+function limitKey(name: string, key: string): string {
+  return `${name}\n${checkKey(key, "limit key")}`;
+}
+
+function keyScope(scope: NonNullable<EnqueueOptions["keyScope"]>): Pick<Prepared, "keyScope" | "keyWindowMs"> {
+  if (scope === "queued" || scope === "done") return { keyScope: scope, keyWindowMs: 0 };
+  if (typeof scope === "object" && scope !== null && "window" in scope) {
+    return { keyScope: "window", keyWindowMs: durationMs(scope.window, "key window", { min: 1 }) };
+  }
+  throw invalid(`keyScope ${JSON.stringify(scope)} is not known: "queued", "done" or { window: "1h" }`);
+}
+
+function checkOnConflict(policy: OnConflict): OnConflict {
+  if (policy === "keep" || policy === "replace" || policy === "error") return policy;
+  throw invalid(`onConflict ${JSON.stringify(policy)} is not known: "keep", "replace" or "error"`);
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}
+
+function tagsJson(tags: readonly string[]): string {
+  if (typeof tags === "string") throw invalid('tags is a list of texts, such as ["mail", "eu"]');
+  if (tags.length > limits.tagsMax) throw invalid(`${tags.length} tags: at most ${limits.tagsMax}`);
+  for (const tag of tags) {
+    const bytes = Buffer.byteLength(checkName(tag, "tag"));
+    if (bytes > limits.tagBytesMax)
+      throw invalid(`tag ${quote(tag)} is ${bytes} bytes long; at most ${limits.tagBytesMax}`);
+  }
+  return toJson([...new Set(tags)].toSorted(compareText), { what: "tags" });
+}

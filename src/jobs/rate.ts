@@ -1,0 +1,55 @@
+// A rate lets at most `max` jobs start in each window of time. What has started is counted per window in the claim's
+// own transaction; a job over the allowance waits for the time at which the next window opens.
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+
+export type Rate<Params = unknown> = {
+  readonly max: number;
+  readonly per: Duration;
+  /** Counts each key apart; without it the whole name is one. */
+  readonly key?: (params: Params) => string;
+};
+
+export function checkRate(rate: Rate<never>): void {
+  refuseUnknown(rate, ["max", "per", "key"], "rate");
+  checkCount(rate.max, "rate max", 1);
+  durationMs(rate.per, "rate per", { min: 1 });
+}
+
+export type RateRule = { readonly tenant: string; readonly key: string; readonly max: number; readonly ms: number };
+
+/** How many may start in the rate's current window, and when the next one opens. */
+export async function roomInRate(tx: Tx, rule: RateRule): Promise<{ room: number; opensAt: number }> {
+  const current = await currentWindow(tx, rule);
+  return { room: Math.max(0, rule.max - current.used), opensAt: current.window_at + rule.ms };
+}
+
+/** Takes up to `want` starts from the rate's current window, and says when the next one opens. */
+export async function takeFromRate(
+  tx: Tx,
+  rule: RateRule,
+  want: number,
+): Promise<{ granted: number; opensAt: number }> {
+  const current = await currentWindow(tx, rule);
+  const granted = Math.max(0, Math.min(want, rule.max - current.used));
+  if (granted > 0) {
+    await tx.run(sql`insert into rate_window (tenant_id, rate_key, window_at, used)
+      values (${rule.tenant}, ${rule.key}, ${current.window_at}, ${current.used + granted})
+      on conflict (tenant_id, rate_key) do update set window_at = excluded.window_at, used = excluded.used`);
+  }
+  return { granted, opensAt: current.window_at + rule.ms };
+}
+
+async function currentWindow(tx: Tx, rule: RateRule): Promise<{ window_at: number; used: number }> {
+  const windowAt = tx.now - (tx.now % rule.ms);
+  const row = await tx.get<{ window_at: number; used: number }>(
+    sql`select window_at, used from rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
+  );
+  if (row === undefined || row.window_at < windowAt) return { window_at: windowAt, used: 0 };
+  // A clock that went back goes on counting in the window it is in now, rather than opening one again or closing it for
+  // as long as the step was.
+  return { window_at: windowAt, used: row.used };
+}

@@ -1,0 +1,94 @@
+// Rescue: ends the runs that nobody else will end. Those of a session that has ended are lost; those past their timeout
+// are timed out, even if their session lives. Each is done in one transaction and changes nothing the second time.
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { eachRow } from "../storage/word.ts";
+import type { Claimer } from "./claim.ts";
+import type { Engine } from "./engine.ts";
+import { sessionRecovered, type JobHooks } from "./hooks.ts";
+import type { JobRow } from "./job.ts";
+import { jobsChannel } from "./job.ts";
+import { releaseFreeKeys, type Key } from "./limit-sweep.ts";
+import type { Ending } from "./outcome.ts";
+import { settle } from "./settle.ts";
+import { graceMs } from "./run.ts";
+
+type Open = Pick<JobRow, "seq" | "run_id" | "started_at" | "timeout_ms">;
+
+/** Ends what a dead session was running. Part of the transaction that declares it dead, or of a sweep after it. */
+export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
+  const open = await tx.all<Open>(
+    sql`select seq, run_id, started_at, timeout_ms from job where status = 'running' and session_seq = ${sessionSeq}`,
+  );
+  if (open.length === 0) return 0;
+  const error = {
+    type: "SessionLost",
+    message: "session lost: the process that ran it ended or fell silent",
+    trace: null,
+  };
+  const endings = open.toSorted((a, b) => a.seq - b.seq).map((job) => endingOf(tx, job, "lost", error));
+  const { ended, retried } = await settle(tx, hooks, endings);
+  // Somebody else may have recovered it in the meantime.
+  if (ended.size > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended.size, retried }));
+  return ended.size;
+}
+
+function endingOf(tx: Tx, job: Open, status: Ending["status"], error: NonNullable<Ending["error"]>): Ending {
+  // Nobody's monotonic clock saw the end, so the wall clock has to do; it may have been moved.
+  const durationMs = Math.max(0, tx.now - (job.started_at ?? tx.now));
+  return { seq: job.seq, runId: job.run_id ?? "", status, durationMs, error };
+}
+
+/** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
+export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
+  const late = await tx.all<Open>(
+    sql`select seq, run_id, started_at, timeout_ms from job
+      where status = 'running' and timeout_at is not null and timeout_at < ${tx.now - 2 * graceMs}
+      order by timeout_at limit ${limits.claimParkedMax}`,
+  );
+  if (late.length === 0) return 0;
+  const endings = late.map((job) =>
+    endingOf(tx, job, "timed_out", {
+      type: "TimeoutError",
+      message: `the run took longer than its timeout of ${job.timeout_ms ?? 0} ms and its process did not end it`,
+      trace: null,
+    }),
+  );
+  return (await settle(tx, hooks, endings)).ended.size;
+}
+
+// The sessions that own a running job and have ended. Each owner costs one seek, however many jobs it runs.
+const endedOwners = sql`with recursive owner (session_seq) as (
+    select (select min(session_seq) from job where status = 'running')
+    union all
+    select (select min(job.session_seq) from job where job.status = 'running' and job.session_seq > owner.session_seq)
+    from owner where owner.session_seq is not null
+  )
+  select session.seq from owner join session on session.seq = owner.session_seq where session.status <> 'running'`;
+
+/** Looks for everything that should have been released or ended, and was not. Resolves to how much was found. */
+export async function sweep(engine: Engine): Promise<number> {
+  const { store, hooks } = engine;
+  const orphaned = await store.read<{ seq: number }>(endedOwners);
+  let found = 0;
+  for (const { seq } of orphaned) found += await store.write((tx) => recoverSession(tx, hooks, seq));
+  found += await store.write((tx) => rescueTimedOut(tx, hooks));
+  for (let from: Key | undefined, last = false; !last; last = from === undefined) {
+    const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));
+    found += released;
+    from = next;
+  }
+  if (found > 0) await store.write((tx) => tx.wake(jobsChannel));
+  return found;
+}
+
+/** Writes down which names this session runs, so that a waiting job can say who it waits for. */
+export async function hostNames(engine: Engine, claimer: Claimer): Promise<void> {
+  const rows = [...claimer.hosts].map((name) => ({ session_seq: claimer.sessionSeq, name }));
+  if (rows.length === 0) return;
+  await engine.store.write((tx) =>
+    tx.run(sql`insert into session_host (session_seq, name)
+      ${eachRow({ session_seq: "integer", name: "text" }, rows)} on conflict do nothing`),
+  );
+}

@@ -1,0 +1,54 @@
+// A retry is a new job: same params, same place among limits, one attempt more, waiting for its time. It is made in the
+// transaction in which the run failed, so there is never a failed job that should have been retried and was not.
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { jitter, type Random } from "../core/random.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+
+/** The n-th retry waits `base · factorⁿ⁻¹`, at most `max`, give or take `spread` of it; or the n-th of a list. */
+export type Backoff =
+  | { readonly base?: Duration; readonly factor?: number; readonly max?: Duration; readonly spread?: number }
+  | readonly Duration[];
+
+type Exponential = { base: number; factor: number; max: number; spread: number };
+
+const usual: Exponential = { base: 10_000, factor: 2, max: 3_600_000, spread: 0.1 };
+
+export function checkBackoff(backoff: Backoff): void {
+  if (isList(backoff)) {
+    if (backoff.length === 0 || backoff.length > limits.backoffStepsMax) {
+      throw invalid(`a list of backoffs has 1 to ${limits.backoffStepsMax} steps, not ${backoff.length}`);
+    }
+    for (const step of backoff) durationMs(step, "backoff");
+    return;
+  }
+  refuseUnknown(backoff, ["base", "factor", "max", "spread"], "backoff");
+  const { factor, spread } = exponential(backoff);
+  if (!(factor >= 1 && factor <= 100)) throw invalid(`backoff factor ${factor} is not from 1 to 100`);
+  if (!(spread >= 0 && spread <= 1)) throw invalid(`backoff spread ${spread} is not from 0 to 1`);
+}
+
+/** How long the retry after `failures` failures waits. */
+export function backoffMs(backoff: Backoff | null, failures: number, random: Random): number {
+  if (backoff !== null && isList(backoff)) {
+    return durationMs(backoff[Math.min(failures, backoff.length) - 1] ?? 0, "backoff");
+  }
+  const { base, factor, max, spread } = exponential(backoff ?? {});
+  const exact = Math.min(max, base * factor ** (failures - 1));
+  // Jitter keeps jobs that failed together from failing together again; the cap holds with it.
+  return Math.round(Math.min(max, jitter(random, exact, spread)));
+}
+
+function exponential(backoff: Exclude<Backoff, readonly Duration[]>): Exponential {
+  return {
+    base: backoff.base === undefined ? usual.base : durationMs(backoff.base, "backoff base"),
+    factor: backoff.factor ?? usual.factor,
+    max: backoff.max === undefined ? usual.max : durationMs(backoff.max, "backoff max"),
+    spread: backoff.spread ?? usual.spread,
+  };
+}
+
+function isList(backoff: Backoff): backoff is readonly Duration[] {
+  return Array.isArray(backoff);
+}

@@ -1,0 +1,112 @@
+// Run: one execution of one claimed job's handler, from its params to its ending. Nothing here touches the database;
+// the worker settles what comes back.
+import type { Timer } from "../core/clock.ts";
+import { DaybookError, describeError } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { toJson } from "../core/json.ts";
+import { withCause } from "../telemetry/cause.ts";
+import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
+import { validateParams, type AnyJob } from "./define.ts";
+import type { Engine } from "./engine.ts";
+import type { Ending } from "./outcome.ts";
+
+/** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
+export const graceMs = 5000;
+
+/** Resolves to how the run ended; undefined when `finish` has already settled it. Never rejects. */
+export function run(
+  engine: Engine,
+  definition: AnyJob,
+  state: RunState,
+  parts: ContextParts,
+): Promise<Ending | undefined> {
+  const { clock } = engine;
+  const { timeout_ms: timeoutMs } = state.job;
+  // It was aborted before it began, so it does not begin.
+  if (state.abortReason !== undefined) return Promise.resolve(interrupted(engine, state));
+  return new Promise((resolve) => {
+    let timer: Timer | undefined;
+    const end = (ending: Ending): void => {
+      timer?.cancel();
+      resolve(state.settled ? undefined : ending);
+    };
+    // A handler that ignores its signal is recorded as ended without it; whatever it does later counts for nothing.
+    state.onAbort = () => {
+      timer?.cancel();
+      timer = clock.after(graceMs, () => end(interrupted(engine, state)), { keepAlive: true });
+    };
+    if (timeoutMs !== null) {
+      timer = clock.after(timeoutMs, () => abortRun(state, timedOut(timeoutMs)), { keepAlive: true });
+    }
+    void execute(engine, definition, state, parts).then(end);
+  });
+}
+
+async function execute(engine: Engine, definition: AnyJob, state: RunState, parts: ContextParts): Promise<Ending> {
+  const { job } = state;
+  const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id };
+  try {
+    const parsed: unknown = JSON.parse(job.params);
+    const params = definition.options.params === undefined ? parsed : await checkParams(definition, parsed);
+    const context = engine.contextFor(createRunContext(state, parts));
+    const handler = definition.options.run as (params: unknown, context: unknown) => unknown;
+    const result = await withCause(cause, () => handler(params, context));
+    return { ...endingOf(engine, state, "success"), result: resultJson(result) };
+  } catch (thrown) {
+    if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
+    return { ...endingOf(engine, state, "error"), error: describeError(thrown) };
+  }
+}
+
+// Params were valid when they were enqueued; another version of the program may see them differently.
+async function checkParams(definition: AnyJob, params: unknown): Promise<unknown> {
+  try {
+    return await validateParams(definition, params);
+  } catch (cause) {
+    const error = new Error(describeError(cause).message, { cause });
+    error.name = "DependencyError";
+    throw error;
+  }
+}
+
+function resultJson(result: unknown): string | null {
+  return result === undefined ? null : toJson(result, { what: "result", bytesMax: limits.resultBytesMax });
+}
+
+/** The ending of a run whose signal was aborted: what aborted it says more than what the handler made of it. */
+export function interrupted(engine: Engine, state: RunState, thrown?: unknown): Ending {
+  const reason = state.abortReason ?? timedOut(0);
+  const cause = reason.details["cause"];
+  const status = cause === "timeout" ? "timed_out" : "cancelled";
+  const { message } = describeError(thrown ?? reason);
+  const error = {
+    type: reason.details["type"] as string,
+    message: status === "timed_out" ? reason.message : message,
+    trace: null,
+  };
+  return { ...endingOf(engine, state, status), error, shutdown: cause === "shutdown" };
+}
+
+function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
+  const { seq, run_id: runId, id, name } = state.job;
+  return { seq, runId, job: { id, name }, status, durationMs: engine.clock.monotonic() - state.startedMs };
+}
+
+export function timedOut(ms: number): DaybookError {
+  const details = { cause: "timeout", type: "TimeoutError" };
+  return new DaybookError("timeout", `the run took longer than its timeout of ${ms} ms`, { details });
+}
+
+export function cancelled(): DaybookError {
+  return new DaybookError("closed", "the job was cancelled", { details: { cause: "cancel", type: "CancelledError" } });
+}
+
+export function shuttingDown(): DaybookError {
+  const details = { cause: "shutdown", type: "ShutdownError" };
+  return new DaybookError("closed", "the process is shutting down; the job runs again elsewhere", { details });
+}
+
+export function ownershipLost(): DaybookError {
+  const details = { cause: "lost", type: "LostError" };
+  return new DaybookError("closed", "this process was taken for dead and the job was given to another", { details });
+}

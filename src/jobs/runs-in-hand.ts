@@ -1,0 +1,195 @@
+// The jobs a worker holds: claimed and not started, running, and ended but not yet settled. An ending stays here until
+// it is on disk or the job is known to be somebody else's.
+import type { DaybookError } from "../core/error.ts";
+import type { RunLogRow } from "../telemetry/log.ts";
+import { begin, startsOnDisk } from "./alone.ts";
+import type { Claimed, ClaimedJob } from "./claim.ts";
+import { abortRun, type ContextParts, type RunState } from "./context.ts";
+import { crewOf, type Crew, type Member } from "./crew.ts";
+import type { Engine } from "./engine.ts";
+import { finishRun } from "./finish.ts";
+import type { Ending } from "./outcome.ts";
+import { cancelled, interrupted, run } from "./run.ts";
+
+export type News = {
+  readonly endings: readonly Ending[];
+  readonly logs: readonly RunLogRow[];
+  readonly progress: readonly { seq: number; run_id: string; progress: number; note: string | null }[];
+  readonly unclaims: readonly Claimed[];
+};
+
+export type RunsInHand = {
+  /** Claimed, being claimed, or running. */
+  readonly inHand: number;
+  readonly hasNews: boolean;
+  /** All workers of this process, this one among them. */
+  readonly crew: Crew;
+  readonly holdsUnstarted: boolean;
+  takeNews(): News;
+  /** Takes back news that could not be written. */
+  giveBack(news: News): void;
+  /** Keeps room for jobs that are being claimed. */
+  reserve(count: number): { release(): void };
+  start(jobs: readonly ClaimedJob[]): void;
+  /** Somebody asked to cancel the run, which need not be one of ours. */
+  cancel(runId: string): void;
+  abortAll(reason: DaybookError): void;
+  /** Claims that are to be given back with the next turn. */
+  unclaim(jobs: readonly Claimed[]): void;
+  giveUnstartedBack(): void;
+  drained(withinMs: number): Promise<void>;
+  /** The worker has stopped. */
+  leave(): void;
+};
+
+export function createRuns(
+  engine: Engine,
+  concurrency: number,
+  tell: { ended(ms: number): void; changed(): void; mayStart(): boolean },
+): RunsInHand {
+  const { clock } = engine;
+  const ready: ClaimedJob[] = [];
+  const running = new Map<string, RunState>();
+  const changed = new Set<RunState>();
+  const waiting: (() => void)[] = [];
+  let endings: Ending[] = [];
+  let unclaims: Claimed[] = [];
+  let reserved = 0;
+  const crew = crewOf(engine);
+  const self: Member = {
+    ready,
+    get inHand() {
+      return running.size + ready.length + reserved;
+    },
+    wake() {
+      pump();
+      tell.changed();
+    },
+  };
+  const leave = crew.join(self);
+
+  function pump(): void {
+    if (ready.length === 0 || !tell.mayStart()) return;
+    while (running.size < concurrency && ready.length > 0) {
+      if (!crew.mayStart(ready[0] as ClaimedJob)) return;
+      void execute(ready.shift() as ClaimedJob);
+    }
+  }
+
+  const newState = (job: ClaimedJob): RunState => ({
+    ...{ job, startedMs: clock.monotonic(), controller: undefined, abortReason: undefined, onAbort: undefined },
+    ...{ progress: undefined, logs: [], logged: 0, settled: false },
+  });
+
+  const parts: ContextParts = {
+    now: () => clock.now(),
+    changed(state) {
+      changed.add(state);
+      tell.changed();
+    },
+    finish: (state, work) => finishRun(engine, state, work),
+  };
+
+  async function execute(job: ClaimedJob): Promise<void> {
+    const state = newState(job);
+    running.set(job.run_id, state);
+    crew.started(job);
+    const definition = engine.definitions.get(job.name);
+    // The claim takes only names that are defined here, so this is for the type.
+    const ours = definition !== undefined && (!startsOnDisk(job) || (await begin(engine, job)));
+    const ending = ours ? await run(engine, definition, state, parts) : undefined;
+    running.delete(job.run_id);
+    crew.ended(job);
+    if (ending !== undefined) endings.push(ending);
+    else if (!ours) unclaims.push(job);
+    if (running.size === 0 && ready.length === 0) for (const resolve of waiting.splice(0)) resolve();
+    tell.ended(clock.monotonic() - state.startedMs);
+    pump();
+    if (self.inHand === 0) crew.wakeOthers(self);
+  }
+
+  return {
+    crew,
+    leave,
+    get inHand() {
+      return self.inHand;
+    },
+    get hasNews() {
+      return endings.length > 0 || unclaims.length > 0 || changed.size > 0;
+    },
+    get holdsUnstarted() {
+      return ready.length > 0;
+    },
+    takeNews() {
+      const news = { endings, unclaims, ...writtenBy(changed) };
+      endings = [];
+      unclaims = [];
+      changed.clear();
+      return news;
+    },
+    giveBack(news) {
+      endings = [...news.endings, ...endings];
+      unclaims = [...news.unclaims, ...unclaims];
+      for (const { run_id: runId, ...line } of news.logs) {
+        const state = running.get(runId);
+        state?.logs.unshift({ level: line.level, message: line.message, fields: line.fields, at: line.logged_at });
+        if (state !== undefined) changed.add(state);
+      }
+    },
+    reserve(count) {
+      reserved += count;
+      return {
+        release() {
+          reserved -= count;
+          if (self.inHand === 0) crew.wakeOthers(self);
+        },
+      };
+    },
+    start(jobs) {
+      ready.push(...jobs);
+      pump();
+    },
+    cancel(runId) {
+      const state = running.get(runId);
+      if (state !== undefined) return abortRun(state, cancelled());
+      const place = ready.findIndex((job) => job.run_id === runId);
+      if (place < 0) return;
+      for (const job of ready.splice(place, 1)) {
+        const unstarted = newState(job);
+        abortRun(unstarted, cancelled());
+        endings.push(interrupted(engine, unstarted));
+      }
+      tell.changed();
+    },
+    unclaim: (jobs) => void unclaims.push(...jobs),
+    giveUnstartedBack: () => void unclaims.push(...ready.splice(0)),
+    abortAll(reason) {
+      for (const state of running.values()) abortRun(state, reason);
+    },
+    drained(withinMs) {
+      if (running.size === 0 && ready.length === 0) return Promise.resolve();
+      return new Promise((resolve) => {
+        const timer = Number.isFinite(withinMs) ? clock.after(withinMs, resolve, { keepAlive: true }) : undefined;
+        waiting.push(() => {
+          timer?.cancel();
+          resolve();
+        });
+      });
+    },
+  };
+}
+
+function writtenBy(states: ReadonlySet<RunState>): Pick<News, "logs" | "progress"> {
+  const logs: RunLogRow[] = [];
+  const progress: { seq: number; run_id: string; progress: number; note: string | null }[] = [];
+  for (const state of states) {
+    const { seq, run_id, tenant_id } = state.job;
+    for (const { level, message, fields, at } of state.logs.splice(0)) {
+      logs.push({ tenant_id, run_id, logged_at: at, level, message, fields });
+    }
+    if (state.progress !== undefined)
+      progress.push({ seq, run_id, progress: state.progress.done, note: state.progress.note });
+    state.progress = undefined;
+  }
+  return { logs, progress };
+}

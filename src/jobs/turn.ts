@@ -1,0 +1,80 @@
+// One turn of a worker: settle what ended and claim what comes next, in one transaction, so that a cycle costs one
+// commit. Due jobs are released and what runs wrote about themselves is stored on the way.
+import { killPoint } from "../core/fault.ts";
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { forShare, rowSet } from "../storage/word.ts";
+import { writeLogs, type RunLogRow } from "../telemetry/log.ts";
+import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
+import type { JobHooks } from "./hooks.ts";
+import type { Ending } from "./outcome.ts";
+import { nextDueAt, releaseDue, releaseHosted } from "./park.ts";
+import { settle } from "./settle.ts";
+import { supersededOf } from "./superseded.ts";
+import { unclaim } from "./unclaim.ts";
+
+export type TurnWork = {
+  readonly endings: readonly Ending[];
+  readonly logs: readonly RunLogRow[];
+  readonly progress: readonly { seq: number; run_id: string; progress: number; note: string | null }[];
+  /** Claimed, not started, and to be given back. */
+  readonly unclaims: readonly Claimed[];
+  readonly want: number;
+  /** Filled with what is taken, so that it can be given back when the commit's fate stays unknown. */
+  readonly attempted: Claimed[];
+  readonly idle: boolean;
+  /** One that must run alone may be waited for now. */
+  readonly mayDrain?: boolean;
+  /** Something may be due, or its time is not known. */
+  readonly lookForDue: boolean;
+  /** Jobs of our names may be parked for want of a host. */
+  readonly lookForHosted: boolean;
+};
+
+export type Turn = {
+  /** The endings that were refused, because the job is no longer this session's. */
+  readonly superseded: readonly Ending[];
+  readonly claim: Claim;
+  /** False when others have ended this session: nothing was claimed. */
+  readonly alive: boolean;
+  /** Known only when it was looked for. */
+  readonly dueAt: number | null | undefined;
+  readonly moreHosted: boolean;
+};
+
+const nothing: Claim = { jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false };
+
+export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
+  work.attempted.length = 0; // a unit may run more than once
+  const { ended } = await settle(tx, hooks, work.endings);
+  const superseded = await supersededOf(tx, work.endings, ended);
+  await unclaim(tx, hooks, work.unclaims);
+  await writeLogs(tx, work.logs);
+  await writeProgress(tx, work.progress);
+  killPoint("jobs.settled");
+  const alive = await isAlive(tx, claimer.sessionSeq);
+  if (work.lookForDue) await releaseDue(tx, limits.claimParkedMax);
+  const claims = alive && work.want > 0;
+  const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, work.want)));
+  const claimed = claims ? await claim(tx, claimer, work.want, work) : nothing;
+  // After the claim, which may have parked a job until its rate opens.
+  const dueAt = work.lookForDue || claimed.parkedForTime ? await nextDueAt(tx) : undefined;
+  killPoint("jobs.claimed");
+  return { superseded, claim: claimed, alive, dueAt, moreHosted };
+}
+
+// A session that others have ended must not claim: nobody would recover what it took. The lock makes whoever is just
+// ending it wait for us, and find what we took.
+async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
+  const row = await tx.get(sql`select seq from session where seq = ${sessionSeq} and status = 'running' ${forShare}`);
+  return row !== undefined;
+}
+
+async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
+  if (progress.length === 0) return;
+  const columns = { seq: "integer", run_id: "text", progress: "real", note: "text" } as const;
+  await tx.run(sql`update job set progress = v.progress, progress_note = v.note
+    from ${rowSet("v", columns, progress)}
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
+}

@@ -1,0 +1,48 @@
+// Gives back jobs that were claimed and have not started: they stand where they stood, and it costs them nothing.
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { anyOf, rowSet } from "../storage/word.ts";
+import { tellCancelled } from "./cancel.ts";
+import type { Claimed } from "./claim.ts";
+import { freeSlots } from "./free-slots.ts";
+import type { JobHooks } from "./hooks.ts";
+import { jobsChannel, type JobRow } from "./job.ts";
+
+export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): Promise<number> {
+  if (jobs.length === 0) return 0;
+  tx.wake(jobsChannel);
+  await lockRows(tx, jobs);
+  await endCancelled(tx, hooks, jobs);
+  // One that was to run alone may have been marked as begun by a write whose answer was lost; it has not begun.
+  return tx.run(sql`update job set status = 'queued', run_id = null, session_seq = null, started_at = null,
+      timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, cancel_requested_at = null,
+      alone = case when alone = 0 then 0 else 1 end
+    from ${rowSet("v", { seq: "integer", run_id: "text" }, jobs)}
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
+}
+
+// One that somebody asked to cancel meanwhile never runs.
+async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): Promise<void> {
+  const rows = await tx.all<JobRow>(sql`select job.*
+    from ${rowSet("v", { seq: "integer", run_id: "text" }, jobs)} cross join job
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null and job.cancel_requested_at is not null`);
+  if (rows.length === 0) return;
+  await tx.run(sql`update job set status = 'cancelled', finished_at = ${tx.now}, run_id = null, session_seq = null,
+      started_at = null, timeout_at = null, name_slot = null, key_slot = null, lane_slot = null,
+      key_held = case when key_scope = 'window' then key_held else null end
+    where seq ${anyOf(
+      "integer",
+      rows.map((row) => row.seq),
+    )}`);
+  await freeSlots(tx, rows);
+  for (const row of rows)
+    await tellCancelled(tx, hooks, { ...row, status: "cancelled", finished_at: tx.now, run_id: null });
+}
+
+// On PostgreSQL the claim whose answer was lost may still be committing. Its locks make us wait for what becomes of it;
+// the statement after that sees it.
+async function lockRows(tx: Tx, jobs: readonly Claimed[]): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  const seqs = jobs.map((job) => job.seq);
+  await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
+}

@@ -1,0 +1,29 @@
+// The rooms of one open book, wired together: what the book, its transactions and its handlers are made of.
+import { invalid } from "./core/error.ts";
+import type { AnyJob } from "./jobs/define.ts";
+import type { Engine } from "./jobs/engine.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker.ts";
+import type { Store } from "./storage/store.ts";
+import type { Attachment } from "./telemetry/attach.ts";
+
+export type Rooms = {
+  readonly store: Store;
+  readonly attachment: Attachment | undefined;
+  readonly jobs: Engine;
+  /** False: names that this book does not know may be enqueued, and nothing runs here. */
+  readonly worker: WorkerOptions | false;
+  readonly workers: Set<Worker>;
+  /** Set once somebody closes the book; everybody else who does waits for the same end. */
+  closing?: Promise<void>;
+};
+
+/** The definitions of `use` by name; a name that stands for two is refused. */
+export function collectDefinitions(use: readonly AnyJob[]): Map<string, AnyJob> {
+  const found = new Map<string, AnyJob>();
+  for (const each of use) {
+    const known = found.get(each.name);
+    if (known !== undefined && known !== each) throw invalid(`two jobs in "use" are named "${each.name}": rename one`);
+    found.set(each.name, each);
+  }
+  return found;
+}

@@ -1,0 +1,31 @@
+// Lines that a run wrote about itself.
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { eachRow } from "../storage/word.ts";
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export type RunLogRow = {
+  tenant_id: string;
+  run_id: string;
+  logged_at: number;
+  level: LogLevel;
+  message: string;
+  fields: string | null;
+};
+
+const columns = {
+  ...({ tenant_id: "text", run_id: "text", logged_at: "integer" } as const),
+  ...({ level: "text", message: "text", fields: "text" } as const),
+};
+
+export async function writeLogs(tx: Tx, lines: readonly RunLogRow[]): Promise<void> {
+  if (lines.length === 0) return;
+  await tx.run(sql`insert into run_log (tenant_id, run_id, logged_at, level, message, fields)
+    ${eachRow(columns, lines)}`);
+}
+
+export function logsOfRun(tenant: string, runId: string): Sql {
+  return sql`select logged_at, level, message, fields from run_log
+    where tenant_id = ${tenant} and run_id = ${runId} order by seq`;
+}

@@ -1,0 +1,137 @@
+// A run is one execution that has ended: of a job, and later of a delivery, a live listener, a fire or a call. Its row
+// is written once and never changes.
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { joinSql, sql, type Sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { logsOfRun, type LogLevel } from "./log.ts";
+
+export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
+export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];
+
+export type RunRecord = {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly jobId: string | null;
+  readonly sessionId: string | null;
+  readonly attempt: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly durationMs: number;
+  readonly status: RunStatus;
+  readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
+  readonly result: unknown;
+  readonly cause: { readonly runId: string; readonly rootRunId: string | null } | null;
+};
+
+export type RunLog = {
+  readonly at: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: unknown;
+};
+
+export type RunFilter = {
+  readonly status?: RunStatus;
+  readonly name?: string;
+  readonly limit?: number;
+  readonly after?: string;
+};
+
+export type RunPage = { readonly items: readonly RunRecord[]; readonly next: string | null };
+
+export type Runs = {
+  get(id: string): Promise<RunRecord>;
+  /** The newest first. */
+  list(filter?: RunFilter): Promise<RunPage>;
+  logs(id: string): Promise<RunLog[]>;
+};
+
+export function openRuns(store: Store, tenant: string): Runs {
+  return {
+    async get(id) {
+      const [row] = await store.read<RunRow>(sql`${selectRuns} where run.tenant_id = ${tenant} and run.id = ${id}`);
+      if (row === undefined) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
+      return toRecord(row);
+    },
+    async list({ status, name, limit = limits.pageDefault, after } = {}) {
+      if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
+        throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
+      }
+      if (status !== undefined && !runStatuses.includes(status)) {
+        throw invalid(`status "${status}" is not known: ${runStatuses.join(", ")}`);
+      }
+      const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
+      if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
+      const rows = await store.readHeavy<RunRow>(
+        joinSql([
+          sql`${selectRuns} where run.tenant_id = ${tenant} and run.seq < ${before}`,
+          ...when(status, (value) => sql`and run.status = ${value}`),
+          ...when(name, (value) => sql`and run.name = ${value}`),
+          sql`order by run.seq desc limit ${limit + 1}`,
+        ]),
+      );
+      const items = rows.slice(0, limit);
+      return { items: items.map(toRecord), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+    },
+    async logs(id) {
+      const rows = await store.readHeavy<LogRow>(logsOfRun(tenant, id));
+      return rows.map(({ logged_at: at, level, message, fields }) => ({
+        ...{ at, level, message },
+        fields: fields === null ? null : (JSON.parse(fields) as unknown),
+      }));
+    },
+  };
+}
+
+function when<T>(value: T | undefined, condition: (value: T) => Sql): Sql[] {
+  return value === undefined ? [] : [condition(value)];
+}
+
+type LogRow = { logged_at: number; level: LogLevel; message: string; fields: string | null };
+
+type RunRow = {
+  seq: number;
+  id: string;
+  kind: string;
+  name: string;
+  job_id: string | null;
+  session_id: string | null;
+  attempt: number;
+  started_at: number;
+  ended_at: number;
+  duration_ms: number;
+  status: RunStatus;
+  error_type: string | null;
+  error_message: string | null;
+  error_trace: string | null;
+  result: string | null;
+  cause_run_id: string | null;
+  root_run_id: string | null;
+};
+
+const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, session.id as session_id, run.attempt,
+  run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
+  run.result, run.cause_run_id, run.root_run_id from run left join session on session.seq = run.session_seq`;
+
+function toRecord(row: RunRow): RunRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    name: row.name,
+    jobId: row.job_id,
+    sessionId: row.session_id,
+    attempt: row.attempt,
+    startedAt: row.started_at,
+    endedAt: row.ended_at,
+    durationMs: row.duration_ms,
+    status: row.status,
+    error:
+      row.error_type === null
+        ? null
+        : { type: row.error_type, message: row.error_message ?? "", trace: row.error_trace },
+    result: row.result === null ? null : (JSON.parse(row.result) as unknown),
+    cause: row.cause_run_id === null ? null : { runId: row.cause_run_id, rootRunId: row.root_run_id },
+  };
+}

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { errorCodes, type ErrorCode } from "../../src/index.ts";
+import { openTest, testFolder } from "../support/open-test.ts";
+import { refusal } from "./answer-of.ts";
+import { runCli } from "./run-cli.ts";
+
+const groups = {
+  jobs: ["list", "show", "explain", "enqueue", "cancel", "retry", "pause", "resume"],
+  queues: ["list", "pause", "resume", "limit"],
+  runs: ["list", "show"],
+};
+const commands = [
+  "run",
+  ...Object.entries(groups).flatMap(([group, verbs]) => verbs.map((verb) => `${group} ${verb}`)),
+];
+
+test("the help of every command about jobs shows the global options and an example", async () => {
+  const shown = await Promise.all(commands.map((command) => runCli([...command.split(" "), "--help"])));
+
+  for (const [index, { code, stdout }] of shown.entries()) {
+    const command = commands[index] ?? "";
+    assert.equal(code, 0);
+    assert.match(stdout, new RegExp(`Usage: daybook ${command}`));
+    assert.match(stdout, /--book <url>/);
+    assert.match(stdout, new RegExp(`\\$ (?:echo .* )?daybook ${command} --book`));
+  }
+});
+
+test("a group without a command shows its commands and is wrong usage", async () => {
+  for (const [group, verbs] of Object.entries(groups)) {
+    const { code, stdout, stderr } = await runCli([group]);
+
+    assert.deepEqual([code, stdout], [2, ""]);
+    for (const verb of verbs) assert.match(stderr, new RegExp(`\n {2}${verb} `));
+  }
+});
+
+const id = "019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e";
+
+const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[] = [
+  ["jobs lst", "invalid", /unknown command 'lst' \(Did you mean list\?\)/],
+  ["job list", "invalid", /unknown command 'job' \(Did you mean jobs\?\)/],
+  ["jobs list --statu failed", "invalid", /unknown option '--statu' \(Did you mean --status\?\)/],
+  ["jobs list --status faild", "invalid", /status "faild" is not known: waiting, queued, running/],
+  ["jobs list --limit 0", "invalid", /--limit "0" is not a whole number from 1 to 500/],
+  ["jobs list --after yesterday", "invalid", /yesterday is not a cursor: give "next" of the page before/],
+  ["jobs show", "invalid", /missing required argument 'id'/],
+  [`jobs show ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs explain ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs cancel ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs retry ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
+  ["jobs enqueue", "invalid", /missing required argument 'name'/],
+  ["jobs enqueue x --params {a", "invalid", /params is not valid JSON: "a" is unexpected \(position 1\)/],
+  ["jobs enqueue x --params {}{}", "invalid", /params is not valid JSON: "\{" is unexpected \(position 2\)/],
+  ["jobs enqueue x --params @gone.json", "not_found", /there is no file "gone\.json" to read params from/],
+  ["jobs enqueue x --params @.", "invalid", /params cannot be read from "\.": EISDIR/],
+  ["jobs enqueue x --priority 1.5", "invalid", /--priority "1\.5" is not a whole number/],
+  ["jobs enqueue x --priority 1001", "invalid", /priority 1001 is not a whole number from -1000 to 1000/],
+  ["jobs enqueue x --at tomorrow", "invalid", /at is "tomorrow", which has no time of day with a zone/],
+  ["jobs enqueue x --in -5s", "invalid", /in is "-5s", which is not a duration/],
+  ["jobs enqueue x --in 5m --at 2050-01-01T00:00:00Z", "invalid", /give "at" or "in", not both/],
+  ["jobs enqueue x --key k --key-scope ever", "invalid", /key window is "ever", which is not a duration/],
+  ["jobs enqueue x --key k --on-conflict fight", "invalid", /'fight' is invalid\. Allowed choices are keep, replace/],
+  ["jobs enqueue x --attempts 0", "invalid", /attempts 0 is not a whole number from 1/],
+  ["jobs enqueue x --timeout 0s", "invalid", /timeout is "0s"; it must be at least 1ms/],
+  ["jobs enqueue x --idempotenci-key k", "invalid", /Did you mean --idempotency-key\?/],
+  ["queues limit mail", "invalid", /give --concurrency or --rate, or both/],
+  ["queues limit mail --concurrency 0", "invalid", /concurrency 0 is not a whole number from 1/],
+  ["queues limit mail --concurrency many", "invalid", /--concurrency "many" is not a whole number/],
+  ["queues limit mail --rate 10", "invalid", /--rate "10" is not a rate: 10\/1m lets ten start in each minute/],
+  ["queues limit mail --rate 10/soon", "invalid", /rate per is "soon", which is not a duration/],
+  ["runs list --status bad", "invalid", /status "bad" is not known: success, error/],
+  [`runs show ${id}`, "not_found", new RegExp(`there is no ended run ${id}`)],
+];
+
+test("wrong usage and unknown ids end with their code and say what was wrong", async (t) => {
+  const { book, url } = await openTest(t, "sqlite");
+  const cwd = testFolder(t);
+
+  const ends = await Promise.all(slips.map(([args]) => refusal(args.split(" "), url, { cwd })));
+
+  for (const [index, [exit, code, message]] of ends.entries()) {
+    const [args, expected, says] = slips[index] ?? ["", "internal", /./];
+    assert.deepEqual([exit, code], [errorCodes[expected].exit, expected], args);
+    assert.match(message, says, args);
+  }
+  assert.deepEqual((await book.jobs.list()).items, []);
+  assert.deepEqual(await book.queues.list(), [], "a command that was refused made a queue");
+});
+
+test("params over the limit are refused while they are read", async (t) => {
+  const { url } = await openTest(t, "sqlite");
+  const cwd = testFolder(t);
+
+  const { code, stderr } = await runCli(["jobs", "enqueue", "x", "--params", "@/dev/zero", "--book", url], { cwd });
+
+  assert.equal(code, 2);
+  assert.match(stderr, /params are more than 1048576 bytes/);
+});
+
+test("commands that change something make no book", async (t) => {
+  const folder = testFolder(t);
+
+  for (const args of ["jobs enqueue x", `jobs cancel ${id}`, "jobs pause x", "queues pause mail", "jobs list"]) {
+    const [exit, code, message] = await refusal(args.split(" "), `${folder}/missing.db`);
+
+    assert.deepEqual([exit, code], [4, "not_found"], args);
+    assert.match(message, /"daybook migrate" makes one/);
+  }
+});

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLiveLine } from "../../src/cli/live-line.ts";
+import { createWorkReport, type WorkReport } from "../../src/cli/work-report.ts";
+import { manualClock } from "../../src/index.ts";
+import type { JobEnded } from "../../src/jobs/hooks.ts";
+
+const begun = { location: "shop.db", session: "s", names: ["greet"], running: () => 3 };
+const boom = { type: "Error", message: "boom", trace: null };
+
+test("the live line counts what runs, is done and failed, and how many per second", async () => {
+  const { clock, report, lines } = onTerminal();
+
+  report.begin(begun);
+  for (let index = 0; index < 40; index++) report.ended(ended("completed"), null);
+  await clock.advance(1000);
+
+  assert.deepEqual(lines(), ["works on shop.db as session s: greet", "3 running · 40 done · 0 failed · 40 per second"]);
+});
+
+test("a failure stays above the live line, and the end replaces it", async () => {
+  const { clock, report, lines } = onTerminal();
+
+  report.begin(begun);
+  report.ended(ended("failed"), boom);
+  await clock.advance(500);
+  report.stopping();
+  report.end();
+  await clock.advance(5000);
+
+  const [, failure = "", stopping, stopped, ...rest] = lines();
+  assert.match(failure, /Z failed greet j in 2 ms: Error: boom$/);
+  assert.equal(stopping, "stopping: waiting for what runs; press Ctrl-C again to end at once");
+  assert.equal(stopped, "stopped: 0 done, 1 failed");
+  assert.deepEqual(rest, [""]);
+});
+
+test("what a handler prints stands above the live line, also in pieces", async () => {
+  const { clock, live, report, lines, write } = onTerminal();
+  const print = (text: string): void => {
+    live.makeRoom(text);
+    write(text);
+  };
+
+  report.begin(begun);
+  print("Hello, ");
+  await clock.advance(1000);
+  print("Ada.\n");
+  await clock.advance(1000);
+  print("half a line");
+  report.ended(ended("failed"), boom);
+
+  const [, hello, half, failure = ""] = lines();
+  assert.deepEqual([hello, half], ["Hello, Ada.", "half a line"]);
+  assert.match(failure, /failed greet/);
+});
+
+test("a job that was cancelled is neither done nor failed", () => {
+  let text = "";
+  const report = createWorkReport({ write: (part: string) => (text += part) }, "lines", manualClock());
+
+  report.ended({ ...ended("completed"), status: "cancelled" }, null);
+  report.end();
+
+  assert.match(text, /^\S+Z cancelled greet j in 2 ms\nstopped: 0 done, 0 failed\n$/);
+});
+
+function ended(status: "completed" | "failed"): JobEnded {
+  const run = { id: "r", status: status === "completed" ? ("success" as const) : ("error" as const), durationMs: 2 };
+  return { tenant: "default", id: "j", name: "greet", status, attempt: 1, run, retriedBy: null };
+}
+
+type Terminal = {
+  readonly clock: ReturnType<typeof manualClock>;
+  readonly live: ReturnType<typeof createLiveLine>;
+  readonly report: WorkReport;
+  write(part: string): void;
+  /** What is seen: a carriage return and an erasure take away what was on the line. */
+  lines(): string[];
+};
+
+function onTerminal(): Terminal {
+  const clock = manualClock();
+  let text = "";
+  const write = (part: string): void => void (text += part);
+  const live = createLiveLine({ write }, clock);
+  const lines = (): string[] => text.split("\n").map((line) => line.split("\r\u001B[K").at(-1) ?? "");
+  return { clock, live, report: createWorkReport({ write }, live, clock), write, lines };
+}

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openTest, testFolder } from "../support/open-test.ts";
+import { parsed, parsedError, runCli } from "./run-cli.ts";
+
+const commands = ["migrate", "info", "sessions", "backup", "doctor"];
+
+test("the help names every command and every global option", async () => {
+  const { code, stdout } = await runCli(["--help"]);
+
+  assert.equal(code, 0);
+  for (const word of [...commands, "--book", "DAYBOOK_BOOK", "--tenant", "--schema", "--json", "--version"]) {
+    assert.ok(stdout.includes(word), `${word} is not in the help`);
+  }
+});
+
+test("the help of every command shows the global options and an example", async () => {
+  for (const command of commands) {
+    const { code, stdout } = await runCli([command, "--help"]);
+
+    assert.equal(code, 0);
+    assert.match(stdout, new RegExp(`Usage: daybook ${command}`));
+    assert.match(stdout, /--book <url>/);
+    assert.match(stdout, new RegExp(`\\$ daybook ${command} --book`));
+  }
+});
+
+test("the version is the package's", async () => {
+  const manifest = readFileSync(join(import.meta.dirname, "../../package.json"), "utf8");
+
+  const { code, stdout } = await runCli(["--version"]);
+
+  assert.equal(code, 0);
+  assert.equal(stdout.trim(), (JSON.parse(manifest) as { version: string }).version);
+});
+
+test("no command at all shows the help and is wrong usage", async () => {
+  const { code, stdout, stderr } = await runCli([]);
+  const asJson = await runCli(["--json"]);
+
+  assert.equal(code, 2);
+  assert.equal(stdout, "");
+  assert.match(stderr, /Usage: daybook/);
+  assert.equal(asJson.code, 2);
+  assert.equal(parsedError(asJson.stderr).code, "invalid");
+});
+
+const slips: readonly (readonly [args: string[], expected: RegExp])[] = [
+  [["infoo"], /unknown command 'infoo' \(Did you mean info\?\)/],
+  [["session"], /Did you mean sessions\?/],
+  [["info", "--bok", "a.db"], /unknown option '--bok' \(Did you mean --book\?\)/],
+  [["--jsn", "info"], /Did you mean --json\?/],
+  [["backup", "b.db", "--overwite"], /Did you mean --overwrite\?/],
+  [["info", "--wholly-unknown"], /unknown option '--wholly-unknown'/],
+  [["info", "a.db"], /too many arguments/],
+  [["backup"], /missing required argument 'path'/],
+  [["info", "--book"], /option '--book <url>' argument missing/],
+  [["sessions", "--book", "a.db", "--limit", "0"], /--limit "0" is not a whole number from 1 to 500/],
+  [["sessions", "--book", "a.db", "--limit", "ten"], /--limit "ten" is not a whole number/],
+];
+
+for (const [args, expected] of slips) {
+  test(`wrong usage ends with 2 and says what was meant: daybook ${args.join(" ")}`, async (t) => {
+    const cwd = testFolder(t);
+
+    const [{ code, stdout, stderr }, asJson] = await Promise.all([
+      runCli(args, { cwd }),
+      runCli([...args.slice(0, 1), "--json", ...args.slice(1)], { cwd }),
+    ]);
+
+    assert.equal(code, 2);
+    assert.equal(stdout, "");
+    assert.match(stderr, expected);
+    assert.equal(asJson.code, 2);
+    assert.equal(parsedError(asJson.stderr).code, "invalid");
+    assert.match(parsedError(asJson.stderr).message, expected);
+  });
+}
+
+test("a command without a book says both ways to name one", async () => {
+  for (const env of [{}, { DAYBOOK_BOOK: "" }]) {
+    const { code, stderr } = await runCli(["info", "--json"], { env });
+
+    assert.equal(code, 2);
+    assert.match(parsedError(stderr).message, /no book given.*--book <url>.*DAYBOOK_BOOK/);
+  }
+});
+
+test("the book may be named before the command, after it, and by the environment, which an option overrides", async (t) => {
+  const { book, url } = await openTest(t, "sqlite");
+
+  const ways = await Promise.all([
+    runCli(["--book", url, "info", "--json"]),
+    runCli(["info", "--json", "--book", url]),
+    runCli(["--json", "info"], { env: { DAYBOOK_BOOK: url } }),
+    runCli(["info", "--book", url, "--json"], { env: { DAYBOOK_BOOK: "elsewhere.db" } }),
+  ]);
+
+  for (const { code, stdout } of ways) {
+    assert.equal(code, 0);
+    assert.equal(parsed(stdout)["location"], book.location);
+  }
+});
+
+test("a tenant that cannot be one is refused, from the option and from the environment", async (t) => {
+  const { url } = await openTest(t, "sqlite");
+
+  const byOption = await runCli(["info", "--book", url, "--tenant", "a b"]);
+  const byVariable = await runCli(["info", "--book", url], { env: { DAYBOOK_TENANT: "a b" } });
+
+  for (const { code, stderr } of [byOption, byVariable]) {
+    assert.equal(code, 2);
+    assert.match(stderr, /tenant "a b" must be/);
+  }
+});

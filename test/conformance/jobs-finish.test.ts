@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { isDaybookError, job, type Book, type JobContext } from "../../src/index.ts";
+import { recoverSession } from "../../src/jobs/rescue.ts";
+import { jobsClaimed } from "../../src/jobs/hooks.ts";
+import { heldJob } from "../jobs/handlers.ts";
+import { openEngine } from "../jobs/open-engine.ts";
+import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
+import { until } from "../support/session-row.ts";
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("the effects of finish and the completion are one commit, and what it returns is the result", async (t) => {
+      const charge = job("charge", {
+        run: ({ cents }: { cents: number }, { finish, job: { id } }) =>
+          finish(async (tx) => {
+            await tx.sql`insert into charge (cents) values (${cents})`;
+            const [row] = await tx.sql<{ status: string }>`select status from job where id = ${id}`;
+            const next = await tx.jobs.enqueue(mail, {});
+            return { was: row?.status, next: next.id };
+          }),
+      });
+      const mail = job("mail", { run: () => undefined });
+      const { book } = await openTest(t, backend, { use: [charge, mail] });
+      await createCharges(book);
+
+      const { id } = await book.jobs.enqueue(charge, { cents: 5 });
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      const found = await book.jobs.get(id);
+      const next = (found.run?.result as { next: string } | undefined)?.next ?? "";
+      assert.deepEqual([found.status, found.run?.result], ["completed", { was: "running", next }]);
+      assert.equal((await book.jobs.get(next)).status, "completed");
+      assert.deepEqual(await charges(book), [5]);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("effects of a finish that fails are undone, and the job is tried again", async (t) => {
+      const charge = job("charge", {
+        ...{ backoff: ["0ms"] },
+        run: (_params: unknown, { finish, attempt }) =>
+          finish(async (tx) => {
+            await tx.sql`insert into charge (cents) values (${attempt})`;
+            if (attempt < 3) throw new RangeError("no");
+          }),
+      });
+      const { book } = await openTest(t, backend, { use: [charge] });
+      await createCharges(book);
+
+      const { id } = await book.jobs.enqueue(charge, {});
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      assert.deepEqual(await charges(book), [3]);
+      assert.deepEqual(
+        (await book.jobs.chain(id)).map(({ status, run }) => [status, run?.error?.type]),
+        [
+          ["failed", "RangeError"],
+          ["failed", "RangeError"],
+          ["completed", undefined],
+        ],
+      );
+    });
+
+    test("a handler may catch a finish that failed and finish otherwise", async (t) => {
+      const charge = job("charge", {
+        async run(_params: unknown, { finish }) {
+          const refused = finish(async (tx) => {
+            await tx.sql`insert into charge (cents) values (-1)`;
+            await tx.sql`insert into charge (cents) values (null)`;
+          });
+          await refused.catch((error: unknown) => assert.ok(isDaybookError(error)));
+          return finish((tx) => tx.sql`insert into charge (cents) values (1) returning cents`);
+        },
+      });
+      const { book } = await openTest(t, backend, { use: [charge] });
+      await createCharges(book);
+
+      const { id } = await book.jobs.enqueue(charge, {});
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      assert.deepEqual([await charges(book), (await book.jobs.get(id)).run?.result], [[1], [{ cents: 1 }]]);
+    });
+
+    test("a second finish is refused, and throwing after the first changes nothing", async (t) => {
+      const refusals: string[] = [];
+      const charge = job("charge", {
+        async run(_params: unknown, { finish }) {
+          await finish((tx) => tx.sql`insert into charge (cents) values (1)`);
+          await finish((tx) => tx.sql`insert into charge (cents) values (2)`).catch(
+            (error: Error) => void refusals.push(error.message),
+          );
+          throw new Error("too late");
+        },
+      });
+      const { book } = await openTest(t, backend, { use: [charge] });
+      await createCharges(book);
+
+      const { id } = await book.jobs.enqueue(charge, {});
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      const found = await book.jobs.get(id);
+      assert.deepEqual([found.status, found.retriedBy, await charges(book)], ["completed", null, [1]]);
+      assert.deepEqual(refusals, [`job ${id} has been finished already: call finish once, as the last thing`]);
+    });
+
+    test("of two finishes at the same time one is kept", async (t) => {
+      const charge = job("charge", {
+        async run(_params: unknown, { finish }) {
+          const both = [1, 2].map((cents) => finish((tx) => tx.sql`insert into charge (cents) values (${cents})`));
+          const done = await Promise.allSettled(both);
+          assert.deepEqual(done.map(({ status }) => status).toSorted(), ["fulfilled", "rejected"]);
+        },
+      });
+      const { book } = await openTest(t, backend, { use: [charge] });
+      await createCharges(book);
+
+      const { id } = await book.jobs.enqueue(charge, {});
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      assert.equal((await charges(book)).length, 1);
+      assert.equal((await book.jobs.get(id)).status, "completed");
+    });
+
+    test("a finish of a run that is no longer its own is refused, and nothing of it is kept", async (t) => {
+      const charge = heldJob("charge", { attempts: 1 });
+      const { book, url } = await openTest(t, backend, { use: [charge.job] });
+      await createCharges(book);
+      const { id } = await book.jobs.enqueue(charge.job, {});
+      const worker = await book.startWorker({ concurrency: 1 });
+      const { context, succeed } = await charge.whenBegun(1);
+      // Others took the session for dead, and the job was given to the next.
+      const { store } = await openTestStore(t, backend, { url });
+      const [row] = await book.read(
+        (tx) => tx.sql<{ session_seq: number }>`select session_seq from job where id = ${id}`,
+      );
+      await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
+
+      const finished = context.finish(async (tx) => {
+        await tx.sql`insert into charge (cents) values (1)`;
+        await tx.jobs.enqueue(charge.job, { from: "the lost one" });
+      });
+
+      await assert.rejects(finished, {
+        code: "conflict",
+        message: /is no longer this process's, so nothing of finish was kept/,
+      });
+      assert.deepEqual(await charges(book), []);
+      succeed();
+      const [, retry] = await book.jobs.chain(id);
+      const second = await charge.whenBegun(2);
+      assert.equal(second.context.job.id, retry?.id);
+      await second.context.finish((tx) => tx.sql`insert into charge (cents) values (2)`);
+      second.succeed();
+      await worker.idle();
+      assert.deepEqual(await charges(book), [2]);
+      assert.equal((await book.jobs.list()).items.length, 2);
+    });
+
+    test("what finish returns need not be data", async (t) => {
+      const odd = job("odd", { run: (_params: unknown, { finish }) => finish(() => ({ close: () => undefined })) });
+      const { book } = await openTest(t, backend, { use: [odd] });
+
+      const { id } = await book.jobs.enqueue(odd, {});
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      const { status, run } = await book.jobs.get(id);
+      assert.deepEqual([status, run?.result], ["completed", null]);
+    });
+
+    test("finish is watched like any transaction: what it does not await fails it", async (t) => {
+      const hasty = job("hasty", {
+        attempts: 1,
+        run: (_params: unknown, { finish }) =>
+          finish((tx) => {
+            void tx.sql`insert into charge (cents) values (1)`;
+          }),
+      });
+      const { book } = await openTest(t, backend, { use: [hasty] });
+      await createCharges(book);
+
+      const { id } = await book.jobs.enqueue(hasty, {});
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      const { status, run } = await book.jobs.get(id);
+      assert.deepEqual([status, await charges(book)], ["failed", []]);
+      assert.match(run?.error?.message ?? "", /not awaited/);
+    });
+
+    test("finish lets in the next of a limit on its name, its key and its lane", async (t) => {
+      const run = (_params: unknown, { finish }: JobContext): Promise<string> => finish(() => "done");
+      const single = job("single", { concurrency: 1, run });
+      const keyed = job("keyed", { limit: { key: () => "k", concurrency: 1 }, run });
+      const plain = job("plain", { run });
+      const { book } = await openTest(t, backend, { use: [single, keyed, plain] });
+      await book.queues.limit("narrow", { concurrency: 1 });
+      for (const each of [single, keyed]) await book.jobs.enqueueMany(each, [{}, {}, {}, {}, {}]);
+      await book.jobs.enqueueMany(plain, [{}, {}, {}, {}, {}], { queue: "narrow" });
+
+      const worker = await book.startWorker();
+      await worker.idle();
+
+      assert.equal((await book.jobs.list({ status: "completed" })).items.length, 15);
+    });
+  });
+}
+
+// SQLite's only writer cannot be overtaken.
+test("postgres: finish lets in one that was parked after its transaction began", async (t) => {
+  const single = job("single", {
+    concurrency: 1,
+    run: ({ first }: { first: boolean }, { finish }) =>
+      finish(async (tx) => {
+        await tx.sql`select count(*) from job`;
+        if (first) assert.deepEqual(await other.claim(5), []);
+      }),
+  });
+  const { book, url } = await openTest(t, "postgres", { use: [single] });
+  const other = await openEngine(t, "postgres", { url, use: [single] });
+  await book.jobs.enqueue(single, { first: true });
+  const claimed = new Promise<void>((resolve) =>
+    cleanup(
+      t,
+      jobsClaimed.subscribe(() => resolve()),
+    ),
+  );
+  const worker = await book.startWorker();
+  await claimed;
+  const { id } = await other.jobs.enqueue(single, { first: false });
+  await worker.idle();
+
+  await until(`${id} has run`, async () => ((await book.jobs.get(id)).status === "completed" ? true : undefined));
+});
+
+async function createCharges(book: Book): Promise<void> {
+  await book.write((tx) => tx.sql`create table charge (cents integer not null)`);
+}
+
+async function charges(book: Book): Promise<number[]> {
+  const rows = await book.read((tx) => tx.sql<{ cents: number }>`select cents from charge order by cents`);
+  return rows.map((row) => row.cents);
+}

@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { job, manualClock, type Book, type JobRecord } from "../../src/index.ts";
+import { heldJob, reasonOf } from "../jobs/handlers.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("stop waits for what runs, starts nothing more, and gives back what was claimed", async (t) => {
+      const held = heldJob("held");
+      const { book } = await openTest(t, backend, { use: [held.job] });
+      const made = await book.jobs.enqueueMany(held.job, [{}, {}, {}, {}]);
+      const worker = await book.startWorker({ concurrency: 1, prefetch: 1 });
+      const { succeed, context } = await held.whenBegun(1);
+      const positions = (await all(book)).map(({ position }) => position);
+
+      const stopping = worker.stop();
+      const twice = worker.stop();
+      await until(async () => (await all(book)).filter(({ status }) => status === "running").length === 1);
+      succeed("in time");
+      await Promise.all([stopping, twice]);
+
+      const found = await all(book);
+      assert.equal(context.signal.aborted, false);
+      assert.deepEqual(
+        found.map(({ status }) => status),
+        ["completed", "queued", "queued", "queued"],
+      );
+      assert.deepEqual(
+        found.map(({ runId }) => runId === null),
+        [false, true, true, true],
+      );
+      assert.deepEqual(
+        found.map(({ id }) => id),
+        made.map(({ id }) => id),
+      );
+      assert.deepEqual(
+        found.map(({ position }) => position),
+        positions,
+      );
+      assert.equal(held.begun.length, 1);
+      assert.equal((await book.runs.list()).items.length, 1);
+    });
+
+    test("what does not end within the grace is told to, recorded as cancelled, and made again at no cost", async (t) => {
+      const clock = manualClock();
+      const held = heldJob("held", { attempts: 2, losses: 1, priority: 4 });
+      const { book } = await openTest(t, backend, { use: [held.job], clock });
+      const { id } = await book.jobs.enqueue(held.job, { n: 1 }, { key: "k" });
+      const worker = await book.startWorker({ grace: "2s" });
+      const { context, fail } = await held.whenBegun(1);
+      const reasons: unknown[] = [];
+      context.signal.addEventListener("abort", () => {
+        reasons.push(reasonOf(context.signal));
+        fail(context.signal.reason);
+      });
+
+      const stopping = worker.stop();
+      await clock.advance(1999);
+      const before = reasons.length;
+      await clock.advance(1);
+      await stopping;
+
+      const [first, second, ...rest] = await book.jobs.chain(id);
+      assert.deepEqual([before, reasons], [0, [{ code: "closed", cause: "shutdown" }]]);
+      assert.deepEqual(
+        [first?.status, first?.run?.status, first?.run?.error?.type],
+        ["cancelled", "cancelled", "ShutdownError"],
+      );
+      assert.deepEqual(
+        [second?.status, second?.attempt, second?.losses, second?.priority, second?.params, rest.length],
+        ["queued", 1, 0, 4, { n: 1 }, 0],
+      );
+      assert.equal((await book.jobs.enqueue(held.job, {}, { key: "k" })).id, second?.id);
+
+      const next = await book.startWorker();
+      (await held.whenBegun(2)).succeed("elsewhere");
+      await next.idle();
+      assert.deepEqual((await book.jobs.get(second?.id ?? "")).run?.result, "elsewhere");
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("a handler that ignores the shutdown does not keep the worker from stopping", async (t) => {
+      const clock = manualClock();
+      const deaf = heldJob("deaf");
+      const { book } = await openTest(t, backend, { use: [deaf.job], clock });
+      const { id } = await book.jobs.enqueue(deaf.job, {});
+      const worker = await book.startWorker({ grace: 0 });
+      await deaf.whenBegun(1);
+
+      const stopping = worker.stop();
+      await clock.advance(5000);
+      await stopping;
+
+      assert.deepEqual(
+        (await book.jobs.chain(id)).map(({ status }) => status),
+        ["cancelled", "queued"],
+      );
+    });
+
+    test("closing the book stops its workers, and nothing is left running", async (t) => {
+      const quick = job("quick", { run: () => undefined });
+      const { book, url } = await openTest(t, backend, { use: [quick] });
+      await Promise.all([book.startWorker(), book.startWorker({ concurrency: 1 })]);
+      await book.jobs.enqueueMany(
+        quick,
+        Array.from({ length: 300 }, () => ({})),
+      );
+
+      await book.close();
+
+      const { book: later } = await openTest(t, backend, { url, use: [quick] });
+      const open = await later.read(
+        (tx) => tx.sql<{ status: string }>`select distinct status from job where status not in ('queued', 'completed')`,
+      );
+      assert.deepEqual(open, []);
+      const worker = await later.startWorker();
+      await worker.idle();
+      const [done] = await later.read(
+        (tx) => tx.sql<{ n: number }>`select count(*) as n from run where status = 'success'`,
+      );
+      assert.equal(done?.n, 300);
+    });
+
+    test("a worker that is stopped at any moment runs nothing afterwards and leaves nothing behind", async (t) => {
+      let running = 0;
+      const quick = job("quick", {
+        async run() {
+          running++;
+          await new Promise((resolve) => setImmediate(resolve));
+          running--;
+        },
+      });
+      const { book } = await openTest(t, backend, { use: [quick], durability: "normal" });
+
+      for (let round = 0; round < 12; round++) {
+        const worker = await book.startWorker({ concurrency: 3, prefetch: round % 3 });
+        const making = book.jobs.enqueueMany(
+          quick,
+          Array.from({ length: 20 }, () => ({ round })),
+        );
+        for (let turn = 0; turn < round; turn++) await new Promise((resolve) => setImmediate(resolve));
+        await worker.stop();
+        assert.equal(running, 0);
+        await making;
+        assert.deepEqual((await book.jobs.list({ status: "running" })).items, []);
+      }
+
+      const last = await book.startWorker();
+      await last.idle();
+      assert.equal((await book.jobs.list({ status: "completed", limit: 500 })).items.length, 240);
+    });
+
+    test("a worker's options are checked, with the nearest name", async (t) => {
+      const { book } = await openTest(t, backend);
+      const wrong: [object, RegExp][] = [
+        [{ concurency: 5 }, /unknown option "concurency" for worker: did you mean "concurrency"\?/],
+        [{ concurrency: 0 }, /concurrency 0 is not a whole number from 1/],
+        [{ prefetch: -1 }, /prefetch -1/],
+        [{ grace: "soon" }, /grace is "soon"/],
+        [{ queues: [""] }, /queue "" is empty/],
+      ];
+
+      for (const [options, message] of wrong)
+        await assert.rejects(book.startWorker(options), { code: "invalid", message });
+    });
+  });
+}
+
+async function all(book: Book): Promise<JobRecord[]> {
+  return (await book.jobs.list({ limit: 500 })).items.toReversed();
+}
+
+async function until(ask: () => Promise<boolean>): Promise<void> {
+  while (!(await ask())) await new Promise((resolve) => setImmediate(resolve));
+}

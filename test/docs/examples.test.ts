@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import * as daybook from "../../src/index.ts";
+import { testFolder } from "../support/open-test.ts";
+import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
+
+const examples = join(root, "examples");
+
+test("every example runs and ends by itself", async (t) => {
+  const folder = testFolder(t);
+
+  for (const name of readdirSync(examples).filter((each) => each.endsWith(".ts"))) {
+    const { code, stdout, stderr } = await runProgram(join(examples, name), folder);
+
+    assert.deepEqual([code, stderr], [0, ""], name);
+    assert.notEqual(stdout, "", name);
+  }
+});
+
+test("the tour shows an undone transaction, a group commit, a lost process, a backup and the doctor", async (t) => {
+  const { stdout } = await runProgram(join(examples, "tour.ts"), testFolder(t));
+
+  assert.match(stdout, /400 cents went from ada to bob: ada has 600, bob has 400/);
+  assert.match(stdout, /5000 were refused as invalid, .*: ada has 600, bob has 400/);
+  assert.match(stdout, /1,000 at once: \d+ ms; the table holds 1100 rows/);
+  assert.match(stdout, /after SIGKILL its session is "unknown"/);
+  assert.match(stdout, /\d+ bytes, in which ada has 600, bob has 400/);
+  assert.match(stdout, /all is well/);
+});
+
+test("notes are still there the next time", async (t) => {
+  const folder = testFolder(t);
+
+  await runProgram(join(examples, "notes.ts"), folder, ["buy milk"]);
+  const { stdout } = await runProgram(join(examples, "notes.ts"), folder, ["it's done"]);
+
+  assert.match(stdout, /^1 .* buy milk\n2 .* it's done\n$/);
+});
+
+test("the README's first example and that of docs/errors.md run, and their types hold", async (t) => {
+  const [first = ""] = snippetsOf(readFileSync(join(root, "README.md"), "utf8"));
+  const [errors = ""] = snippetsOf(readFileSync(join(root, "docs/errors.md"), "utf8"));
+  const folder = projectWith(t, { "errors.ts": errors, "readme.ts": `${first}\nconsole.log(notes, acme.tenantId);\n` });
+
+  const none = await runProgram("errors.ts", folder);
+  const { code, stdout, stderr } = await runProgram("readme.ts", folder);
+  const types = await checkTypes(folder);
+
+  assert.deepEqual([none.code, none.stdout, none.stderr], [0, "There is no book yet.\n", ""]);
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.match(stdout, /\{ id: 1, body: 'hello' \}.*acme/);
+  assert.deepEqual([types.code, types.stdout], [0, ""]);
+});
+
+test("the examples in the doc comments of public functions run and their types hold", async (t) => {
+  const programs = Object.fromEntries(
+    publicFiles().flatMap((path) =>
+      snippetsOf(readFileSync(join(root, "src", path), "utf8")).map((snippet, index) => {
+        const name = `${path.replaceAll(/\W+/g, "-")}-${index + 1}.ts`;
+        return [name, asProgram(snippet)];
+      }),
+    ),
+  );
+  const folder = projectWith(t, programs);
+
+  const types = await checkTypes(folder);
+
+  assert.ok(Object.keys(programs).length >= 4, "the examples were not found");
+  assert.deepEqual([types.code, types.stdout], [0, ""]);
+  for (const name of Object.keys(programs)) {
+    const { code, stderr } = await runProgram(name, folder);
+    assert.deepEqual([code, stderr], [0, ""], `${name}:\n${programs[name]}`);
+  }
+});
+
+/** The files whose names the front door passes on. */
+function publicFiles(): string[] {
+  const door = readFileSync(join(root, "src/index.ts"), "utf8");
+  return [...new Set([...door.matchAll(/from "\.\/(.+?)"/g)].map(([, path = ""]) => path))];
+}
+
+/** What the reader of a doc comment has already. */
+const prelude = `
+const sendReceipt = job("send-receipt", {
+  params: z.object({ orderId: z.string() }),
+  run: ({ orderId }) => orderId,
+});
+await using book = await open(":memory:", { use: [sendReceipt] });
+await book.write(async (tx) => {
+  await tx.sql\`create table note (id integer primary key, body text not null)\`;
+  await tx.sql\`create table counter (value integer not null)\`;
+});
+`;
+
+/** Gives a snippet every public name, the prelude unless it opens a book itself, and a tx where it uses one. */
+function asProgram(snippet: string): string {
+  const names = `import { z } from "zod";\nimport { ${Object.keys(daybook).join(", ")} } from "daybook";\n`;
+  if (/\bopen\(/.test(snippet)) return names + snippet;
+  const needsTx = /\btx\./.test(snippet) && !/\bbook\./.test(snippet);
+  return names + prelude + (needsTx ? `await book.write(async (tx) => {\n${snippet}});\n` : snippet);
+}

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { testFolder } from "../support/open-test.ts";
+import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
+
+test("the examples of docs/jobs.md and of the README's jobs are programs that run, and their types hold", async (t) => {
+  const page = snippetsOf(readFileSync(join(root, "docs/jobs.md"), "utf8")).join("\n");
+  const readme = snippetsOf(readFileSync(join(root, "README.md"), "utf8"));
+  const [folder, other] = [projectWith(t, { "page.ts": page }), projectWith(t, { "readme.ts": readme[1] ?? "" })];
+
+  const types = await Promise.all([checkTypes(folder), checkTypes(other)]);
+  const ran = await runProgram("page.ts", folder);
+  const first = await runProgram("readme.ts", other);
+
+  for (const { code, stdout } of types) assert.deepEqual([code, stdout], [0, ""]);
+  assert.deepEqual([ran.code, ran.stderr], [0, ""]);
+  assert.match(ran.stdout, /^true false\nsuccess /);
+  assert.match(ran.stdout, /time \[\s+'It waits until [^]*it was enqueued for then/);
+  assert.match(ran.stdout, /status: 'cancelled' \}\ntrue manual\n$/);
+  assert.deepEqual([first.code, first.stderr], [0, ""]);
+  assert.equal(first.stdout, "o-17 is paid\n");
+});
+
+test("the first job fails once, is finished once, and what is delayed says so", async (t) => {
+  const { code, stdout, stderr } = await runProgram(join(root, "examples/first-job.ts"), testFolder(t));
+
+  const [failed, , delayed, completed, , receipt] = stdout.split("\n");
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.match(failed ?? "", /^send-receipt, attempt 1: failed\. .* Error: the mail server did not answer\.$/);
+  assert.match(delayed ?? "", /^ask-for-review, attempt 1: waiting\. It waits until .* it was enqueued for then\.$/);
+  assert.match(completed ?? "", /^send-receipt, attempt 2: completed\. Its run ended as success/);
+  assert.equal(receipt, "The receipt of o-17 was sent once.");
+});
+
+test("the tour shows a job that is tried again and one that waits", async (t) => {
+  const { stdout } = await runProgram(join(root, "examples/tour.ts"), testFolder(t));
+
+  assert.match(stdout, /tried again when it fails: failed \(nobody was at home\), then completed/);
+  assert.match(stdout, /A job that has not run says why\n +It waits until /);
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test, type TestContext } from "node:test";
+import { Client } from "pg";
+import { job } from "../../src/index.ts";
+import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
+import { root } from "./snippet.ts";
+
+type Row = Record<string, unknown>;
+
+const blocks = [...readFileSync(join(root, "docs/origins.md"), "utf8").matchAll(/^```sql\n([^]*?)^```/gm)].map(
+  ([, statement = ""]) => statement,
+);
+
+for (const backend of backends) {
+  test(`${backend}: every statement of docs/origins.md runs, and gives what the page says`, async (t) => {
+    const { url, session, ids } = await bookWithHistory(t, backend);
+
+    const rows = await readAll(t, backend, url, blocks);
+
+    const idsOf = (index: number, column: string): unknown[] => (rows[index] ?? []).map((row) => row[column]);
+    assert.deepEqual(idsOf(0, "id"), [session]);
+    assert.deepEqual(idsOf(1, "id"), [session]);
+    assert.deepEqual(idsOf(2, "status"), ["running"]);
+    assert.deepEqual(idsOf(3, "job_id"), [ids.urgent]);
+    assert.deepEqual(idsOf(4, "job_id"), [ids.urgent, ids.second, ids.delayed]);
+    assert.deepEqual(idsOf(5, "id"), [ids.urgent, ids.second], "one that waits does not stand in the claim's line");
+    assert.deepEqual(idsOf(6, "job_id"), [ids.running]);
+    assert.deepEqual(idsOf(6, "worker_id"), [session]);
+    assert.deepEqual(rows[7], []);
+    assert.deepEqual(rows[8], []);
+    assert.deepEqual([idsOf(9, "job_id"), idsOf(9, "worker_id")], [[ids.running], [session]]);
+    assert.deepEqual(new Set(idsOf(10, "job_id")), new Set(ids.failed));
+    assert.deepEqual(idsOf(11, "job_id"), ids.failed.slice(-1));
+    assert.deepEqual(idsOf(11, "error"), ["out of paper"]);
+    const chain = (rows[12] ?? []).find((row) => row["root_id"] === ids.failed[0]);
+    assert.equal(Number(chain?.["jobs"]), 2);
+    assert.equal(rows.length, 13, "a statement was added that no line here looks at");
+  });
+}
+
+/** Jobs in every state that the page speaks of, and the session that runs one of them. */
+async function bookWithHistory(t: TestContext, backend: Backend) {
+  const held = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const print = job("print", {
+    attempts: 2,
+    backoff: ["0s"],
+    run: () => {
+      throw new Error("out of paper");
+    },
+  });
+  const hold = job("hold", {
+    run: () => {
+      started.resolve();
+      return held.promise;
+    },
+  });
+  const { book, url } = await openTest(t, backend, { use: [print, hold] });
+  cleanup(t, () => held.resolve());
+  const first = await book.jobs.enqueue(print, {});
+  const printing = await book.startWorker();
+  await printing.idle();
+  await printing.stop();
+  const running = await book.jobs.enqueue(hold, {}, { queue: "other" });
+  await book.startWorker({ concurrency: 1 });
+  await started.promise;
+  const second = await book.jobs.enqueue(hold, {});
+  const delayed = await book.jobs.enqueue(hold, {}, { in: "1h" });
+  const urgent = await book.jobs.enqueue(hold, {}, { priority: 10 });
+  const failed = (await book.jobs.chain(first.id)).map(({ id }) => id);
+  const ids = { running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed };
+  return { url, session: book.sessionId, ids };
+}
+
+/** As a reader runs them: with the database's own client, read-only. */
+async function readAll(t: TestContext, backend: Backend, url: string, statements: readonly string[]): Promise<Row[][]> {
+  if (backend === "sqlite") {
+    const db = new DatabaseSync(url, { readOnly: true });
+    cleanup(t, () => db.close());
+    return statements.map((statement) => db.prepare(statement).all() as Row[]);
+  }
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  cleanup(t, () => client.end());
+  await client.query("set search_path to daybook; set default_transaction_read_only to on");
+  const found: Row[][] = [];
+  for (const statement of statements) found.push((await client.query<Row>(statement)).rows);
+  return found;
+}

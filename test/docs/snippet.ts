@@ -1,0 +1,56 @@
+// Code in the docs, run as a reader would run it: in a folder of its own, with daybook installed as a package.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { TestContext } from "node:test";
+import { compileCache } from "../cli/run-cli.ts";
+import { testFolder } from "../support/open-test.ts";
+
+export const root = join(import.meta.dirname, "../..");
+
+/** The blocks that begin with ```ts, in their order, without the stars of a doc comment. */
+export function snippetsOf(source: string): string[] {
+  return [...source.matchAll(/^([ *]*)```ts\n([^]*?)^[ *]*```/gm)].map(([, indent = "", block = ""]) =>
+    block
+      .split("\n")
+      .map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line.trim()))
+      .join("\n"),
+  );
+}
+
+/** A project in which `import "daybook"` finds this repo, and programs named like `files` stand. */
+export function projectWith(t: TestContext, files: Readonly<Record<string, string>>): string {
+  const folder = testFolder(t);
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(root, join(folder, "node_modules/daybook"));
+  symlinkSync(join(root, "node_modules/zod"), join(folder, "node_modules/zod"));
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+  const compilerOptions = { typeRoots: [join(root, "node_modules/@types")] };
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, include: ["*.ts"] }),
+  );
+  for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
+  return folder;
+}
+
+type Ended = { code: number | null; stdout: string; stderr: string };
+
+export function runProgram(path: string, cwd: string, args: readonly string[] = []): Promise<Ended> {
+  return end(process.execPath, ["--conditions=@daybook/source", path, ...args], cwd);
+}
+
+export function checkTypes(folder: string): Promise<Ended> {
+  return end(join(root, "node_modules/.bin/tsc"), ["--noEmit", "-p", folder], folder);
+}
+
+async function end(program: string, args: readonly string[], cwd: string): Promise<Ended> {
+  const env = { ...process.env, NODE_COMPILE_CACHE: compileCache };
+  const child = spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+  const closed = once(child, "close");
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  await closed;
+  return { code: child.exitCode, stdout, stderr };
+}

@@ -1,0 +1,92 @@
+// A worker that has nothing to do asks for nothing: it is woken.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { systemClock } from "../../src/core/clock.ts";
+import { job, manualClock, open, type Book } from "../../src/index.ts";
+import { startJobProcess, type JobProcess } from "../support/job-process.ts";
+import { readStory, untilAllEnded } from "../support/job-story.ts";
+import { backends, cleanup, openTest, testFolder, testUrl } from "../support/open-test.ts";
+import { readSession, untilBeat } from "../support/session-row.ts";
+
+const sweepMsMin = 7500;
+const sweepMsMax = 22_500;
+const rounds = 10;
+
+async function count(child: JobProcess): Promise<readonly string[]> {
+  child.tell({ do: "count" });
+  return (await child.hear("counted")).statements;
+}
+
+// Most of their time they wait for a heartbeat, so the back ends may do that together.
+describe("idle", { concurrency: true }, () => {
+  for (const backend of backends) {
+    test(`${backend}: an idle worker says nothing about jobs until its sweep`, async (t) => {
+      const clock = manualClock();
+      const statements: string[] = [];
+      const swept = Promise.withResolvers<void>();
+      const fault = (moment: string, text: string): void => {
+        if (moment === "after" || !/\bjob\b/.test(text)) return;
+        statements.push(text);
+        if (clock.monotonic() >= sweepMsMin && text.includes("timeout_at")) swept.resolve();
+      };
+      const noop = job("noop", { run: () => undefined });
+      const { book } = await openTest(t, backend, { clock, fault, use: [noop] });
+      const worker = await book.startWorker();
+      await book.jobs.enqueue(noop, {});
+      await worker.idle();
+      assert.ok(statements.splice(0).length > 0);
+
+      await clock.advance(sweepMsMin - 1);
+      const idle = statements.splice(0);
+      await clock.advance(sweepMsMax - sweepMsMin);
+      await swept.promise;
+
+      assert.deepEqual(idle, []);
+    });
+
+    test(`${backend}: idle processes do not keep each other busy, and wake for what another enqueues`, async (t) => {
+      const url = await testUrl(t, backend);
+      const folder = testFolder(t);
+      const book = await open(url, { worker: false });
+      cleanup(t, () => book.close());
+      const [one, other] = [1, 2].map(() => startJobProcess(t, { url, folder, work: {}, counting: true })) as [
+        JobProcess,
+        JobProcess,
+      ];
+      const ids = await Promise.all([one, other].map(async (child) => (await child.hear("open")).sessionId));
+      await Promise.all([one.hear("working"), other.hear("working")]);
+      // Both have beaten since: on SQLite each of those commits is heard by the other.
+      await allBeat(book, ids);
+      await Promise.all([count(one), count(other)]);
+
+      await allBeat(book, ids);
+      const idle = await Promise.all([count(one), count(other)]);
+      const waitsMs: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        await book.jobs.enqueue("noop", {});
+        const enqueuedMs = systemClock.monotonic();
+        await untilAllEnded(book);
+        const { entries } = await readStory(book, folder);
+        waitsMs.push((entries.findLast(({ deed }) => deed === "start")?.atMs ?? Number.NaN) - enqueuedMs);
+      }
+      const sweeps = (await Promise.all([count(one), count(other)]))
+        .flat()
+        .filter((text) => text.includes("timeout_ms from"));
+
+      const busy = idle.filter((statements) => statements.length > 0);
+      assert.ok(busy.length <= 1 && busy.every(isSweep), JSON.stringify(idle));
+      // A sweep of each may have fallen into this time; so many jobs were not found by sweeps.
+      assert.ok(sweeps.length <= 2, `${sweeps.length} sweeps`);
+      const sorted = waitsMs.toSorted((a, b) => a - b);
+      t.diagnostic(
+        `woken by another process after ${sorted[rounds / 2]?.toFixed(1)} ms (median), at most ${sorted.at(-1)?.toFixed(1)} ms`,
+      );
+    });
+  }
+});
+
+async function allBeat(book: Book, ids: readonly string[]): Promise<void> {
+  await Promise.all(ids.map(async (id) => untilBeat(book, id, (await readSession(book, id)).beat)));
+}
+
+const isSweep = (statements: readonly string[]): boolean => statements.some((text) => text.includes("timeout_ms from"));

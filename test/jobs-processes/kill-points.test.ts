@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { dieAt, killPoints } from "../support/job-kill-points.ts";
+import { backends } from "../support/open-test.ts";
+
+test("every kill point of the product is among those that are tested", () => {
+  const root = join(import.meta.dirname, "../../src");
+  const found = globSync("**/*.ts", { cwd: root }).flatMap((file) =>
+    [...readFileSync(join(root, file), "utf8").matchAll(/\bkillPoint\("([^"]+)"\)/g)].map(([, name]) => name),
+  );
+
+  assert.deepEqual(new Set(found), new Set(killPoints));
+});
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("killed at any point, a job that finishes with an effect leaves it exactly once", async (t) => {
+      // The first commits of a process are its session's and its names'; those after them a claim and a finish.
+      const commits = [1, 2, 5, 6, 7];
+      const passes = killPoints.flatMap((name) =>
+        (name.startsWith("storage.") ? commits : [1, 2]).map((pass) => ({ name, pass })),
+      );
+
+      const missed = await dieAt(t, backend, passes);
+
+      assert.deepEqual(missed, []);
+    });
+  });
+}

@@ -1,0 +1,55 @@
+// What the models share: one engine that is emptied before each run, the seed in the report, the invariants as a check.
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import fc from "fast-check";
+import { jobChecks } from "../../src/jobs/checks.ts";
+import type { AnyJob } from "../../src/jobs/define.ts";
+import type { Backend } from "../support/open-test.ts";
+import { openEngine, type TestEngine } from "./open-engine.ts";
+
+/** Runs the commands of many random stories. The seed is printed; `DAYBOOK_TEST_SEED` repeats it, `DAYBOOK_TEST_RUNS` asks
+ *  for more stories than `npm test` does. */
+export async function tellStories<Command>(
+  t: TestContext,
+  backend: Backend,
+  {
+    use,
+    command,
+    tell,
+  }: {
+    readonly use: readonly AnyJob[];
+    readonly command: fc.Arbitrary<Command>;
+    /** Plays one story on an empty engine. */
+    readonly tell: (at: TestEngine, commands: readonly Command[]) => Promise<void>;
+  },
+): Promise<void> {
+  const at = await openEngine(t, backend === "sqlite" ? "memory" : backend, { use });
+  const seed = Number(process.env["DAYBOOK_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (backend === "sqlite" ? 100 : 25));
+  t.diagnostic(`${numRuns} stories from seed ${seed}`);
+  const stories = fc.array(command, { minLength: 5, maxLength: 40 });
+  const property = fc.asyncProperty(stories, async (commands) => {
+    await empty(at);
+    await tell(at, commands);
+    await assertInvariants(at);
+  });
+  await fc.assert(property, { seed, numRuns, endOnFailure: process.env["DAYBOOK_TEST_SHRINK"] === undefined });
+}
+
+async function empty(at: TestEngine): Promise<void> {
+  await at.run("update job set retry_of = null");
+  for (const table of ["run", "job", "rate_window", "paused_name"]) await at.run(`delete from ${table}`);
+  await at.run("update lane set limit_max = null, rate_max = null, rate_ms = null, paused_at = null");
+}
+
+/** What `doctor` asks of jobs, without its thread for each question. */
+export async function assertInvariants(at: TestEngine): Promise<void> {
+  for (const { promise, name, find } of jobChecks) {
+    const found = await at.store.read(find(at.store.dialect));
+    assert.deepEqual(found, [], `${promise}: ${name}`);
+  }
+}
+
+export function pick<T>(list: readonly T[], index: number): T | undefined {
+  return list[index % Math.max(1, list.length)];
+}

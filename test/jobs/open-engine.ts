@@ -1,0 +1,115 @@
+// The engine without a book around it: a store, a session, and the engine's own steps, so that a test can take them one
+// by one. What the front door would wire is wired here.
+import type { TestContext } from "node:test";
+import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
+import { claim, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
+import type { AnyJob } from "../../src/jobs/define.ts";
+import type { Engine } from "../../src/jobs/engine.ts";
+import { jobReads, jobVerbs, type Jobs } from "../../src/jobs/jobs.ts";
+import type { Ending } from "../../src/jobs/outcome.ts";
+import { listQueues, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
+import { settle, type Settled } from "../../src/jobs/settle.ts";
+import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
+import { migrations } from "../../src/migrations.ts";
+import { collectDefinitions } from "../../src/rooms.ts";
+import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
+import { rawSql } from "../../src/storage/sql.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { thisProcess } from "../../src/telemetry/process-identity.ts";
+import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
+import { cleanup, testUrl, type Backend } from "../support/open-test.ts";
+
+/** How a test begins: on a fresh file or database, or in memory, which is the fastest. */
+export type EngineOptions = Partial<Pick<StoreOptions, "fault" | "random">> & {
+  readonly use?: readonly AnyJob[];
+  readonly url?: string;
+  readonly clock?: ManualClock;
+};
+
+export type TestEngine = {
+  readonly store: Store;
+  readonly clock: ManualClock;
+  readonly engine: Engine;
+  /** The session of `claim` when it is not told another. */
+  readonly session: SessionKey;
+  readonly url: string;
+  readonly jobs: Jobs;
+  readonly queues: Queues;
+  tenant(id: string): { readonly jobs: Jobs; readonly queues: Queues };
+  newSession(): Promise<SessionKey>;
+  claimer(sessionSeq?: number): Claimer;
+  /** Claims like an idle worker. */
+  claim(want: number, by?: Claimer): Promise<readonly ClaimedJob[]>;
+  /** The first of one queue of the default tenant. */
+  claimFrom(queue: string): Promise<ClaimedJob | undefined>;
+  claimFully(want: number, by?: Claimer, idle?: boolean): Promise<Claim>;
+  /** One turn of a worker that wants `want` jobs, with everything else as given. */
+  turn(want: number, by: Claimer, work?: Partial<TurnWork>): Promise<Turn>;
+  end(job: Pick<ClaimedJob, "seq" | "run_id">, how: Partial<Ending> & Pick<Ending, "status">): Promise<Settled>;
+  rows<R>(statement: string): Promise<R[]>;
+  run(statement: string): Promise<number>;
+  /** Everything that jobs are made of, for comparing before and after. */
+  dump(): Promise<unknown>;
+};
+
+export async function openEngine(
+  t: TestContext,
+  backend: Backend | "memory",
+  options: EngineOptions = {},
+): Promise<TestEngine> {
+  const { use = [], clock = manualClock(), ...rest } = options;
+  const url = rest.url ?? (backend === "memory" ? ":memory:" : await testUrl(t, backend));
+  const store = await openStore(url, migrations, { ...rest, clock });
+  cleanup(t, () => store.close());
+  const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
+  const session = await newSession();
+  const engine: Engine = {
+    ...{ store, clock, definitions: collectDefinitions(use), hooks: {} },
+    session: () => session,
+    overdue: () => false,
+    contextFor: (run) => run,
+  };
+  const tenant: TestEngine["tenant"] = (id) => {
+    const within: Parameters<typeof jobVerbs>[2] = (unit, { shared }) =>
+      store.write(unit, { by: shared ? "shared" : "engine", tenant: id });
+    return {
+      jobs: { ...jobVerbs(engine, true, within), ...jobReads(engine, id) },
+      queues: { ...queueVerbs(within), list: () => listQueues(store, id) },
+    };
+  };
+  const claimer = (sessionSeq = session.seq): Claimer => newClaimer(sessionSeq, use);
+  const usual = claimer();
+  const claimFully: TestEngine["claimFully"] = (want, by = usual, idle = true) =>
+    store.write((tx) => claim(tx, by, want, { idle, attempted: [] }));
+  const rows = <R>(statement: string): Promise<R[]> => store.read<R>(rawSql(statement));
+  return {
+    ...{ store, clock, engine, session, url, tenant, newSession, claimer, claimFully, rows, ...tenant("default") },
+    claim: async (want, by) => (await claimFully(want, by)).jobs,
+    async claimFrom(queue) {
+      const lane = await rows<{ seq: number }>(
+        `select seq from lane where tenant_id = 'default' and queue = '${queue}'`,
+      );
+      const by = { ...claimer(), queues: new Set([queue]), cursor: (lane[0]?.seq ?? 0) - 1 };
+      return (await claimFully(1, by)).jobs[0];
+    },
+    turn: (want, by, work = {}) =>
+      store.write((tx) => takeTurn(tx, engine.hooks, by, { ...quietTurn, attempted: [], idle: true, want, ...work })),
+    end: (job, how) =>
+      store.write((tx) => settle(tx, engine.hooks, [{ seq: job.seq, runId: job.run_id, durationMs: 1, ...how }])),
+    run: (statement) => store.write((tx) => tx.run(rawSql(statement))),
+    dump: async () => [
+      await rows("select * from job order by seq"),
+      await rows("select * from run order by seq"),
+      await rows("select * from lane order by seq"),
+      await rows("select * from rate_window order by tenant_id, rate_key"),
+    ],
+  };
+}
+
+const quietTurn: Omit<TurnWork, "want" | "idle" | "attempted"> = {
+  ...{ endings: [], logs: [], progress: [], unclaims: [], lookForDue: false, lookForHosted: false },
+};
+
+export function newClaimer(sessionSeq: number, use: readonly AnyJob[]): Claimer {
+  return { sessionSeq, hosts: new Set(use.map((each) => each.name)), queues: null, cursor: 0, hostCursors: new Map() };
+}

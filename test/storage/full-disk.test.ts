@@ -1,0 +1,117 @@
+// A disk that is really full: a small one is mounted where that is allowed (root on Linux); elsewhere the file may not grow
+// beyond some pages, which SQLite reports in the same way.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { open } from "../../src/index.ts";
+import { rawSql } from "../../src/storage/sql.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { cleanup, openTestStore, testFolder } from "../support/open-test.ts";
+import { createPairs, numbered, readPairs, unitOf, writePair } from "./pair.ts";
+
+const diskBytes = 6 * 1_048_576;
+const ballastBytes = 1_048_576;
+
+/** A folder on a disk of its own; undefined where nothing may be mounted. */
+function mountSmallDisk(t: TestContext): string | undefined {
+  const folder = testFolder(t);
+  if (!succeeds("mount", "-t", "tmpfs", "-o", `size=${diskBytes}`, "daybook-test", folder)) return undefined;
+  cleanup(t, () => succeeds("umount", "-l", folder));
+  return folder;
+}
+
+function succeeds(program: "mount" | "umount", ...words: string[]): boolean {
+  return spawnSync(program, words).status === 0;
+}
+
+/** A store with little room, and a way to give it some. */
+async function openCramped(t: TestContext): Promise<{ store: Store; makeRoom(): Promise<void> }> {
+  const folder = mountSmallDisk(t);
+  if (folder === undefined) {
+    const { store } = await openTestStore(t, "sqlite");
+    const limit = async (pages: number): Promise<void> =>
+      void (await store.write((tx) => tx.get(rawSql(`pragma max_page_count = ${pages}`))));
+    await limit(diskBytes / 2 / 4096);
+    return { store, makeRoom: () => limit(100_000) };
+  }
+  writeFileSync(join(folder, "ballast"), Buffer.alloc(ballastBytes));
+  const { store } = await openTestStore(t, "sqlite", { url: join(folder, "test.db") });
+  return { store, makeRoom: async () => rmSync(join(folder, "ballast")) };
+}
+
+const codeOf = (outcome: PromiseSettledResult<string>): string =>
+  outcome.status === "fulfilled" ? outcome.value : String((outcome.reason as { code?: string }).code);
+
+for (const by of ["user", "engine"] as const) {
+  test(`${unitOf(by)} that does not fit on the disk is refused as full, and its neighbours are kept`, async (t) => {
+    const { store } = await openCramped(t);
+    await createPairs(store);
+    const ids = numbered(40);
+    const isBig = (id: string): boolean => Number(id) % 13 === 5;
+    const big = "x".repeat(diskBytes);
+
+    const outcomes = await Promise.allSettled(
+      ids.map((id) => store.write((tx) => writePair(tx, id, isBig(id) ? big : ""), { by })),
+    );
+
+    assert.deepEqual(
+      outcomes.map(codeOf),
+      ids.map((id) => (isBig(id) ? "full" : id)),
+    );
+    assert.deepEqual(
+      await readPairs(store),
+      ids.filter((id) => !isBig(id)),
+    );
+  });
+
+  test(`${by} units that fill the disk are kept as far as they were acknowledged, and go on when there is room`, async (t) => {
+    const { store, makeRoom } = await openCramped(t);
+    await createPairs(store);
+    const filler = "x".repeat(100_000);
+    const ids = numbered(60);
+
+    const outcomes = await Promise.allSettled(ids.map((id) => store.write((tx) => writePair(tx, id, filler), { by })));
+    const acknowledged = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
+    const refusals = new Set(outcomes.filter((outcome) => outcome.status === "rejected").map(codeOf));
+
+    assert.deepEqual(refusals, new Set(["full"]));
+    assert.ok(acknowledged.length > 0);
+    assert.deepEqual(await readPairs(store), acknowledged);
+    await makeRoom();
+    await store.write((tx) => writePair(tx, "zzz", filler), { by });
+    assert.deepEqual(await readPairs(store), [...acknowledged, "zzz"]);
+  });
+}
+
+test("a new book on a full disk is refused as full, and no file is left", async (t) => {
+  const folder = mountSmallDisk(t);
+  if (folder === undefined) return t.diagnostic("nothing may be mounted here, so no disk is full");
+  const { bavail, bsize } = statfsSync(folder);
+  writeFileSync(join(folder, "ballast"), Buffer.alloc(bavail * bsize));
+
+  await assert.rejects(open(join(folder, "shop.db")), { code: "full", message: /no room for a new book/ });
+
+  assert.deepEqual(readdirSync(folder), ["ballast"]);
+});
+
+test("a book on a full disk can still be opened and read, and says full when it is written", async (t) => {
+  const folder = mountSmallDisk(t);
+  if (folder === undefined) return t.diagnostic("nothing may be mounted here, so no disk is full");
+  const url = join(folder, "test.db");
+  const { store } = await openTestStore(t, "sqlite", { url });
+  await createPairs(store);
+  await store.write((tx) => writePair(tx, "kept"));
+  const { bavail, bsize } = statfsSync(folder);
+  writeFileSync(join(folder, "ballast"), Buffer.alloc(bavail * bsize));
+
+  const { store: second } = await openTestStore(t, "sqlite", { url });
+
+  assert.deepEqual(await readPairs(second), ["kept"]);
+  await assert.rejects(
+    second.write((tx) => writePair(tx, "more", "x".repeat(100_000))),
+    { code: "full" },
+  );
+  assert.deepEqual(await readPairs(second), ["kept"]);
+});

@@ -1,0 +1,100 @@
+// The thread that reads, and the connection under it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { limits } from "../../src/core/limits.ts";
+import { manualClock } from "../../src/core/manual-clock.ts";
+import { openConnection } from "../../src/storage/sqlite/connection.ts";
+import { createReaderThread } from "../../src/storage/sqlite/reader.ts";
+import { sql } from "../../src/storage/sql.ts";
+import { cleanup, openTestStore } from "../support/open-test.ts";
+
+// About half a second of work for SQLite.
+const slow = sql`with recursive number (n) as (select 1 union all select n + 1 from number where n < 2000000)
+  select max(n) as n from number`;
+
+test("a snapshot whose time is over is answered at once, though its statement still runs", async (t) => {
+  const clock = manualClock();
+  const { store } = await openTestStore(t, "sqlite", { clock });
+  const order: string[] = [];
+  const started = Promise.withResolvers<void>();
+  const reading = store.snapshot((reader) => {
+    const rows = reader.all(slow);
+    started.resolve();
+    return rows;
+  });
+  const refused = assert.rejects(reading, { code: "timeout" }).then(() => order.push("timeout"));
+  await started.promise;
+  // It is in line behind the slow statement, so it is answered when that is done.
+  const behind = store.readHeavy(sql`select 1`).then(() => order.push("done"));
+
+  await clock.advance(limits.snapshotMsMax);
+  await Promise.all([refused, behind]);
+
+  assert.deepEqual(order, ["timeout", "done"]);
+});
+
+test("a slow read does not stop the loop, nor writes and point reads", async (t) => {
+  const { store } = await openTestStore(t, "sqlite");
+  let done = false;
+  const reading = store.readHeavy(slow).then(() => (done = true));
+  let rounds = 0;
+
+  while (!done) {
+    await store.read(sql`select 1`);
+    await store.write((tx) => tx.get(sql`select 1`));
+    rounds++;
+  }
+  await reading;
+
+  assert.ok(rounds > 10, `${rounds} rounds`);
+});
+
+test("a long read has a thread of its own, beside the one for heavy reads", async (t) => {
+  const { store } = await openTestStore(t, "sqlite");
+  const order: string[] = [];
+  await store.readHeavy(sql`select 1`);
+
+  await Promise.all([
+    store.readLong(slow).then(() => order.push("long")),
+    store.readHeavy(sql`select 1`).then(() => order.push("heavy")),
+  ]);
+
+  assert.deepEqual(order, ["heavy", "long"]);
+});
+
+test("a reader thread that has closed refuses, and does not start again", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const thread = createReaderThread({ location: url, writable: false });
+  await thread.all({ text: "select 1", params: [] });
+
+  await thread.close();
+
+  await assert.rejects(thread.all({ text: "select 1", params: [] }), { code: "closed" });
+  await thread.close();
+});
+
+test("a statement is prepared once, and the oldest is forgotten when there are too many", async (t) => {
+  const connection = openConnection(":memory:");
+  cleanup(t, () => connection.close());
+  const prepare = t.mock.method(connection.db, "prepare");
+  const ask = (n: number): unknown => connection.get({ text: `select ${n} as n`, params: [] });
+
+  for (let turn = 0; turn < 3; turn++) ask(0);
+  assert.equal(prepare.mock.callCount(), 1);
+  for (let n = 1; n <= limits.statementsCachedMax; n++) ask(n);
+  const full = prepare.mock.callCount();
+  ask(limits.statementsCachedMax);
+
+  assert.equal(prepare.mock.callCount(), full);
+  assert.deepEqual({ ...(ask(0) as object) }, { n: 0 });
+  assert.equal(prepare.mock.callCount(), full + 1);
+});
+
+test("foreign keys are enforced by every connection", async (t) => {
+  const { store } = await openTestStore(t, "sqlite");
+  const question = sql`select foreign_keys from pragma_foreign_keys()`;
+
+  assert.deepEqual(await store.read(question), [{ foreign_keys: 1 }]);
+  assert.deepEqual(await store.readHeavy(question), [{ foreign_keys: 1 }]);
+  assert.deepEqual({ ...(await store.write((tx) => tx.get<object>(question))) }, { foreign_keys: 1 });
+});

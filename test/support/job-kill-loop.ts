@@ -1,0 +1,66 @@
+// Producers and workers under load, killed at random moments and started again.
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { systemClock } from "../../src/core/clock.ts";
+import { systemRandom } from "../../src/core/random.ts";
+import { open, seededRandom } from "../../src/index.ts";
+import type { JobProcess } from "./job-process.ts";
+import { assertNothingLost, assertOneAtATime, assertRecorded, readStory, untilAllEnded } from "./job-story.ts";
+import { supervise } from "./job-supervisor.ts";
+import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+
+export async function killUnderLoad(
+  t: TestContext,
+  backend: Backend,
+  size: { readonly kills: number; readonly workers: number; readonly producers: number },
+): Promise<void> {
+  const seed = Math.floor(systemRandom() * 2 ** 32);
+  t.diagnostic(`seed ${seed}`);
+  const random = seededRandom(seed);
+  const url = await testUrl(t, backend);
+  const folder = testFolder(t);
+  const book = await open(url, { worker: false });
+  cleanup(t, () => book.close());
+  const producing = new Set<JobProcess>();
+  const supervisor = supervise(t, [
+    { count: size.workers, start: { url, folder, work: { concurrency: 4 } } },
+    {
+      count: size.producers,
+      start: { url, folder },
+      ready(child) {
+        child.tell({ do: "produce", callers: 3, keys: 2 });
+        producing.add(child);
+        void child.ended.then(() => producing.delete(child));
+      },
+    },
+  ]);
+
+  for (let kills = 0; kills < size.kills;) {
+    await systemClock.sleep(random() * 300);
+    const { running } = supervisor;
+    const victim = running[Math.floor(random() * running.length)];
+    // One that is only just starting would be killed before it did anything, now and then that is worth a kill.
+    if (victim === undefined || (!victim.said.some(({ said }) => said === "open") && random() < 0.9)) continue;
+    kills++;
+    await victim.kill();
+  }
+  await Promise.all([...producing].map(async (child) => (child.tell({ do: "rest" }), child.hear("rested"))));
+  const restedMs = systemClock.monotonic();
+  await untilAllEnded(book);
+  const drainedMs = systemClock.monotonic() - restedMs;
+
+  assert.deepEqual(supervisor.failures, []);
+  const story = await readStory(book, folder);
+  const acknowledged = assertNothingLost(story);
+  assertRecorded(story, supervisor.gone);
+  const keyed = assertOneAtATime(story, supervisor.all);
+  assert.deepEqual(await book.doctor(), []);
+  const superseded = supervisor.all.flatMap(({ said }) => said.filter((each) => each.said === "superseded"));
+  assert.deepEqual(superseded, []);
+  const lost = story.runs.filter(({ status }) => status === "lost").length;
+  t.diagnostic(
+    `${size.kills} kills, ${acknowledged} acknowledged jobs (${keyed} starts with a key), ` +
+      `${story.runs.length} runs, ${lost} of them lost; the rest was done ${drainedMs.toFixed(0)} ms after the last`,
+  );
+  assert.ok(acknowledged > 0 && keyed > 0 && lost > 0, "nothing was under load");
+}

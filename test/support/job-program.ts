@@ -1,0 +1,136 @@
+// A program that produces and runs jobs and does what its parent says. It is started by job-process.ts, which also ends
+// it; tests kill it in between.
+import { flushCompileCache } from "node:module";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { open, type Book, type WorkerOptions } from "../../src/index.ts";
+import { jobsClaimed, jobSuperseded } from "../../src/jobs/hooks.ts";
+import { sessionLost } from "../../src/telemetry/attach.ts";
+import { jobKinds } from "./job-kinds.ts";
+import { openLedger } from "./job-ledger.ts";
+
+export type Start = {
+  readonly url: string;
+  /** The folder of its ledger. */
+  readonly folder: string;
+  /** Starts a worker at once. */
+  readonly work?: WorkerOptions;
+  /** `book.work()` instead of a worker: it works until a signal. */
+  readonly untilSignal?: boolean;
+  /** A clock of its own that can be set forward, as the sleep of a stopped process would. */
+  readonly ownClock?: boolean;
+  /** Counts the statements about jobs. */
+  readonly counting?: boolean;
+  /** Ends the process when it has claimed something and not started it. */
+  readonly dieOnClaim?: boolean;
+};
+
+export type Command =
+  /** Lets the handlers that wait at the gate go on. */
+  | { readonly do: "go" }
+  | { readonly do: "forward"; readonly ms: number }
+  /** Enqueues, one at a time and `callers` at once, until told to rest. */
+  | { readonly do: "produce"; readonly callers: number; readonly keys: number }
+  | { readonly do: "rest" }
+  | { readonly do: "count" }
+  | { readonly do: "close" };
+
+export type Said =
+  | { readonly said: "open"; readonly sessionId: string }
+  | { readonly said: "working" }
+  | { readonly said: "began"; readonly name: string; readonly jobId: string }
+  | { readonly said: "aborted"; readonly jobId: string; readonly cause: unknown }
+  | { readonly said: "superseded"; readonly id: string; readonly status: string }
+  | { readonly said: "lost"; readonly id: string; readonly replacement: string }
+  | { readonly said: "rested"; readonly refused: readonly string[] }
+  | { readonly said: "counted"; readonly statements: readonly string[] }
+  | { readonly said: "closed" };
+
+const start = JSON.parse(process.argv[2] ?? "{}") as Start;
+const say = (message: Said): void => void process.send?.(message);
+const ledger = openLedger(start.folder);
+const gate = Promise.withResolvers<void>();
+const opened = Promise.withResolvers<Book>();
+let forwardMs = 0;
+let resting = false;
+let producing: Promise<unknown> = Promise.resolve();
+const refused: string[] = [];
+const statements: string[] = [];
+
+const kinds = jobKinds({
+  ledger,
+  began: (of) => say({ said: "began", ...of }),
+  aborted: (of) => say({ said: "aborted", ...of }),
+  gate: () => gate.promise,
+});
+const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + forwardMs };
+
+// When the parent is gone nobody waits for this program any more, whatever it is doing.
+process.once("disconnect", () => process.exit(0));
+process.on("message", (command: Command) => void opened.promise.then((to) => obey(to, command)));
+jobSuperseded.subscribe(({ id, status }) => say({ said: "superseded", id, status }));
+sessionLost.subscribe((lost) => say({ said: "lost", ...lost }));
+if (start.dieOnClaim === true) jobsClaimed.subscribe(() => process.kill(process.pid, "SIGKILL"));
+
+const book = await open(start.url, {
+  use: Object.values(kinds),
+  ...(start.ownClock === true ? { clock } : {}),
+  ...(start.counting === true ? { fault: count } : {}),
+});
+opened.resolve(book);
+flushCompileCache(); // it may never come to its end
+say({ said: "open", sessionId: book.sessionId ?? "" });
+if (start.untilSignal === true) {
+  process.once("SIGTERM", () => gate.resolve());
+  const done = book.work(start.work);
+  say({ said: "working" });
+  await done;
+  say({ said: "closed" });
+  process.disconnect?.();
+} else if (start.work !== undefined) {
+  await book.startWorker(start.work);
+  say({ said: "working" });
+}
+
+async function obey(to: Book, command: Command): Promise<void> {
+  switch (command.do) {
+    case "go":
+      return gate.resolve();
+    case "forward":
+      forwardMs += command.ms;
+      return;
+    case "produce":
+      producing = Promise.all(
+        Array.from({ length: command.callers }, (_, caller) => produce(to, caller, command.keys)),
+      );
+      return;
+    case "rest":
+      resting = true;
+      await producing;
+      return say({ said: "rested", refused });
+    case "count":
+      return say({ said: "counted", statements: statements.splice(0) });
+    case "close":
+      await to.close();
+      return say({ said: "closed" });
+  }
+}
+
+function count(moment: "before" | "after", text: string): void {
+  if (moment === "before" && /\bjob\b/.test(text)) statements.push(text.trim().replace(/\s+/g, " ").slice(0, 60));
+}
+
+async function produce(to: Book, caller: number, keys: number): Promise<void> {
+  for (let count = 0; !resting; count++) {
+    try {
+      const made =
+        count % 4 === 0
+          ? await to.jobs.enqueue(kinds.keyed, { ms: 8, key: `key-${(count / 4) % keys}` })
+          : await to.jobs.enqueue(kinds.plain, { ms: (count * 7 + caller) % 31 });
+      ledger.note("ack", { jobId: made.id });
+    } catch (error) {
+      refused.push(String(error));
+    }
+    // A backlog that only grows would hide who is slow.
+    await systemClock.sleep(4);
+  }
+}
