@@ -5,6 +5,7 @@ import type { Benchmark } from "./harness/benchmark.ts";
 export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   storage: async () => (await import("./storage.ts")).storage,
   jobs: async () => (await import("./jobs.ts")).jobs,
+  growth: async () => (await import("./growth.ts")).growth,
   reads: async () => (await import("./reads.ts")).reads,
   open: async () => (await import("./open.ts")).open,
 };

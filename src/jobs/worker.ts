@@ -140,7 +140,9 @@ export async function startWorker(engine: Engine, options: WorkerOptions = {}): 
     return !engine.overdue();
   }
   const mayNeedTurn = (): boolean => !stopping && turns.size === 0 && (mayHaveWork || runs.holdsUnstarted);
-  const isIdle = (): boolean => runs.inHand === 0 && !runs.hasNews && (!mayHaveWork || stopping);
+  function isIdle(): boolean {
+    return runs.inHand === 0 && !runs.hasNews && (!mayHaveWork || stopping);
+  }
 
   function turn(): Promise<void> {
     const taken = take().finally(() => {
@@ -167,7 +169,7 @@ export async function startWorker(engine: Engine, options: WorkerOptions = {}): 
     if (work.idle && asked.want > 0) idleTurn = true;
     try {
       checkSession();
-      const done = await store.write((tx) => takeTurn(tx, engine.hooks, claimer, work));
+      const done = await store.write((tx) => takeTurn(tx, engine.hooks, claimer, work), { beat: false });
       failures = 0;
       reserved.release();
       afterTurn(done, work, asked);

@@ -68,8 +68,11 @@ function pathOf(url: string): string {
 }
 
 // An option that does nothing would be believed to do something.
-function refuseIdle(dialect: Dialect, { schema }: Partial<StoreOptions>): void {
-  if (dialect === "sqlite" && schema !== undefined) {
-    throw invalid('"schema" is for books on PostgreSQL, and this one is a file: leave it out');
-  }
+function refuseIdle(dialect: Dialect, { schema, connections, durability }: Partial<StoreOptions>): void {
+  const idle = dialect === "sqlite" ? { schema, connections } : { durability };
+  const [name] = Object.entries(idle).find(([, value]) => value !== undefined) ?? [];
+  if (name === undefined) return;
+  const place =
+    dialect === "sqlite" ? "on PostgreSQL, and this one is a file" : "in a file, and this one is on PostgreSQL";
+  throw invalid(`"${name}" is for books ${place}: leave it out`);
 }

@@ -38,6 +38,9 @@ export type WriteOptions = {
    *  `shared`: an engine unit whose statements may be interleaved with those of its neighbours in one transaction,
    *  because constraints alone keep it right; on PostgreSQL these are grouped and pipelined. */
   readonly by?: "user" | "engine" | "shared";
+  /** False: this unit holds locks, among them on the session's own row, so on PostgreSQL the beat is left to others. Two
+   *  such units that both wanted to stamp would wait for each other. */
+  readonly beat?: boolean;
 };
 
 /** A consistent view of the book: everything read through one reader is of one moment. */

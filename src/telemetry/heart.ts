@@ -17,7 +17,7 @@ export type Heart = {
   stop(): Promise<void>;
 };
 
-const failMsMax = 2000;
+const failMsMax = 5000;
 
 /** `onLost` is called at every beat that finds the session ended, so whoever failed to act on it is asked again. */
 export function startHeart(store: Store, session: string, onLost: () => void): Heart {

@@ -199,7 +199,9 @@ function onBackend(backend: Backend): void {
     other.signal("SIGCONT");
     const { id, replacement } = await other.hear("lost");
 
-    assert.deepEqual([ended.status, ended.stopped_at, ended.beat], ["unknown", ended.last_heartbeat_at, beat]);
+    assert.deepEqual([ended.status, ended.stopped_at], ["unknown", ended.last_heartbeat_at]);
+    // It may have beaten once more before the signal reached it.
+    assert.ok(ended.beat >= beat);
     assert.equal(id, other.sessionId);
     other.tell({ do: "say" });
     assert.equal((await other.hear("id")).sessionId, replacement);

@@ -212,6 +212,8 @@ describe("an option or a URL that nobody knows", () => {
     ["shop.db", { tenant: "a b" }, /tenant "a b"/],
     ["", {}, /names no book/],
     ["shop.db", { schema: "a" }, /"schema" is for books on PostgreSQL, and this one is a file: leave it out/],
+    ["shop.db", { connections: 4 }, /"connections" is for books on PostgreSQL/],
+    ["postgres://127.0.0.1:1/shop", { durability: "full" }, /"durability" is for books in a file, and this one is on/],
     [":memory:", { schema: "a" }, /"schema" is for books on PostgreSQL/],
     ["mysql://host/db", {}, /"mysql:\/\/" is not supported/],
     ["sqlite:shop.db", {}, /"sqlite:" is not supported: give a file path, .* with its folder: \.\//],

@@ -44,10 +44,16 @@ export async function openTest(
   backend: Backend,
   options: OpenOptions & { url?: string } = {},
 ): Promise<{ book: Book; url: string }> {
-  const { url = await testUrl(t, backend), ...rest } = options;
-  const book = await open(url, rest);
+  const { url = await testUrl(t, backend), durability, connections, ...rest } = options;
+  // Tests of both back ends name what only one of them has, and a book refuses what would do nothing.
+  const own = backend === "sqlite" ? { durability } : { connections };
+  const book = await open(url, { ...rest, ...definedOnly(own) });
   cleanup(t, () => book.close());
   return { book, url };
+}
+
+function definedOnly<T extends object>(options: T): { [K in keyof T]: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** The ground alone: a store with the book's schema and no session. */

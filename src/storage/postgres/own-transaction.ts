@@ -31,7 +31,7 @@ export async function runOwnTransaction<T>(
 async function runOnce<T>(
   parts: PostgresParts,
   unit: (tx: Tx) => Awaitable<T>,
-  { by = "engine", tenant = "default" }: WriteOptions,
+  { by = "engine", tenant = "default", beat = true }: WriteOptions,
 ): Promise<T> {
   const client = await take(parts);
   const tx = new PostgresTx(
@@ -51,7 +51,7 @@ async function runOnce<T>(
     if (tx.doomed !== undefined) throw tx.doomed;
     tx.end();
     await tx.idle();
-    if (by !== "user") await stampBeat(parts, client);
+    if (by !== "user" && beat) await stampBeat(parts, client);
     await commit(parts, client, tx.channels);
     runAfterCommit(tx.committed);
     parts.woken(tx.channels);
