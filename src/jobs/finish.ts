@@ -1,6 +1,5 @@
 // finish: the handler's effects and the completion of its job are one commit. Killed at any point, either both are in
 // the book or neither is, and then the job is tried again.
-import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { toJson } from "../core/json.ts";
@@ -15,11 +14,9 @@ import { settle } from "./settle.ts";
 export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T> {
   const { job } = state;
   if (state.settled) throw invalid(`job ${job.id} has been finished already: call finish once, as the last thing`);
-  // The store calls it from wherever its turn comes, but what it makes has this run as its cause.
-  const ours = AsyncLocalStorage.bind(work);
   const result = await engine.store.write(
     async (tx) => {
-      const made = await ours(tx);
+      const made = await work(tx);
       killPoint("jobs.finish.worked");
       const durationMs = engine.clock.monotonic() - state.startedMs;
       const ending = {

@@ -79,7 +79,14 @@ export function openConnection(location: string, options: ConnectionOptions = {}
     },
     all: (query) => guarded(query.text, () => allPrepared(prepare(query.text), query)),
     get: (query) => guarded(query.text, () => getPrepared(prepare(query.text), query)),
-    run: (query) => guarded(query.text, () => runPrepared(prepare(query.text), query)),
+    run(query) {
+      if (fault !== undefined) return guarded(query.text, () => runPrepared(prepare(query.text), query));
+      try {
+        return runPrepared(prepare(query.text), query);
+      } catch (error) {
+        throw fromSqliteError(error, location);
+      }
+    },
     exec: (text) => guarded(text, () => void prepare(text).run()),
     script: (text) => guarded(text, () => db.exec(text)),
     close() {

@@ -182,9 +182,9 @@ async function runAlone(parts: GroupParts, waiting: Waiting): Promise<void> {
 function acknowledge(parts: GroupParts, done: readonly Done[]): void {
   const channels = new Set<string>();
   for (const { tx, waiting, result } of done) {
-    for (const channel of tx.channels) channels.add(channel);
+    if (tx.channels !== undefined) for (const channel of tx.channels) channels.add(channel);
     waiting.resolve(result);
-    runAfterCommit(tx.committed);
+    if (tx.committed !== undefined) runAfterCommit(tx.committed);
   }
   parts.contention.committed();
   parts.woken(channels);

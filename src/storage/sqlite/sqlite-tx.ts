@@ -13,8 +13,9 @@ export class SqliteTx implements Tx {
   readonly now: number;
   readonly ids: Ids;
   readonly random: Random;
-  readonly channels: Set<string> = new Set();
-  readonly committed: (() => void)[] = [];
+  /** Made when they are first needed: most units wake nobody, and one of these is made for every unit. */
+  channels: Set<string> | undefined;
+  committed: (() => void)[] | undefined;
   /** The error with which SQLite ended the transaction, whether or not the unit noticed. */
   endedBy: unknown;
   readonly #connection: Connection;
@@ -36,16 +37,22 @@ export class SqliteTx implements Tx {
     return this.#use(() => this.#connection.get(render(statement, "sqlite")) as R | undefined);
   }
 
+  // Written out, because it is the hottest of the three and a closure for each statement shows.
   run(statement: Sql): number {
-    return this.#use(() => this.#connection.run(render(statement, "sqlite")));
+    if (this.#ended) throw usedAfterEnd();
+    try {
+      return this.#connection.run(render(statement, "sqlite"));
+    } catch (error) {
+      throw this.#noteEnd(error);
+    }
   }
 
   wake(channel: string): void {
-    this.channels.add(channel);
+    (this.channels ??= new Set()).add(channel);
   }
 
   afterCommit(run: () => void): void {
-    this.committed.push(run);
+    (this.committed ??= []).push(run);
   }
 
   end(): void {
@@ -57,11 +64,15 @@ export class SqliteTx implements Tx {
     try {
       return run();
     } catch (error) {
-      if (!this.#connection.inTransaction) {
-        this.#ended = true;
-        this.endedBy ??= error;
-      }
-      throw error;
+      throw this.#noteEnd(error);
     }
+  }
+
+  #noteEnd(error: unknown): unknown {
+    if (!this.#connection.inTransaction) {
+      this.#ended = true;
+      this.endedBy ??= error;
+    }
+    return error;
   }
 }

@@ -75,7 +75,8 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
         // A user's function runs in its caller's own async context, not in that of whoever happened to start the loop.
         const bound = how.careful ? AsyncLocalStorage.bind(run) : run;
         line.push({
-          ...how,
+          tenant: how.tenant,
+          careful: how.careful,
           run: bound,
           since: clock.monotonic(),
           resolve: resolve as (value: unknown) => void,
