@@ -35,9 +35,9 @@ type Alone = Pick<ClaimedJob, "alone">;
 /** Draining for a job that must run alone gives up after this long, and is tried again, for longer, after as long. */
 const drainMs = 10_000;
 
-const crews = new WeakMap<Engine, Crew>();
+const crews = new WeakMap<Pick<Engine, "clock">, Crew>();
 
-export function crewOf(engine: Engine): Crew {
+export function crewOf(engine: Pick<Engine, "clock">): Crew {
   let crew = crews.get(engine);
   if (crew === undefined) crews.set(engine, (crew = createCrew(engine.clock)));
   return crew;

@@ -119,6 +119,7 @@ for (const backend of backends) {
     test("jobs made by a handler name its run as their cause, and the first of all as their root", async (t) => {
       const makes = async (_params: unknown, { book, finish }: JobContext): Promise<void> => {
         await book.jobs.enqueue(leaf, {}, { tags: ["book"] });
+        await book.write((tx) => tx.jobs.enqueueMany(leaf, [{}], { tags: ["write"] }));
         await finish((tx) => tx.jobs.enqueue(leaf, {}, { tags: ["finish"] }));
       };
       const middle = job("middle", { run: makes });
@@ -134,7 +135,7 @@ for (const backend of backends) {
       assert.equal(root.cause, null);
       assert.deepEqual(between?.cause, { runId: root.runId, rootRunId: root.runId });
       const leaves = (await book.jobs.list({ name: "leaf" })).items;
-      assert.deepEqual(new Set(leaves.map(({ tags }) => tags[0])), new Set(["book", "finish"]));
+      assert.deepEqual(new Set(leaves.map(({ tags }) => tags[0])), new Set(["book", "finish", "write"]));
       for (const { cause, tags, runId } of leaves) {
         assert.deepEqual(cause, { runId: between?.runId, rootRunId: root.runId }, tags.join());
         assert.deepEqual((await book.runs.get(runId ?? "")).cause, cause);
@@ -144,6 +145,7 @@ for (const backend of backends) {
     test("causes do not mix, however many handlers and others write at the same time", async (t) => {
       const parent = job("parent", {
         async run({ n }: { n: number }, { book, finish }) {
+          await book.write((tx) => tx.jobs.enqueue(leaf, { n }));
           await book.jobs.enqueue(leaf, { n });
           await finish((tx) => tx.jobs.enqueue(leaf, { n }));
         },
@@ -164,7 +166,7 @@ for (const backend of backends) {
         runs.set((params as { n: number }).n, runId);
       }
       const leaves = await allOf(book, "leaf");
-      assert.equal(leaves.length, 60);
+      assert.equal(leaves.length, 80);
       for (const { params, cause } of leaves) {
         assert.equal(cause?.runId ?? null, runs.get((params as { n: number }).n), JSON.stringify(params));
       }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { systemClock } from "../../src/core/clock.ts";
 import { isDaybookError, job, type Book, type JobContext } from "../../src/index.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
-import { jobsClaimed } from "../../src/jobs/hooks.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
-import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
+import { backends, openTest, openTestStore } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
 
 for (const backend of backends) {
@@ -193,49 +193,54 @@ for (const backend of backends) {
       assert.match(run?.error?.message ?? "", /not awaited/);
     });
 
-    test("finish lets in the next of a limit on its name, its key and its lane", async (t) => {
-      const run = (_params: unknown, { finish }: JobContext): Promise<string> => finish(() => "done");
-      const single = job("single", { concurrency: 1, run });
-      const keyed = job("keyed", { limit: { key: () => "k", concurrency: 1 }, run });
-      const plain = job("plain", { run });
-      const { book } = await openTest(t, backend, { use: [single, keyed, plain] });
-      await book.queues.limit("narrow", { concurrency: 1 });
-      for (const each of [single, keyed]) await book.jobs.enqueueMany(each, [{}, {}, {}, {}, {}]);
-      await book.jobs.enqueueMany(plain, [{}, {}, {}, {}, {}], { queue: "narrow" });
+    for (const limit of ["name", "key", "lane"] as const) {
+      test(`finish lets in the next of a limit on its ${limit}`, async (t) => {
+        const run = (_params: unknown, { finish }: JobContext): Promise<string> => finish(() => "done");
+        const limited = job("limited", {
+          ...(limit === "name" ? { concurrency: 1 } : {}),
+          ...(limit === "key" ? { limit: { key: () => "k", concurrency: 1 } } : {}),
+          run,
+        });
+        // The time of the next sweep does not come.
+        const { book } = await openTest(t, backend, { use: [limited], random: () => 0.999 });
+        if (limit === "lane") await book.queues.limit("default", { concurrency: 1 });
+        await book.jobs.enqueueMany(limited, [{}, {}, {}, {}, {}]);
 
-      const worker = await book.startWorker();
-      await worker.idle();
+        const worker = await book.startWorker();
+        await worker.idle();
 
-      assert.equal((await book.jobs.list({ status: "completed" })).items.length, 15);
-    });
+        assert.equal((await book.jobs.list({ status: "completed" })).items.length, 5);
+      });
+    }
   });
 }
 
 // SQLite's only writer cannot be overtaken.
 test("postgres: finish lets in one that was parked after its transaction began", async (t) => {
+  let second: string | undefined;
   const single = job("single", {
     concurrency: 1,
-    run: ({ first }: { first: boolean }, { finish }) =>
+    run: (_params: unknown, { finish }) =>
       finish(async (tx) => {
         await tx.sql`select count(*) from job`;
-        if (first) assert.deepEqual(await other.claim(5), []);
+        if (second !== undefined) return;
+        second = (await other.jobs.enqueue(single, {})).id;
+        assert.deepEqual(await other.claim(5), []);
       }),
   });
-  const { book, url } = await openTest(t, "postgres", { use: [single] });
+  // The dice put the next sweep 22 s away.
+  const { book, url } = await openTest(t, "postgres", { use: [single], random: () => 0.999 });
   const other = await openEngine(t, "postgres", { url, use: [single] });
-  await book.jobs.enqueue(single, { first: true });
-  const claimed = new Promise<void>((resolve) =>
-    cleanup(
-      t,
-      jobsClaimed.subscribe(() => resolve()),
-    ),
-  );
-  const worker = await book.startWorker();
-  await claimed;
-  const { id } = await other.jobs.enqueue(single, { first: false });
-  await worker.idle();
+  await book.jobs.enqueue(single, {});
+  const startedMs = systemClock.monotonic();
 
-  await until(`${id} has run`, async () => ((await book.jobs.get(id)).status === "completed" ? true : undefined));
+  const worker = await book.startWorker();
+  await worker.idle();
+  await until(`${second} has run`, async () => {
+    return (await book.jobs.get(second ?? "")).status === "completed" ? true : undefined;
+  });
+
+  assert.ok(systemClock.monotonic() - startedMs < 10_000, "the sweep had to do it");
 });
 
 async function createCharges(book: Book): Promise<void> {

@@ -2,11 +2,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
+import { crewOf } from "../../src/jobs/crew.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
 
 async function makeAlone(book: Book, id: string): Promise<void> {
   await book.write((tx) => tx.sql`update job set alone = 1 where id = ${id}`);
+}
+
+async function countRunning(book: Book): Promise<number> {
+  return (await book.jobs.list({ status: "running" })).items.length;
 }
 
 function gated(name: string): { run: ReturnType<typeof job>; began: () => number; open: () => void } {
@@ -20,6 +25,48 @@ function gated(name: string): { run: ReturnType<typeof job>; began: () => number
   });
   return { run, began: () => began, open: gate.resolve };
 }
+
+test("one that must run alone starts when nothing runs, and nothing starts beside it", () => {
+  const crew = crewOf({ clock: manualClock() });
+  const [any, alone] = [{ alone: 0 }, { alone: 1 }];
+  const mayStart = (): boolean[] => [crew.mayStart(any), crew.mayStart(alone)];
+
+  const empty = mayStart();
+  crew.started(any);
+  const besideAny = mayStart();
+  crew.ended(any);
+  crew.started(alone);
+  const besideAlone = mayStart();
+
+  assert.deepEqual(
+    { empty, besideAny, besideAlone },
+    {
+      ...{ empty: [true, true], besideAny: [true, false], besideAlone: [false, false] },
+    },
+  );
+});
+
+test("what keeps a process from becoming empty is waited for longer each time, and as long as at first once it was", async () => {
+  const clock = manualClock();
+  const crew = crewOf({ clock });
+  const waited = async (): Promise<number> => {
+    const from = clock.monotonic();
+    crew.drainForAlone();
+    while (crew.mustDrain()) await clock.advance(1000);
+    const until = clock.monotonic();
+    while (!crew.mayDrain()) await clock.advance(1000);
+    return until - from;
+  };
+
+  crew.started({ alone: 0 });
+  const inVain = [await waited(), await waited(), await waited()];
+  crew.ended({ alone: 0 });
+  const empty = await waited();
+  crew.started({ alone: 0 });
+  const again = await waited();
+
+  assert.deepEqual([inVain, empty, again], [[10_000, 20_000, 40_000], 0, 10_000]);
+});
 
 for (const backend of backends) {
   describe(backend, () => {
@@ -76,20 +123,20 @@ for (const backend of backends) {
       const clock = manualClock();
       let lonelyRuns = 0;
       const lonely = job("lonely", { run: () => void lonelyRuns++ });
-      // As soon as one ends the next is there: this worker is never empty by itself.
+      // As soon as one ends the next is there, and the other has half a minute left.
       const long = job("long", {
-        async run(_params, { book }) {
-          await book.jobs.enqueue(long, {});
-          await clock.sleep(25_000);
+        async run(_params, { book, signal, job: { queue } }) {
+          await book.jobs.enqueue(long, {}, { queue });
+          await clock.sleep(60_000, signal);
         },
       });
       const { book } = await openTest(t, backend, { use: [lonely, long], clock });
       cleanup(t, () => whileTimePasses(clock, book.close()));
-      await book.jobs.enqueueMany(long, [{}, {}]);
+      await book.jobs.enqueue(long, {}, { queue: "one" });
+      await book.jobs.enqueue(long, {}, { queue: "other", in: "30s" });
       await book.startWorker({ concurrency: 2, grace: 0 });
-      await until("both run", async () =>
-        (await book.jobs.list({ status: "running" })).items.length === 2 ? true : undefined,
-      );
+      await clock.advance(30_000);
+      await until("both run", async () => ((await countRunning(book)) === 2 ? true : undefined));
       const { id } = await book.jobs.enqueue(lonely, {});
       await makeAlone(book, id);
 
