@@ -32,13 +32,16 @@ export function openLedger(folder: string): Ledger {
 export function readLedgers(folder: string): Entry[] {
   const entries = readdirSync(folder)
     .filter((name) => name.endsWith(".ledger"))
-    .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"))
-    // A process that was killed while it wrote leaves half a line, of a deed that it had not done yet.
+    .flatMap((name) => wholeLines(readFileSync(join(folder, name), "utf8")))
     .map((line) => line.split(" "))
-    .filter((parts) => parts.length === 6 && parts[5]?.includes(".") === true)
     .map(([deed, pid, jobId, runId, key, at]) => ({
       ...{ deed: deed as Deed, pid: Number(pid), jobId: jobId ?? "", runId: runId ?? "", key: key ?? "" },
       atMs: Number(at),
     }));
   return entries.toSorted((one, other) => one.atMs - other.atMs);
+}
+
+// A process that was killed while it wrote leaves half a line, of a deed that it had not done yet.
+function wholeLines(text: string): string[] {
+  return text.split("\n").slice(0, -1);
 }
