@@ -24,7 +24,6 @@ export type Waiting = {
   readonly tenant: string;
   /** A user's unit: it always has a savepoint of its own, so that a neighbour that throws does not make it run twice. */
   readonly careful: boolean;
-  readonly since: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -80,7 +79,7 @@ async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promis
       done.push({ waiting, tx, result: isPromiseLike(pending) ? await pending : pending });
       tx.end();
       // It may have hidden the error that ended the transaction; the next statement would commit by itself.
-      if (!connection.inTransaction) throw tx.endedBy;
+      if (tx.endedBy !== undefined) throw tx.endedBy;
       // Reading the clock costs as much as a small unit, so it is read for every eighth.
       if (done.length % 8 === 0 && clock.monotonic() >= until) break;
     }

@@ -32,8 +32,9 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     while (line.length > 0) {
       // A turn of the loop lets everyone who was just answered ask again, so that they share the next group.
       await clock.nextTurn();
+      const inLine = line.length;
       const failure = await begin();
-      if (failure !== undefined) refuse(failure);
+      if (failure !== undefined) refuse(failure, inLine);
       else await runNext(line.splice(0, limits.groupUnitsMax));
     }
     working = undefined;
@@ -58,14 +59,10 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     }
   }
 
-  // When the file is busy only those who have waited their full time give up; the rest of the line tries again.
-  function refuse(failure: unknown): void {
-    const now = clock.monotonic();
-    const patient = (waiting: Waiting): boolean => isBusy(failure) && now - waiting.since < limits.busyMsMax;
-    for (const waiting of line.splice(0)) {
-      if (patient(waiting)) line.push(waiting);
-      else waiting.reject(failure);
-    }
+  // When the file is busy, those who were in line when the try began have waited its full time and give up; whoever came
+  // later tries again.
+  function refuse(failure: unknown, inLine: number): void {
+    for (const waiting of line.splice(0, isBusy(failure) ? inLine : line.length)) waiting.reject(failure);
   }
 
   return {
@@ -78,7 +75,6 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
           tenant: how.tenant,
           careful: how.careful,
           run: bound,
-          since: clock.monotonic(),
           resolve: resolve as (value: unknown) => void,
           reject,
         });
