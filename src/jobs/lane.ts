@@ -36,9 +36,23 @@ export async function findLane(tx: Tx, tenant: string, queue: string): Promise<L
   return tx.get<LaneRow>(sql`select * from lane where tenant_id = ${tenant} and queue = ${queue}`);
 }
 
+/** Up to a round of lanes that have something in line, beginning behind the cursor. `last` is where the next look goes on,
+ *  also when none of them is ours to serve; `more` says that there are others. */
+export async function nextLanes(
+  tx: Tx,
+  { cursor, queues }: { readonly cursor: number; readonly queues: ReadonlySet<string> | null },
+  most: number,
+): Promise<{ lanes: LaneRow[]; last: number; more: boolean }> {
+  const ahead = await lanesInTurn(tx, cursor, most);
+  const around = ahead.length < most && cursor > 0 ? await lanesInTurn(tx, 0, most - ahead.length) : [];
+  const all = [...ahead, ...around.filter((lane) => lane.seq <= cursor)];
+  const lanes = queues === null ? all : all.filter((lane) => queues.has(lane.queue));
+  return { lanes, last: all.at(-1)?.seq ?? 0, more: all.length === most };
+}
+
 /** The next lanes after `cursor` that have something to run, in turn. Each costs one seek in the claim index, however
  *  long the lanes are. */
-export async function lanesInTurn(tx: Tx, cursor: number, most: number): Promise<LaneRow[]> {
+async function lanesInTurn(tx: Tx, cursor: number, most: number): Promise<LaneRow[]> {
   const lanes = await tx.all<LaneRow>(sql`
     with recursive turn (lane_seq, place) as (
       select (select min(lane_seq) from job where status = 'queued' and lane_seq > ${cursor}), 1

@@ -41,6 +41,12 @@ export async function resumeName(tx: Tx, name: string): Promise<void> {
   tx.wake(jobsChannel);
 }
 
+/** The names that are paused, each after its tenant. */
+export async function pausedNames(tx: Tx): Promise<Set<string>> {
+  const rows = await tx.all<{ tenant_id: string; name: string }>(sql`select tenant_id, name from paused_name`);
+  return new Set(rows.map((row) => `${row.tenant_id}\n${row.name}`));
+}
+
 export type LaneLimits = {
   /** How many of the lane's jobs may run at the same time; null lifts the limit. */
   readonly concurrency?: number | null;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { isDaybookError, job, type OnConflict } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { pick, tellStories } from "../jobs/model.ts";

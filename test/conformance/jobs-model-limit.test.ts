@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import type { JobRow } from "../../src/jobs/job.ts";

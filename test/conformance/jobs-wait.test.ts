@@ -275,7 +275,7 @@ for (const backend of backends) {
     test("a rate's next window opens by itself, also for jobs that were parked after the worker had looked", async (t) => {
       const clock = manualClock();
       const { book } = await openTest(t, backend, { use, clock });
-      const worker = await book.startWorker();
+      const worker = await book.startWorker({ concurrency: 1 });
       await book.jobs.enqueueMany(rated, [a, a, a, a, a]);
       const done = async (): Promise<number> => {
         await worker.idle();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { durationMs, formatDuration } from "../../src/core/duration.ts";
 
 test("a duration is whole milliseconds or text with units", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { createIds, isId } from "../../src/core/id.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
 import { seededRandom, systemRandom } from "../../src/core/random.ts";

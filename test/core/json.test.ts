@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { parseJson, toJson } from "../../src/core/json.ts";
 
 const text = fc.string({ unit: "grapheme" }).map((value) => value.replaceAll("\0", ""));
@@ -63,7 +63,8 @@ test("strict reading accepts exactly what JSON.parse accepts, apart from our own
       (input) => {
         const native = attempt(() => JSON.parse(input) as unknown);
         const ours = attempt(() => parseJson(input));
-        if ("error" in native) return assert.match(ours.error?.message ?? "(accepted)", /is not valid JSON/);
+        // What breaks a rule of ours before it breaks the grammar is told of the first.
+        if ("error" in native) return assert.notEqual(ours.error, undefined, "accepted");
         if (ours.error === undefined) return assert.deepEqual(ours.value, normalZero(native.value));
         return assert.doesNotMatch(ours.error.message, /is not valid JSON/);
       },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { storableText } from "../../src/core/storable-text.ts";
 
 test("stored text is well formed, has no U+0000 and fits, whatever it was", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import { fc } from "../support/property.ts";
 import { isoTime, timeMs } from "../../src/core/time.ts";
 
 const noon = Date.UTC(2026, 0, 31, 12);

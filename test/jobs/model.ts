@@ -1,10 +1,10 @@
 // What the models share: one engine that is emptied before each run, the seed in the report, the invariants as a check.
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import fc from "fast-check";
 import { jobChecks } from "../../src/jobs/checks.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Backend } from "../support/open-test.ts";
+import { fc, seed } from "../support/property.ts";
 import { openEngine, type TestEngine } from "./open-engine.ts";
 
 /** Runs the commands of many random stories. The seed is printed; `DAYBOOK_TEST_SEED` repeats it, `DAYBOOK_TEST_RUNS` asks
@@ -24,7 +24,6 @@ export async function tellStories<Command>(
   },
 ): Promise<void> {
   const at = await openEngine(t, backend === "sqlite" ? "memory" : backend, { use });
-  const seed = Number(process.env["DAYBOOK_TEST_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (backend === "sqlite" ? 100 : 25));
   t.diagnostic(`${numRuns} stories from seed ${seed}`);
   const stories = fc.array(command, { minLength: 5, maxLength: 40 });
@@ -33,7 +32,7 @@ export async function tellStories<Command>(
     await tell(at, commands);
     await assertInvariants(at);
   });
-  await fc.assert(property, { seed, numRuns, endOnFailure: process.env["DAYBOOK_TEST_SHRINK"] === undefined });
+  await fc.assert(property, { numRuns, endOnFailure: process.env["DAYBOOK_TEST_SHRINK"] === undefined });
 }
 
 async function empty(at: TestEngine): Promise<void> {

@@ -1,6 +1,5 @@
 // Starts the program beside this file as a real process, talks with it, and kills it when the test ends.
 import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,19 +42,28 @@ export function startJobProcess(
   start: Start,
   options: { env?: Record<string, string> } = {},
 ): JobProcess {
+  t.signal.throwIfAborted(); // nobody would end it
   const program = fileURLToPath(import.meta.resolve("./job-program.ts"));
   const child = fork(program, [JSON.stringify(start)], {
     execArgv: [], // Not --test.
     stdio: ["ignore", "ignore", "pipe", "ipc"],
     env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCache, ...options.env },
   });
-  child.on("error", () => undefined); // a message to one that was killed; that it is gone is told by `ended`
-  const ended = Promise.all([once(child, "exit"), child.stderr === null ? "" : text(child.stderr)]).then(
-    ([[code, signal], stderr]): End => ({ code: code as number | null, signal: signal as string | null, stderr }),
+  const exit = Promise.withResolvers<[code: number | null, signal: string | null]>();
+  const failures: Error[] = [];
+  child.once("exit", (code, signal) => exit.resolve([code, signal]));
+  // One that could not be started has no end; a message to one that was killed says nothing that its end does not.
+  child.on("error", (error) => {
+    if (child.pid !== undefined) return;
+    failures.push(error);
+    exit.resolve([null, null]);
+  });
+  const ended = Promise.all([exit.promise, child.stderr === null ? "" : text(child.stderr)]).then(
+    ([[code, signal], stderr]): End => ({ code, signal, stderr: [stderr, ...failures].join("\n") }),
   );
   let killedAtMs: number | undefined;
   const kill = async (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
       killedAtMs ??= systemClock.monotonic();
       child.kill("SIGKILL");
     }

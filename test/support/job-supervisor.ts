@@ -25,7 +25,7 @@ export function supervise(t: TestContext, roles: readonly Role[]): Supervisor {
   let retired = false;
 
   function keep(role: Role): void {
-    if (retired) return;
+    if (retired || t.signal.aborted) return;
     const child = startJobProcess(t, role.start);
     cleanup(t, () => (retired = true)); // before it is killed, which else would start the next
     running.add(child);
