@@ -12,7 +12,7 @@ import { jobContext } from "./job-context.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
-import type { WorkerOptions } from "./jobs/worker.ts";
+import type { WorkerOptions } from "./jobs/worker-options.ts";
 import { collectDefinitions, type Rooms } from "./rooms.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";

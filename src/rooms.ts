@@ -2,7 +2,8 @@
 import { invalid } from "./core/error.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
-import type { Worker, WorkerOptions } from "./jobs/worker.ts";
+import type { Worker } from "./jobs/worker.ts";
+import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
 

@@ -135,6 +135,12 @@ export function createRuns(
         state?.logs.unshift({ level: line.level, message: line.message, fields: line.fields, at: line.logged_at });
         if (state !== undefined) changed.add(state);
       }
+      for (const { run_id: runId, progress: done, note } of news.progress) {
+        const state = running.get(runId);
+        if (state === undefined) continue;
+        state.progress ??= { done, note };
+        changed.add(state);
+      }
     },
     reserve(count) {
       reserved += count;

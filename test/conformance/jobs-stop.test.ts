@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book, type JobRecord } from "../../src/index.ts";
+import { startWorker } from "../../src/jobs/worker.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
+import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 for (const backend of backends) {
@@ -149,6 +151,40 @@ for (const backend of backends) {
       const last = await book.startWorker();
       await last.idle();
       assert.equal((await book.jobs.list({ status: "completed", limit: 500 })).items.length, 240);
+    });
+
+    test("a worker may be started while another one's work ends", async (t) => {
+      const held = heldJob("held");
+      const { book } = await openTest(t, backend, { use: [held.job] });
+      await book.startWorker();
+      await book.jobs.enqueue(held.job, {});
+      const { succeed } = await held.whenBegun(1);
+
+      const starting = book.startWorker();
+      succeed();
+      const second = await starting;
+
+      await second.idle();
+      await until(async () => (await all(book))[0]?.status === "completed");
+    });
+
+    test("a worker whose storage was closed under it tries once, and no more", async (t) => {
+      const held = heldJob("held");
+      let turns = 0;
+      const clock = manualClock();
+      const counted = { ...clock, nextTurn: () => (turns++, clock.nextTurn()) };
+      const { store, engine, jobs } = await openEngine(t, backend, { use: [held.job], clock: counted });
+      const worker = await startWorker(engine);
+      await jobs.enqueue(held.job, {});
+      const { succeed } = await held.whenBegun(1);
+
+      await store.close();
+      succeed();
+      await worker.stop();
+      const before = turns;
+      for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
+
+      assert.ok(turns - before <= 2, `${turns - before} turns`);
     });
 
     test("a worker's options are checked, with the nearest name", async (t) => {

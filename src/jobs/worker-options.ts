@@ -1,0 +1,34 @@
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { checkName } from "../core/name.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+
+export type WorkerOptions = {
+  /** How many runs at the same time; default 10. */
+  readonly concurrency?: number;
+  /** Only these queues; default all. */
+  readonly queues?: readonly string[];
+  /** How many jobs to hold beyond the batch in hand; default 0. */
+  readonly prefetch?: number;
+  /** How long stop() waits for what runs before it asks it to end; default 30 s. */
+  readonly grace?: Duration;
+};
+
+export type WorkerSettings = {
+  readonly concurrency: number;
+  readonly queues: ReadonlySet<string> | null;
+  readonly prefetch: number;
+  readonly graceMs: number;
+};
+
+const known: readonly (keyof WorkerOptions)[] = ["concurrency", "queues", "prefetch", "grace"];
+
+export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
+  refuseUnknown(options, known, "worker");
+  return {
+    concurrency: checkCount(options.concurrency ?? 10, "concurrency", 1, 10_000),
+    prefetch: checkCount(options.prefetch ?? 0, "prefetch", 0, 10_000),
+    graceMs: durationMs(options.grace ?? "30s", "grace"),
+    queues: options.queues === undefined ? null : new Set(options.queues.map((name) => checkName(name, "queue"))),
+  };
+}
