@@ -41,7 +41,8 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
   );
   killPoint("jobs.finish.committed");
   state.settled = true;
-  if (job.limits !== null && engine.store.dialect === "postgres") void letIn(engine, job).catch(() => undefined);
+  // Part of the run, so that a worker is not idle before it.
+  if (job.limits !== null && engine.store.dialect === "postgres") await letIn(engine, job).catch(() => undefined);
   return result;
 }
 
