@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 3;
+pragma user_version = 4;
 
 CREATE TABLE job (
   seq integer primary key,
@@ -48,7 +48,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status
@@ -66,6 +66,8 @@ CREATE TABLE job (
 
 CREATE INDEX jobs_due on job (available_at) where status = 'waiting' and waits_for = 'time';
 
+CREATE INDEX jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null;
+
 CREATE UNIQUE INDEX jobs_one_per_idempotency_key on job (tenant_id, idempotency_key)
 where idempotency_key is not null;
 
@@ -79,7 +81,12 @@ CREATE UNIQUE INDEX jobs_one_per_name_slot on job (tenant_id, name, name_slot) w
 
 CREATE UNIQUE INDEX jobs_one_retry on job (retry_of) where retry_of is not null;
 
+CREATE INDEX jobs_open_in_group on job (group_seq, group_slot)
+where group_seq is not null and finished_at is null;
+
 CREATE INDEX jobs_running on job (session_seq) where status = 'running';
+
+CREATE INDEX jobs_standing_by on job (lane_seq, priority desc, position) where status = 'waiting';
 
 CREATE INDEX jobs_timing_out on job (timeout_at) where status = 'running' and timeout_at is not null;
 
@@ -88,6 +95,53 @@ where status = 'queued';
 
 CREATE INDEX jobs_waiting on job (waits_for, waits_key, tenant_id, priority desc, position, seq)
 where status = 'waiting' and waits_for <> 'time';
+
+CREATE TABLE job_group (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  name text,
+  mode text not null check (mode in ('sequential', 'parallel')),
+  on_failure text not null check (on_failure in ('stop', 'continue', 'skip')),
+  status text not null default 'open' check (status in ('open', 'completed', 'failed', 'partial', 'cancelled')),
+  slots integer not null check (slots >= 0),
+  created_at integer not null,
+  cancel_requested_at integer,
+  finished_at integer,
+  unique (tenant_id, id),
+  check ((status = 'open') = (finished_at is null))
+) strict;
+
+CREATE TABLE job_step (
+  tenant_id text not null,
+  chain_seq integer not null references job (seq),
+  place integer not null,
+  name text not null,
+  result text,
+  run_id text not null,
+  done_at integer not null,
+  primary key (tenant_id, chain_seq, place)
+) strict;
+
+CREATE TABLE job_template (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  name text not null,
+  job_name text not null,
+  params text not null,
+  queue text,
+  priority integer check (priority between -1000 and 1000),
+  attempts integer check (attempts >= 1),
+  backoff text,
+  timeout_ms integer check (timeout_ms > 0),
+  losses integer check (losses >= 0),
+  created_at integer not null,
+  updated_at integer not null,
+  archived_at integer,
+  unique (tenant_id, id),
+  unique (tenant_id, name)
+) strict;
 
 CREATE TABLE lane (
   seq integer primary key,
@@ -117,6 +171,19 @@ CREATE TABLE paused_name (
   primary key (tenant_id, name)
 ) strict;
 
+CREATE TABLE pruning (
+  seq integer primary key,
+  tenant_id text not null,
+  pruned_at integer not null,
+  what text not null,
+  filter text not null,
+  removed integer not null,
+  first_at integer,
+  last_at integer
+) strict;
+
+CREATE INDEX prunings_of_tenant on pruning (tenant_id, seq);
+
 CREATE TABLE rate_window (
   tenant_id text not null,
   rate_key text not null,
@@ -124,6 +191,25 @@ CREATE TABLE rate_window (
   used integer not null,
   primary key (tenant_id, rate_key)
 ) strict;
+
+CREATE TABLE reservation (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  lane_seq integer not null references lane (seq),
+  session_seq integer not null references session (seq),
+  note text,
+  reserved_at integer not null,
+  expires_at integer not null,
+  ended_at integer,
+  status text not null default 'active' check (status in ('active', 'released', 'expired')),
+  unique (tenant_id, id),
+  check ((status = 'active') = (ended_at is null))
+) strict;
+
+CREATE INDEX reservations_of_session on reservation (session_seq) where status = 'active';
+
+CREATE UNIQUE INDEX reservations_one_per_lane on reservation (lane_seq) where status = 'active';
 
 CREATE TABLE run (
   seq integer primary key,
@@ -146,6 +232,29 @@ CREATE TABLE run (
   root_run_id text,
   unique (tenant_id, id)
 ) strict;
+
+CREATE TABLE run_command (
+  tenant_id text not null,
+  run_id text not null,
+  job_id text not null,
+  argv text not null,
+  host text not null,
+  host_boot text,
+  pid integer not null,
+  process_started text,
+  started_at integer not null,
+  ended_at integer,
+  exit_code integer,
+  signal text,
+  log_path text,
+  log_bytes integer,
+  log_tail text,
+  artifacts text not null default '[]',
+  note text,
+  primary key (tenant_id, run_id)
+) strict;
+
+CREATE INDEX run_commands_open on run_command (host, started_at) where ended_at is null;
 
 CREATE TABLE run_log (
   seq integer primary key,
@@ -189,25 +298,44 @@ CREATE TABLE session_host (
   primary key (session_seq, name)
 ) strict;
 
+CREATE VIEW direct_reservations as select
+  reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,
+  session.id as reserved_by, upper(reservation.status) as status, reservation.expires_at, reservation.ended_at
+from reservation join lane on lane.seq = reservation.lane_seq
+join session on session.seq = reservation.session_seq;
+
+CREATE VIEW job_groups as with one as (select * from job_group) select
+  id as group_id, tenant_id, name, mode, on_failure, upper(status) as status, created_at, finished_at
+from one;
+
 CREATE VIEW job_runs as select
-  run.id as run_id, run.tenant_id, run.job_id, null as template_id, job.params as params_snapshot,
+  run.id as run_id, run.tenant_id, run.job_id, job.template_id, job.params as params_snapshot,
   case run.status when 'success' then 'COMPLETED' when 'skipped' then 'SKIPPED'
     when 'cancelled' then 'CANCELLED' else 'FAILED' end as status,
-  run.started_at, run.ended_at as finished_at, null as exit_code, run.error_message as error,
-  '[]' as artifacts, null as log_path
+  run.started_at, run.ended_at as finished_at, command.exit_code, run.error_message as error,
+  coalesce(command.artifacts, '[]') as artifacts, command.log_path
 from run join job on job.tenant_id = run.tenant_id and job.id = run.job_id
+left join run_command command on command.tenant_id = run.tenant_id and command.run_id = run.id
 union all select
-  job.run_id, job.tenant_id, job.id, null, job.params, null, job.started_at, null, null, null, '[]', null
-from job where job.status = 'running';
+  job.run_id, job.tenant_id, job.id, job.template_id, job.params, null, job.started_at, null, null, null, '[]',
+  command.log_path
+from job left join run_command command on command.tenant_id = job.tenant_id and command.run_id = job.run_id
+where job.status = 'running';
+
+CREATE VIEW job_templates as with one as (select * from job_template) select
+  id as template_id, tenant_id, name, job_name as job_type, params as default_params, queue, priority,
+  attempts as max_attempts, backoff as retry_policy, created_at, updated_at, archived_at
+from one;
 
 CREATE VIEW jobs as select
-  job.id as job_id, job.tenant_id, null as template_id, null as schedule_id, null as group_id,
+  job.id as job_id, job.tenant_id, job.template_id, null as schedule_id, job_group.id as group_id,
   job.name as job_type, job.params,
   case job.status when 'waiting' then 'QUEUED' else upper(job.status) end as status,
   job.priority, job.position, parent.id as retry_of, job.created_at, job.created_at as queued_at,
   coalesce(job.started_at, run.started_at) as started_at, job.finished_at,
   coalesce(session.id, ran.id) as worker_id
 from job
+left join job_group on job_group.seq = job.group_seq
 left join job parent on parent.seq = job.retry_of
 left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id

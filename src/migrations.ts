@@ -1,8 +1,9 @@
 // The rooms' migrations in the order of their numbers, which is the order in which they are applied.
 import type { Migration } from "./storage/migrate.ts";
+import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
 
-export const migrations: readonly Migration[] = [...telemetryMigrations, ...jobMigrations].sort(
+export const migrations: readonly Migration[] = [...telemetryMigrations, ...jobMigrations, ...aroundMigrations].sort(
   (a, b) => a.number - b.number,
 );

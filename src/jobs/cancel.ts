@@ -6,7 +6,7 @@ import type { Store, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import { passOn } from "./free-slots.ts";
 import { tellEnded, type JobHooks } from "./hooks.ts";
-import { cancelChannel, type JobRow } from "./job.ts";
+import { cancelChannel, doneChannel, type JobRow } from "./job.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
@@ -30,6 +30,7 @@ export async function cancelJob(tx: Tx, hooks: JobHooks, id: string): Promise<Ca
 /** Tells the rooms above of a job that was cancelled before it ran. */
 export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
   const { tenant_id: tenant, id, name, attempt } = row;
+  if (row.awaited !== 0) tx.wake(doneChannel);
   await tellEnded(tx, hooks, row, { tenant, id, name, status: "cancelled", attempt, run: null, retriedBy: null });
 }
 

@@ -12,7 +12,8 @@ export type NewJob = Pick<
   | ("timeout_ms" | "retry_of" | "alone" | "key" | "key_held" | "key_scope" | "key_until" | "idempotency_key")
   | ("limits" | "limit_key" | "tags")
   | ("cause_run_id" | "root_run_id")
->;
+> &
+  Partial<Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited">>;
 
 const columns = {
   tenant_id: "text",
@@ -45,19 +46,42 @@ const columns = {
   tags: "text",
   cause_run_id: "text",
   root_run_id: "text",
+} as const satisfies Partial<Record<keyof NewJob, "text" | "integer">>;
+
+// Most jobs belong to nothing, and do not pay for saying so.
+const allColumns = {
+  ...columns,
+  template_id: "text",
+  group_seq: "integer",
+  group_slot: "integer",
+  chain_seq: "integer",
+  awaited: "integer",
 } as const satisfies Record<keyof NewJob, "text" | "integer">;
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
 export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
-  const values = rows as readonly (NewJob & Record<string, Value>)[];
+  const belongs = rows.some((row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? null) !== null);
+  const into = belongs ? everything : usual;
+  const given = belongs ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
+  const values = given as readonly (NewJob & Record<string, Value>)[];
   // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer
   // to a new row's own number, but its only writer can know it.
   return tx.dialect === "sqlite"
-    ? tx.run(sql`${headWithPosition} ${eachRow(columns, values, nextPosition)} on conflict do nothing`)
-    : tx.run(sql`${head} ${eachRow(columns, values)} on conflict do nothing`);
+    ? tx.run(sql`${into.headWithPosition} ${eachRow(into.columns, values, nextPosition)} on conflict do nothing`)
+    : tx.run(sql`${into.head} ${eachRow(into.columns, values)} on conflict do nothing`);
 }
 
-const names = Object.keys(columns).join(", ");
-const head = rawSql(`insert into job (${names})`);
-const headWithPosition = rawSql(`insert into job (position, ${names})`);
+const belongsToNothing = { template_id: null, group_seq: null, group_slot: null, chain_seq: null, awaited: 0 };
+
+function insertInto<Columns extends object>(these: Columns) {
+  const names = Object.keys(these).join(", ");
+  return {
+    columns: these,
+    head: rawSql(`insert into job (${names})`),
+    headWithPosition: rawSql(`insert into job (position, ${names})`),
+  };
+}
+
+const usual = insertInto(columns);
+const everything = insertInto(allColumns);
 const nextPosition = "(select coalesce(max(seq), 0) + 1 from job) * 100";

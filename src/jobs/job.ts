@@ -19,7 +19,7 @@
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
 export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order";
-export type JobOrigin = "enqueued" | "retry" | "manual";
+export type JobOrigin = "enqueued" | "retry" | "manual" | "direct";
 
 export type JobRow = {
   seq: number;
@@ -66,11 +66,20 @@ export type JobRow = {
   progress: number | null;
   progress_note: string | null;
   finished_at: number | null;
+  template_id: string | null;
+  group_seq: number | null;
+  group_slot: number | null;
+  /** The first job of the chain; null on that one itself. */
+  chain_seq: number | null;
+  /** 1 when somebody waits for the end. */
+  awaited: number;
 };
 
 /** The channel that tells workers that there may be something to claim. */
 export const jobsChannel = "jobs";
 /** The channel that tells owners to look for requests to cancel. */
 export const cancelChannel = "jobs.cancel";
+/** The channel that tells those who wait that a job or a group they wait for has ended. */
+export const doneChannel = "jobs.done";
 /** The channel that tells workers that jobs were parked for want of a host, by one who is none. */
 export const hostChannel = "jobs.host";

@@ -29,6 +29,7 @@ export async function makeRetry(tx: Tx, old: JobRow, again: Again & { readonly o
     key_held: old.key_scope === "done" ? old.key : null,
     key_until: null,
     idempotency_key: null,
+    ...belongings(old),
   };
   if ((await insertJobs(tx, [row])) !== 1) {
     if (again.origin === "manual") throw await refusal(tx, old);
@@ -47,6 +48,12 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
       ? `job ${old.id} has been retried already`
       : `key ${quote(old.key)} of ${old.name} is taken by job ${holder.id}, which is ${holder.status}: wait for it`;
   return new DaybookError("conflict", why, { details: { id: old.id } });
+}
+
+// What a job is part of, its next try is part of as well; only then does anything change hands.
+function belongings(old: JobRow): Pick<NewJob, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited"> {
+  const { template_id, group_seq, group_slot, awaited } = old;
+  return { template_id, group_seq, group_slot, awaited, chain_seq: old.chain_seq ?? old.seq };
 }
 
 function pickKept(old: JobRow): Pick<NewJob, Exclude<keyof NewJob, "id" | "status">> {

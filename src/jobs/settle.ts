@@ -6,7 +6,7 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
 import { freeSlots } from "./free-slots.ts";
 import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
-import { jobsChannel, type JobRow } from "./job.ts";
+import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, jobStatusOf, type Ending } from "./outcome.ts";
 
@@ -16,7 +16,10 @@ export type Settled = {
   readonly retried: number;
 };
 
-type Owned = Pick<JobRow, "seq" | "run_id" | "tenant_id" | "name" | "limits" | "limit_key"> & {
+type Owned = Pick<
+  JobRow,
+  "seq" | "run_id" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited"
+> & {
   readonly lane_limit: number | null;
 };
 
@@ -51,11 +54,12 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
       key_held = case when key_scope = 'window' then key_held else null end
     from ${rowSet("v", jobColumns, rows)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
-    returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key,
+    returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited,
       (select limit_max from lane where lane.seq = job.lane_seq) as lane_limit`);
   await freeSlots(tx, owned);
   // A place in a limited lane is free; whoever serves the lane need not be the one that settles.
   if (owned.some((job) => job.lane_limit !== null)) tx.wake(jobsChannel);
+  if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const retried = await follow(tx, hooks, owned, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
 }
