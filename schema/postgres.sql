@@ -114,6 +114,7 @@ create table job_group (
   slots bigint not null,
   created_at bigint not null,
   cancel_requested_at bigint,
+  stopped_at bigint,
   finished_at bigint,
   constraint job_group_pkey PRIMARY KEY (seq),
   constraint job_group_tenant_id_id_key UNIQUE (tenant_id, id),
@@ -361,6 +362,7 @@ create view job_groups as
             job_group.slots,
             job_group.created_at,
             job_group.cancel_requested_at,
+            job_group.stopped_at,
             job_group.finished_at
            FROM job_group
         )

@@ -4,7 +4,8 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
-import { jobReads, jobVerbs, type Jobs, type Within } from "./jobs/jobs.ts";
+import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
+import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
@@ -24,6 +25,7 @@ export type Book = AsyncDisposable & {
   readonly sessionId: string | null;
   readonly sessions: Sessions;
   readonly jobs: Jobs;
+  readonly groups: Groups;
   readonly queues: Queues;
   readonly runs: Runs;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
@@ -83,6 +85,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     jobs: outsideUnits(store, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within),
       ...jobReads(rooms.jobs, tenantId),
+    }),
+    groups: outsideUnits(store, "groups", {
+      ...groupVerbs(rooms.jobs, (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false), within),
+      ...groupReads(store, tenantId),
     }),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),

@@ -1,6 +1,7 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { invalid } from "./core/error.ts";
-import { jobVerbs, type JobVerbs } from "./jobs/jobs.ts";
+import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
+import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import type { Rooms } from "./rooms.ts";
 import type { Sql, Value } from "./storage/sql.ts";
@@ -20,6 +21,7 @@ export type UserTx = {
    *  ``` */
   sql<R extends object = Row>(strings: TemplateStringsArray, ...values: Value[]): Promise<R[]>;
   readonly jobs: JobVerbs;
+  readonly groups: GroupVerbs;
   readonly queues: QueueVerbs;
 };
 
@@ -31,6 +33,16 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(
         unit,
         jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
+      );
+    },
+    get groups() {
+      return tracked(
+        unit,
+        groupVerbs(
+          rooms.jobs,
+          (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false),
+          (work) => work(tx),
+        ),
       );
     },
     get queues() {

@@ -39,6 +39,7 @@ export const aroundMigrations: readonly Migration[] = [
         slots ${integer} not null check (slots >= 0),
         created_at ${integer} not null,
         cancel_requested_at ${integer},
+        stopped_at ${integer},
         finished_at ${integer},
         unique (tenant_id, id),
         check ((status = 'open') = (finished_at is null))

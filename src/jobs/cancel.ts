@@ -5,6 +5,7 @@ import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import { passOn } from "./free-slots.ts";
+import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { tellEnded, type JobHooks } from "./hooks.ts";
 import { cancelChannel, doneChannel, type JobRow } from "./job.ts";
 
@@ -27,11 +28,12 @@ export async function cancelJob(tx: Tx, hooks: JobHooks, id: string): Promise<Ca
   return { id, status: "cancelling" };
 }
 
-/** Tells the rooms above of a job that was cancelled before it ran. */
+/** Tells the rooms above, and its group, of a job that was cancelled before it ran. */
 export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
   const { tenant_id: tenant, id, name, attempt } = row;
   if (row.awaited !== 0) tx.wake(doneChannel);
   await tellEnded(tx, hooks, row, { tenant, id, name, status: "cancelled", attempt, run: null, retriedBy: null });
+  for (const group of (await lockGroupsOf(tx, [row])).values()) await memberEnded(tx, hooks, group, row);
 }
 
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */

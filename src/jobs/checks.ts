@@ -1,6 +1,7 @@
 // What must hold of jobs and their runs; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
+import { groupChecks } from "./group/checks.ts";
 
 const report = "report it: the tables' own rules and the engine should have made this impossible";
 
@@ -66,4 +67,5 @@ export const jobChecks: readonly Check[] = [
       (waits_for = 'time' and available_at is null) or (waits_for in ('key', 'host') and waits_key is null))`,
     advice: report,
   },
+  ...groupChecks,
 ];

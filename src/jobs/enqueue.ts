@@ -68,7 +68,7 @@ async function enqueueInto(tx: Tx, lane: number, prepared: Prepared): Promise<En
   );
 }
 
-function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
+export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
   const availableAt = Math.max(tx.now, prepared.at ?? tx.now + prepared.delayMs);
   const waits = availableAt > tx.now;
   return {

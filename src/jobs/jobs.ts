@@ -82,7 +82,8 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
   };
 }
 
-function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
+/** The definition that is meant, or the error that says why none is. */
+export function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
   const name = typeof wanted === "string" ? wanted : wanted.name;
   const found = engine.definitions.get(name);
   if (typeof wanted !== "string") {

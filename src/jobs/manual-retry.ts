@@ -4,6 +4,8 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import type { Enqueued } from "./enqueue.ts";
+import { lockGroupsOf } from "./group/advance.ts";
+import { isEnding } from "./group/group.ts";
 import type { JobRow } from "./job.ts";
 import { makeRetry } from "./make-retry.ts";
 
@@ -30,9 +32,16 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
     backoff: false,
     origin: "manual",
   } as const;
-  const allowed = { ...last, attempts: Math.max(last.attempts, last.attempt + 1) };
+  const allowed = { ...last, attempts: Math.max(last.attempts, last.attempt + 1), ...(await groupFor(tx, last)) };
   const made = await makeRetry(tx, allowed, again);
   return { id: made, name: last.name, status: "queued", created: true };
+}
+
+// A group that has ended, or is ending, stays as it is: the job then runs on its own.
+async function groupFor(tx: Tx, last: JobRow): Promise<Pick<JobRow, "group_seq" | "group_slot">> {
+  const [group] = (await lockGroupsOf(tx, [last])).values();
+  if (group === undefined || isEnding(group)) return { group_seq: null, group_slot: null };
+  return { group_seq: last.group_seq, group_slot: last.group_slot };
 }
 
 async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {

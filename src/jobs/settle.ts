@@ -5,6 +5,8 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
 import { freeSlots } from "./free-slots.ts";
+import { lockGroupsOf, memberEnded } from "./group/advance.ts";
+import { isEnding } from "./group/group.ts";
 import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
 import { makeRetry } from "./make-retry.ts";
@@ -88,9 +90,12 @@ async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
 /** Makes the retries and tells the rooms above. Runs that simply succeeded cost nothing here when nobody listens. */
 async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings: readonly Ending[]): Promise<number> {
   const listening = hooks.onFact !== undefined || hooks.onSettled !== undefined || jobSettled.heard;
-  if (!listening && endings.every((ending) => ending.status === "success")) return 0;
+  const grouped = owned.some((job) => job.group_seq !== null);
+  if (!listening && !grouped && endings.every((ending) => ending.status === "success")) return 0;
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
-  const interesting = owned.filter((job) => listening || endingOf.get(job.run_id ?? "")?.status !== "success");
+  const interesting = owned.filter(
+    (job) => listening || job.group_seq !== null || endingOf.get(job.run_id ?? "")?.status !== "success",
+  );
   if (interesting.length === 0) return 0;
   const rows = await tx.all<JobRow>(
     sql`select * from job where seq ${anyOf(
@@ -98,15 +103,18 @@ async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings:
       interesting.map((job) => job.seq),
     )} order by seq`,
   );
+  const groups = await lockGroupsOf(tx, rows);
   let retried = 0;
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
     const charged = chargedLosses(row, ending);
     if (charged > 0) await tx.run(sql`update job set losses = losses + ${charged} where seq = ${row.seq}`);
-    const again = againAfter(row, ending);
+    const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
+    const again = group !== undefined && isEnding(group) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy !== null) retried++;
     await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));
+    if (group !== undefined && retriedBy === null) await memberEnded(tx, hooks, group, row);
   }
   return retried;
 }

@@ -37,7 +37,7 @@ export async function tellStories<Command>(
 
 async function empty(at: TestEngine): Promise<void> {
   await at.run("update job set retry_of = null");
-  for (const table of ["run", "job", "rate_window", "paused_name"]) await at.run(`delete from ${table}`);
+  for (const table of ["run", "job", "job_group", "rate_window", "paused_name"]) await at.run(`delete from ${table}`);
   await at.run("update lane set limit_max = null, rate_max = null, rate_ms = null, paused_at = null");
 }
 

@@ -5,7 +5,8 @@ import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
-import { jobReads, jobVerbs, type Jobs } from "../../src/jobs/jobs.ts";
+import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
+import { jobReads, jobVerbs, lookUp, type Jobs } from "../../src/jobs/jobs.ts";
 import type { Ending } from "../../src/jobs/outcome.ts";
 import { listQueues, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
 import { settle, type Settled } from "../../src/jobs/settle.ts";
@@ -35,7 +36,8 @@ export type TestEngine = {
   readonly url: string;
   readonly jobs: Jobs;
   readonly queues: Queues;
-  tenant(id: string): { readonly jobs: Jobs; readonly queues: Queues };
+  readonly groups: Groups;
+  tenant(id: string): { readonly jobs: Jobs; readonly groups: Groups; readonly queues: Queues };
   newSession(): Promise<SessionKey>;
   claimer(sessionSeq?: number): Claimer;
   /** Claims like an idle worker. */
@@ -74,6 +76,10 @@ export async function openEngine(
       store.write(unit, { by: shared ? "shared" : "engine", tenant: id });
     return {
       jobs: { ...jobVerbs(engine, true, within), ...jobReads(engine, id) },
+      groups: {
+        ...groupVerbs(engine, (wanted) => lookUp(engine, wanted, true), within),
+        ...groupReads(store, id),
+      },
       queues: { ...queueVerbs(within), list: () => listQueues(store, id) },
     };
   };

@@ -1,0 +1,112 @@
+// What the end of a job means for its group, in the transaction in which it ends. A group's row is locked before anything
+// is decided about it: of two jobs that end at the same time, the later one sees the earlier.
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { anyOf, forUpdate, rowSet, skipLocked } from "../../storage/word.ts";
+import { passOn } from "../free-slots.ts";
+import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
+import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import type { GroupRow, GroupStatus } from "./group.ts";
+
+/** The groups of these jobs, locked in one order, by their row's number. */
+export async function lockGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_seq">[]): Promise<Map<number, GroupRow>> {
+  const seqs = [...new Set(jobs.flatMap((job) => job.group_seq ?? []))].sort((a, b) => a - b);
+  if (seqs.length === 0) return new Map();
+  const rows = await tx.all<GroupRow>(
+    sql`select * from job_group where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`,
+  );
+  return new Map(rows.map((row) => [row.seq, row]));
+}
+
+/** A job of the group ended, and nothing of its chain follows. */
+export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ended: JobRow): Promise<void> {
+  if (group.status !== "open") return;
+  const failed = ended.status === "failed" || ended.status === "cancelled";
+  if (failed && group.on_failure !== "continue" && group.stopped_at === null) {
+    group.stopped_at = tx.now;
+    await tx.run(sql`update job_group set stopped_at = ${tx.now} where seq = ${group.seq}`);
+    if (group.on_failure === "stop") await cancelRest(tx, hooks, group);
+    else await skipRest(tx, hooks, group);
+  }
+  await goOn(tx, group);
+}
+
+/** Cancels what has not begun and asks what runs to end. */
+export async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
+  const rest = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
+      waits_key = null, key_held = null
+    where group_seq = ${group.seq} and finished_at is null and status in ('waiting', 'queued') returning *`);
+  await tellRest(tx, hooks, rest, "cancelled");
+  // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
+  const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
+    where seq in (select seq from job where group_seq = ${group.seq} and finished_at is null and status = 'running'
+      ${skipLocked})`);
+  if (asked > 0) tx.wake(cancelChannel);
+}
+
+// A skipped job writes a run, so that the history says that it was not forgotten.
+async function skipRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
+  const rest = await tx.all<{ seq: number }>(sql`select seq from job
+    where group_seq = ${group.seq} and finished_at is null and status in ('waiting', 'queued') order by seq ${forUpdate}`);
+  if (rest.length === 0) return;
+  const runs = rest.map(({ seq }) => ({ seq, run_id: tx.ids() }));
+  const columns = { seq: "integer", run_id: "text" } as const;
+  await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, attempt, started_at, ended_at, duration_ms, status,
+      cause_run_id, root_run_id)
+    select job.tenant_id, v.run_id, 'job', job.name, job.id, job.attempt, ${tx.now}, ${tx.now}, 0, 'skipped',
+      job.cause_run_id, job.root_run_id
+    from ${rowSet("v", columns, runs)} cross join job where job.seq = v.seq`);
+  await tx.run(sql`update job set status = 'skipped', finished_at = ${tx.now}, waits_for = null, waits_key = null,
+      key_held = null, run_id = v.run_id
+    from ${rowSet("v", columns, runs)} where job.seq = v.seq`);
+  const skipped = await tx.all<JobRow>(
+    sql`select * from job where seq ${anyOf(
+      "integer",
+      rest.map(({ seq }) => seq),
+    )} order by seq`,
+  );
+  await tellRest(tx, hooks, skipped, "skipped");
+}
+
+async function tellRest(
+  tx: Tx,
+  hooks: JobHooks,
+  rest: readonly JobRow[],
+  status: "cancelled" | "skipped",
+): Promise<void> {
+  await passOn(tx, rest);
+  if (rest.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
+  for (const job of rest) {
+    const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
+    const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0 };
+    await tellEnded(tx, hooks, job, { tenant, id, name, status, attempt, run, retriedBy: null });
+  }
+}
+
+/** Lets the next one begin, or ends the group when nobody is left. */
+export async function goOn(tx: Tx, group: GroupRow): Promise<void> {
+  const next = await tx.get<Pick<JobRow, "seq" | "waits_for" | "available_at">>(sql`select seq, waits_for, available_at
+    from job where group_seq = ${group.seq} and finished_at is null order by group_slot limit 1`);
+  if (next === undefined) return finish(tx, group);
+  if (group.mode === "parallel" || next.waits_for !== "group") return;
+  const waits = next.available_at > tx.now;
+  await tx.run(sql`update job set status = ${waits ? "waiting" : "queued"}, waits_for = ${waits ? "time" : null},
+      waits_key = null
+    where seq = ${next.seq} and status = 'waiting' and waits_for = 'group'`);
+  tx.wake(jobsChannel);
+}
+
+async function finish(tx: Tx, group: GroupRow): Promise<void> {
+  const failed = await tx.get(sql`select seq from job where group_seq = ${group.seq} and status <> 'completed'
+    and not exists (select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
+  const status = statusOf(group, failed === undefined);
+  await tx.run(sql`update job_group set status = ${status}, finished_at = ${tx.now} where seq = ${group.seq}`);
+  tx.wake(doneChannel);
+  tx.afterCommit(() => groupEnded.state({ tenant: group.tenant_id, id: group.id, status }));
+}
+
+function statusOf(group: GroupRow, allCompleted: boolean): GroupStatus {
+  if (allCompleted) return "completed";
+  if (group.cancel_requested_at !== null) return "cancelled";
+  return group.on_failure === "stop" ? "failed" : "partial";
+}

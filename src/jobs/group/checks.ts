@@ -1,0 +1,32 @@
+// What must hold of groups; doctor asks.
+import type { Check } from "../../storage/check.ts";
+import { sql } from "../../storage/sql.ts";
+
+const report = "report it: the end of a job and of its group are one transaction";
+
+export const groupChecks: readonly Check[] = [
+  {
+    promise: "J9",
+    name: "a group is open exactly while one of its jobs is",
+    find: () => sql`select g.id as finding from job_group g where (g.status = 'open') <> exists (
+      select 1 from job where job.group_seq = g.seq and job.finished_at is null)`,
+    advice: report,
+  },
+  {
+    promise: "J15",
+    name: "a job that waits for its group stands behind an open one",
+    find: () => sql`select job.id as finding from job left join job_group g on g.seq = job.group_seq
+      where job.status = 'waiting' and job.waits_for = 'group' and (g.seq is null or g.mode <> 'sequential'
+        or not exists (select 1 from job ahead where ahead.group_seq = g.seq and ahead.finished_at is null
+          and ahead.group_slot < job.group_slot))`,
+    advice: report,
+  },
+  {
+    promise: "J3",
+    name: "a group that has ended says how its jobs ended",
+    find: () => sql`select g.id as finding from job_group g where g.status <> 'open' and (g.status = 'completed') = exists (
+      select 1 from job where job.group_seq = g.seq and job.status <> 'completed'
+        and not exists (select 1 from job child where child.retry_of = job.seq and child.group_seq = g.seq))`,
+    advice: report,
+  },
+];

@@ -1,0 +1,45 @@
+// A group is several jobs with one fate: they run one after another or side by side, and what happens when one of them
+// fails is said when the group is made. Each job has a slot; its retries keep it, so a pending retry keeps the group
+// waiting.
+//
+//   open ──► completed   every slot's last job completed
+//      ├───► failed      one failed and `stop` cancelled the rest
+//      ├───► partial     one failed and `skip` skipped the rest, or `continue` let it run
+//      └───► cancelled   somebody cancelled the group
+import { DaybookError } from "../../core/error.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { forUpdate } from "../../storage/word.ts";
+
+export type GroupMode = "sequential" | "parallel";
+export type OnFailure = "stop" | "continue" | "skip";
+export type GroupStatus = "open" | "completed" | "failed" | "partial" | "cancelled";
+
+export type GroupRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  name: string | null;
+  mode: GroupMode;
+  on_failure: OnFailure;
+  status: GroupStatus;
+  slots: number;
+  created_at: number;
+  cancel_requested_at: number | null;
+  stopped_at: number | null;
+  finished_at: number | null;
+};
+
+/** Nothing of the group is tried again or added any more. */
+export function isEnding(group: Pick<GroupRow, "status" | "stopped_at" | "cancel_requested_at">): boolean {
+  return group.status !== "open" || group.stopped_at !== null || group.cancel_requested_at !== null;
+}
+
+/** The group, locked: what is decided about it next is decided by us alone. */
+export async function lockGroup(tx: Tx, id: string): Promise<GroupRow> {
+  const row = await tx.get<GroupRow>(
+    sql`select * from job_group where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
+  );
+  if (row !== undefined) return row;
+  throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
+}

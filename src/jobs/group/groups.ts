@@ -1,0 +1,74 @@
+// What a user does with groups, on the book and in a transaction.
+import type { Store } from "../../storage/store.ts";
+import type { AnyJob, Job } from "../define.ts";
+import type { Engine } from "../engine.ts";
+import type { Enqueued } from "../enqueue.ts";
+import type { Within } from "../jobs.ts";
+import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
+import { cancelGroup, type CancelledGroup } from "./cancel-group.ts";
+import { addToGroup, createGroup, type GroupOptions, type MadeGroup } from "./create-group.ts";
+import { findGroup, groupMembers, listGroups } from "./read-group.ts";
+import type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./read-group.ts";
+
+/** Collects the jobs of a group, in the order in which they are added. */
+export type GroupBuilder = {
+  add<Input>(definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): void;
+  add(name: string, params: unknown, options?: EnqueueOptions): void;
+};
+
+export type GroupVerbs = {
+  /** Makes a group and its jobs.
+   *
+   *  ```ts
+   *  await book.groups.create({ mode: "sequential", onFailure: "stop" }, (group) => {
+   *    group.add(download, { url });
+   *    group.add(unpack, { url }, { attempts: 1 });
+   *  });
+   *  ``` */
+  create(options: GroupOptions, add: (group: GroupBuilder) => void): Promise<MadeGroup>;
+  /** Adds a job behind the others, while the group is open. */
+  add<Input>(id: string, definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): Promise<Enqueued>;
+  add(id: string, name: string, params: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  /** Cancels what has not begun and asks what runs to end. */
+  cancel(id: string): Promise<CancelledGroup>;
+};
+
+export type Groups = GroupVerbs & {
+  get(id: string): Promise<GroupRecord>;
+  list(filter?: GroupFilter): Promise<GroupPage>;
+  /** The last job of each slot, in order. */
+  members(id: string): Promise<GroupMember[]>;
+};
+
+type LookUp = (definition: AnyJob | string) => AnyJob;
+
+export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, within: Within): GroupVerbs {
+  const prepare = (definition: AnyJob | string, params: unknown, options: EnqueueOptions = {}): Promise<Prepared> =>
+    prepareJob(lookUp(definition), params, options);
+  return {
+    async create(options, build) {
+      const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
+      build({
+        add: (definition: AnyJob | string, params: unknown, more?: EnqueueOptions) =>
+          void asked.push([definition, params, more]),
+      });
+      const members: Prepared[] = [];
+      for (const each of asked) members.push(await prepare(...each));
+      return within((tx) => createGroup(tx, options, members), { shared: false });
+    },
+    async add(id: string, definition: AnyJob | string, params: unknown, options?: EnqueueOptions) {
+      const prepared = await prepare(definition, params, options);
+      const [made] = await within((tx) => addToGroup(tx, id, [prepared]), { shared: false });
+      return made as Enqueued;
+    },
+    cancel: (id) => within((tx) => cancelGroup(tx, hooks, id), { shared: false }),
+  };
+}
+
+export function groupReads(store: Store, tenant: string): Omit<Groups, keyof GroupVerbs> {
+  return {
+    get: (id) => findGroup(store, tenant, id),
+    list: (filter = {}) => listGroups(store, tenant, filter),
+    members: (id) => groupMembers(store, tenant, id),
+  };
+}
