@@ -12,6 +12,14 @@ import { cancelChannel, doneChannel, type JobRow } from "./job.ts";
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
 export async function cancelJob(tx: Tx, hooks: JobHooks, id: string): Promise<Cancelled> {
+  const done = (await tryCancel(tx, hooks, id)) ?? (await tryCancel(tx, hooks, id));
+  if (done === undefined) throw await refusal(tx, id, "cancelled");
+  return done;
+}
+
+// On PostgreSQL a job that was running when we looked for queued ones may have been given back when we look for running
+// ones, so it is looked at twice.
+async function tryCancel(tx: Tx, hooks: JobHooks, id: string): Promise<Cancelled | undefined> {
   const ended = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
       waits_key = null, key_held = case when key_scope = 'window' then key_held else null end
     where tenant_id = ${tx.tenant} and id = ${id} and status in ('waiting', 'queued') returning *`);
@@ -23,7 +31,7 @@ export async function cancelJob(tx: Tx, hooks: JobHooks, id: string): Promise<Ca
   }
   const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where tenant_id = ${tx.tenant} and id = ${id} and status = 'running'`);
-  if (asked === 0) throw await refusal(tx, id, "cancelled");
+  if (asked === 0) return undefined;
   tx.wake(cancelChannel);
   return { id, status: "cancelling" };
 }

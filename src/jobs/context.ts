@@ -1,10 +1,11 @@
 // What a handler is given besides its params.
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { storableText } from "../core/storable-text.ts";
 import { toJson } from "../core/json.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import type { LogLevel } from "../telemetry/log.ts";
+import { logLevels, type LogLevel } from "../telemetry/log.ts";
 import type { ClaimedJob } from "./claim.ts";
 
 export type JobInfo = {
@@ -102,6 +103,7 @@ class LazyContext implements RunContext {
 
   get log(): RunContext["log"] {
     return (message, fields, level = "info") => {
+      if (!logLevels.includes(level)) throw invalid(`log level ${quote(level)} is not known: ${logLevels.join(", ")}`);
       const state = this.#state;
       if (state.logged++ >= limits.logLinesMax) return;
       const text = storableText(String(message), limits.logLineBytesMax);

@@ -32,8 +32,11 @@ export type Crew = {
 
 type Alone = Pick<ClaimedJob, "alone">;
 
-/** Draining for a job that must run alone gives up after this long, and is tried again, for longer, after as long. */
+/** Draining for a job that must run alone gives up after this long, and is tried again, for longer, much later: others
+ *  must not stand still for it. */
 const drainMs = 10_000;
+const drainMsMax = 300_000;
+const restFactor = 10;
 
 const crews = new WeakMap<Pick<Engine, "clock">, Crew>();
 
@@ -50,7 +53,7 @@ function createCrew(clock: Clock): Crew {
   let drainSince = Number.NEGATIVE_INFINITY;
   let drainingMs = drainMs;
   let emptied = true;
-  const mayDrain = (): boolean => clock.monotonic() - drainSince >= 2 * drainingMs;
+  const mayDrain = (): boolean => clock.monotonic() - drainSince >= restFactor * drainingMs;
   const some = (is: (member: Member) => boolean): boolean => {
     for (const member of members) if (is(member)) return true;
     return false;
@@ -82,7 +85,7 @@ function createCrew(clock: Clock): Crew {
     drainForAlone() {
       if (!mayDrain()) return;
       // What ran here took longer than we waited, so this time it is given longer: else the one would wait for ever.
-      drainingMs = emptied ? drainMs : 2 * drainingMs;
+      drainingMs = emptied ? drainMs : Math.min(drainMsMax, 2 * drainingMs);
       emptied = false;
       drainSince = clock.monotonic();
       clock.after(drainingMs, () => members.forEach((member) => member.wake()));

@@ -156,7 +156,8 @@ async function replace(tx: Tx, holder: Holder, row: NewJob): Promise<Enqueued | 
   const waitsForTime = row.waits_for === "time";
   const replaced = await tx.run(sql`update job set params = ${row.params}, priority = ${row.priority},
       available_at = ${row.available_at}, tags = ${row.tags}, limits = ${row.limits}, limit_key = ${row.limit_key},
-      status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null
+      attempts = ${row.attempts}, backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms},
+      losses_max = ${row.losses_max}, status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null
     where seq = ${holder.seq} and status in ('waiting', 'queued')`);
   if (replaced === 0) return undefined;
   await passOn(tx, [holder]);

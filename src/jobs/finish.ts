@@ -37,7 +37,8 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
       killPoint("jobs.finish.settled");
       return made;
     },
-    { by: "user", tenant: job.tenant_id },
+    // That others kept getting in the way is no failure of the job, and its effects outside must not be repeated.
+    { by: "user", tenant: job.tenant_id, tryOn: () => state.abortReason === undefined },
   );
   killPoint("jobs.finish.committed");
   state.settled = true;

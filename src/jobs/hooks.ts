@@ -29,6 +29,8 @@ export const jobSettled = defineFact<JobEnded>("job.settled");
 export const jobSuperseded = defineFact<{ id: string; name: string; runId: string; status: RunStatus }>(
   "job.superseded",
 );
+/** Log lines and progress that could not be written were given up, so that work goes on. */
+export const runNotesDropped = defineFact<{ count: number }>("run.notes_dropped");
 /** The last job of a group ended. */
 export const groupEnded = defineFact<{ tenant: string; id: string; status: string }>("group.ended");
 export const jobsClaimed = defineFact<{ count: number; sessionSeq: number }>("jobs.claimed");

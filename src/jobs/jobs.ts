@@ -54,7 +54,9 @@ export function jobVerbs(engine: Pick<Engine, "definitions" | "hooks">, strict: 
   return {
     async enqueue(definition: AnyJob | string, params: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(known(definition), params, options);
-      return within((tx) => enqueue(tx, prepared), { shared: true });
+      // Two processes that enqueue several keys in one transaction each could wait for each other's.
+      const shared = prepared.key === null && prepared.idempotencyKey === null;
+      return within((tx) => enqueue(tx, prepared), { shared });
     },
     async enqueueMany(definition: AnyJob, list: readonly unknown[], options: EnqueueOptions = {}) {
       const found = known(definition);

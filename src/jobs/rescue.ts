@@ -3,7 +3,7 @@
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { eachRow } from "../storage/word.ts";
+import { eachRow, indexedBy } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
 import type { Engine } from "./engine.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
@@ -42,10 +42,13 @@ function endingOf(tx: Tx, job: Open, status: Ending["status"], error: NonNullabl
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
 export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
+  // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time.
   const late = await tx.all<Open>(
-    sql`select seq, run_id, started_at, timeout_ms from job
-      where status = 'running' and timeout_at is not null and timeout_at < ${tx.now - 2 * graceMs}
-      order by timeout_at limit ${limits.claimParkedMax}`,
+    sql`select job.seq, job.run_id, job.started_at, job.timeout_ms
+      from job ${indexedBy("jobs_timing_out")} cross join session
+      where job.status = 'running' and job.timeout_at is not null and session.seq = job.session_seq
+        and job.timeout_at < session.last_heartbeat_at - ${2 * graceMs}
+      order by job.timeout_at limit ${limits.claimParkedMax}`,
   );
   if (late.length === 0) return 0;
   const endings = late.map((job) =>
@@ -72,14 +75,24 @@ export async function sweep(engine: Engine): Promise<number> {
   const { store, hooks } = engine;
   const orphaned = await store.read<{ seq: number }>(endedOwners);
   let found = 0;
-  for (const { seq } of orphaned) found += await store.write((tx) => recoverSession(tx, hooks, seq));
-  found += await store.write((tx) => rescueTimedOut(tx, hooks));
+  // One that cannot be recovered must not keep the others from it.
+  const failures: unknown[] = [];
+  const attempt = async (unit: (tx: Tx) => Promise<number>): Promise<void> => {
+    try {
+      found += await store.write(unit);
+    } catch (error) {
+      failures.push(error);
+    }
+  };
+  for (const { seq } of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
+  await attempt((tx) => rescueTimedOut(tx, hooks));
   for (let from: Key | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));
     found += released;
     from = next;
   }
   if (found > 0) await store.write((tx) => tx.wake(jobsChannel));
+  if (failures.length > 0) throw failures[0];
   return found;
 }
 

@@ -35,7 +35,7 @@ export function backoffMs(backoff: Backoff | null, failures: number, random: Ran
     return durationMs(backoff[Math.min(failures, backoff.length) - 1] ?? 0, "backoff");
   }
   const { base, factor, max, spread } = exponential(backoff ?? {});
-  const exact = Math.min(max, base * factor ** (failures - 1));
+  const exact = base === 0 ? 0 : Math.min(max, base * factor ** (failures - 1));
   // Jitter keeps jobs that failed together from failing together again; the cap holds with it.
   return Math.round(Math.min(max, jitter(random, exact, spread)));
 }

@@ -2,11 +2,10 @@
 // the worker settles what comes back.
 import type { Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
-import { toJson } from "../core/json.ts";
 import { withCause } from "../telemetry/cause.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
+import { resultJson } from "./result-json.ts";
 import type { Engine } from "./engine.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -51,7 +50,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const context = engine.contextFor(createRunContext(state, parts));
     const handler = definition.options.run as (params: unknown, context: unknown) => unknown;
     const result = await withCause(cause, () => handler(params, context));
-    return { ...endingOf(engine, state, "success"), result: resultJson(result) };
+    return { ...endingOf(engine, state, "success"), result: resultJson(result, state, parts) };
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     return { ...endingOf(engine, state, "error"), error: describeError(thrown) };
@@ -67,10 +66,6 @@ async function checkParams(definition: AnyJob, params: unknown): Promise<unknown
     error.name = "DependencyError";
     throw error;
   }
-}
-
-function resultJson(result: unknown): string | null {
-  return result === undefined ? null : toJson(result, { what: "result", bytesMax: limits.resultBytesMax });
 }
 
 /** The ending of a run whose signal was aborted: what aborted it says more than what the handler made of it. */

@@ -1,22 +1,14 @@
 // The jobs a worker holds: claimed and not started, running, and ended but not yet settled. An ending stays here until
 // it is on disk or the job is known to be somebody else's.
 import type { DaybookError } from "../core/error.ts";
-import type { RunLogRow } from "../telemetry/log.ts";
 import { begin, startsOnDisk } from "./alone.ts";
 import type { Claimed, ClaimedJob } from "./claim.ts";
 import { abortRun, type ContextParts, type RunState } from "./context.ts";
 import { crewOf, type Crew, type Member } from "./crew.ts";
 import type { Engine } from "./engine.ts";
 import { finishRun } from "./finish.ts";
-import type { Ending } from "./outcome.ts";
+import { createNewsDesk, type News } from "./news.ts";
 import { cancelled, interrupted, run } from "./run.ts";
-
-export type News = {
-  readonly endings: readonly Ending[];
-  readonly logs: readonly RunLogRow[];
-  readonly progress: readonly { seq: number; run_id: string; progress: number; note: string | null }[];
-  readonly unclaims: readonly Claimed[];
-};
 
 export type RunsInHand = {
   /** Claimed, being claimed, or running. */
@@ -25,6 +17,8 @@ export type RunsInHand = {
   /** All workers of this process, this one among them. */
   readonly crew: Crew;
   readonly holdsUnstarted: boolean;
+  /** The next turn writes down which runs have begun, though nothing else calls for one. */
+  tellBegun(): void;
   takeNews(): News;
   /** Takes back news that could not be written. */
   giveBack(news: News): void;
@@ -50,10 +44,8 @@ export function createRuns(
   const { clock } = engine;
   const ready: ClaimedJob[] = [];
   const running = new Map<string, RunState>();
-  const changed = new Set<RunState>();
   const waiting: (() => void)[] = [];
-  let endings: Ending[] = [];
-  let unclaims: Claimed[] = [];
+  const desk = createNewsDesk((runId) => running.has(runId));
   let reserved = 0;
   const crew = crewOf(engine);
   const self: Member = {
@@ -84,7 +76,7 @@ export function createRuns(
   const parts: ContextParts = {
     now: () => clock.now(),
     changed(state) {
-      changed.add(state);
+      desk.changed(state);
       tell.changed();
     },
     finish: (state, work) => finishRun(engine, state, work),
@@ -94,14 +86,15 @@ export function createRuns(
     const state = newState(job);
     running.set(job.run_id, state);
     crew.started(job);
+    if (job.timeout_ms !== null) desk.begins(state);
     const definition = engine.definitions.get(job.name);
     // The claim takes only names that are defined here, so this is for the type.
     const ours = definition !== undefined && (!startsOnDisk(job) || (await begin(engine, job)));
     const ending = ours ? await run(engine, definition, state, parts) : undefined;
     running.delete(job.run_id);
     crew.ended(job);
-    if (ending !== undefined) endings.push(ending);
-    else if (!ours) unclaims.push(job);
+    if (ending !== undefined) desk.ended(ending);
+    else if (!ours) desk.unclaim([job]);
     if (running.size === 0 && ready.length === 0) for (const resolve of waiting.splice(0)) resolve();
     tell.ended(clock.monotonic() - state.startedMs);
     pump();
@@ -115,33 +108,14 @@ export function createRuns(
       return self.inHand;
     },
     get hasNews() {
-      return endings.length > 0 || unclaims.length > 0 || changed.size > 0;
+      return desk.hasNews;
     },
     get holdsUnstarted() {
       return ready.length > 0;
     },
-    takeNews() {
-      const news = { endings, unclaims, ...writtenBy(changed) };
-      endings = [];
-      unclaims = [];
-      changed.clear();
-      return news;
-    },
-    giveBack(news) {
-      endings = [...news.endings, ...endings];
-      unclaims = [...news.unclaims, ...unclaims];
-      for (const { run_id: runId, ...line } of news.logs) {
-        const state = running.get(runId);
-        state?.logs.unshift({ level: line.level, message: line.message, fields: line.fields, at: line.logged_at });
-        if (state !== undefined) changed.add(state);
-      }
-      for (const { run_id: runId, progress: done, note } of news.progress) {
-        const state = running.get(runId);
-        if (state === undefined) continue;
-        state.progress ??= { done, note };
-        changed.add(state);
-      }
-    },
+    tellBegun: () => desk.tellBegun(),
+    takeNews: () => desk.take(),
+    giveBack: (news) => desk.giveBack(news),
     reserve(count) {
       reserved += count;
       return {
@@ -163,12 +137,12 @@ export function createRuns(
       for (const job of ready.splice(place, 1)) {
         const unstarted = newState(job);
         abortRun(unstarted, cancelled());
-        endings.push(interrupted(engine, unstarted));
+        desk.ended(interrupted(engine, unstarted));
       }
       tell.changed();
     },
-    unclaim: (jobs) => void unclaims.push(...jobs),
-    giveUnstartedBack: () => void unclaims.push(...ready.splice(0)),
+    unclaim: (jobs) => desk.unclaim(jobs),
+    giveUnstartedBack: () => desk.unclaim(ready.splice(0)),
     abortAll(reason) {
       for (const state of running.values()) abortRun(state, reason);
     },
@@ -183,19 +157,4 @@ export function createRuns(
       });
     },
   };
-}
-
-function writtenBy(states: ReadonlySet<RunState>): Pick<News, "logs" | "progress"> {
-  const logs: RunLogRow[] = [];
-  const progress: { seq: number; run_id: string; progress: number; note: string | null }[] = [];
-  for (const state of states) {
-    const { seq, run_id, tenant_id } = state.job;
-    for (const { level, message, fields, at } of state.logs.splice(0)) {
-      logs.push({ tenant_id, run_id, logged_at: at, level, message, fields });
-    }
-    if (state.progress !== undefined)
-      progress.push({ seq, run_id, progress: state.progress.done, note: state.progress.note });
-    state.progress = undefined;
-  }
-  return { logs, progress };
 }

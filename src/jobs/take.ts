@@ -30,7 +30,7 @@ export async function take(
   for (const { seq, run_id } of rows) attempted.push({ seq, run_id });
   // A key that is taken only while its job is queued is free from here on.
   await tx.run(sql`update job set status = 'running', run_id = v.run_id, session_seq = ${sessionSeq},
-      started_at = ${tx.now}, timeout_at = ${tx.now} + timeout_ms, name_slot = v.name_slot, key_slot = v.key_slot,
+      started_at = ${tx.now}, name_slot = v.name_slot, key_slot = v.key_slot,
       lane_slot = v.lane_slot, key_held = case when key_scope = 'queued' then null else key_held end
     from ${rowSet("v", columns, rows)} where job.seq = v.seq`);
   return rows;

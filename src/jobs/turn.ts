@@ -5,21 +5,17 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forShare, rowSet } from "../storage/word.ts";
-import { writeLogs, type RunLogRow } from "../telemetry/log.ts";
+import { writeLogs } from "../telemetry/log.ts";
 import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
 import type { JobHooks } from "./hooks.ts";
+import type { News } from "./news.ts";
 import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue, releaseHosted } from "./park.ts";
 import { settle } from "./settle.ts";
 import { supersededOf } from "./superseded.ts";
 import { unclaim } from "./unclaim.ts";
 
-export type TurnWork = {
-  readonly endings: readonly Ending[];
-  readonly logs: readonly RunLogRow[];
-  readonly progress: readonly { seq: number; run_id: string; progress: number; note: string | null }[];
-  /** Claimed, not started, and to be given back. */
-  readonly unclaims: readonly Claimed[];
+export type TurnWork = News & {
   readonly want: number;
   /** Filled with what is taken, so that it can be given back when the commit's fate stays unknown. */
   readonly attempted: Claimed[];
@@ -52,6 +48,7 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   await unclaim(tx, hooks, work.unclaims);
   await writeLogs(tx, work.logs);
   await writeProgress(tx, work.progress);
+  await writeBegun(tx, work.begun);
   killPoint("jobs.settled");
   const alive = await isAlive(tx, claimer.sessionSeq);
   if (work.lookForDue) await releaseDue(tx, limits.claimParkedMax);
@@ -69,6 +66,14 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
 async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
   const row = await tx.get(sql`select seq from session where seq = ${sessionSeq} and status = 'running' ${forShare}`);
   return row !== undefined;
+}
+
+// The time that a run may take begins with its handler: a job that was claimed and waits in its worker's hands uses none.
+async function writeBegun(tx: Tx, begun: TurnWork["begun"]): Promise<void> {
+  if (begun.length === 0) return;
+  await tx.run(sql`update job set timeout_at = ${tx.now} + timeout_ms
+    from ${rowSet("v", { seq: "integer", run_id: "text" }, begun)}
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
 }
 
 async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {

@@ -13,10 +13,14 @@ export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[])
   tx.wake(jobsChannel);
   await lockRows(tx, jobs);
   await endCancelled(tx, hooks, jobs);
+  // A key that is taken while its job is queued is taken again, unless somebody else has it by now.
   // One that was to run alone may have been marked as begun by a write whose answer was lost; it has not begun.
   return tx.run(sql`update job set status = 'queued', run_id = null, session_seq = null, started_at = null,
       timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, cancel_requested_at = null,
-      alone = case when alone = 0 then 0 else 1 end
+      alone = case when alone = 0 then 0 else 1 end,
+      key_held = case when key_scope = 'queued' and not exists (select 1 from job other
+        where other.tenant_id = job.tenant_id and other.name = job.name and other.key_held = job.key)
+        then key else key_held end
     from ${rowSet("v", { seq: "integer", run_id: "text" }, jobs)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
 }

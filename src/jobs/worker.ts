@@ -16,6 +16,7 @@ import { createRecheck } from "./recheck.ts";
 import { hostNames, sweep } from "./rescue.ts";
 import { ownershipLost, shuttingDown } from "./run.ts";
 import { createRuns } from "./runs-in-hand.ts";
+import { apart, passing } from "./write-apart.ts";
 import { takeTurn, type Turn, type TurnWork } from "./turn.ts";
 import { checkWorkerOptions, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
 
@@ -173,7 +174,8 @@ function createWorker(
       runs.abortAll(shuttingDown());
       return;
     }
-    runs.giveBack(work);
+    const transient = isDaybookError(error) && passing.has(error.code);
+    runs.giveBack(transient ? work : await apart(engine, work, failures));
     // Whether the claim was kept is not known: if it was, it goes back into the queue.
     if (isDaybookError(error) && error.code === "unknown_outcome") runs.unclaim(work.attempted);
     await clock.sleep(jitter(store.random, Math.min(5000, retryMs * 2 ** Math.min(failures, 5))));
@@ -200,6 +202,7 @@ function createWorker(
     await sweep(engine).catch(() => 0);
     if (stopping) return;
     void abortCancelled();
+    runs.tellBegun();
     outlook.hostsChanged();
     outlook.lookAnew();
     sweepTimer = clock.after(jitter(store.random, sweepEveryMs), () => void sweepNow(), { keepAlive: true });

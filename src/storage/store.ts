@@ -41,6 +41,8 @@ export type WriteOptions = {
   /** False: this unit holds locks, among them on the session's own row, so on PostgreSQL the beat is left to others. Two
    *  such units that both wanted to stamp would wait for each other. */
   readonly beat?: boolean;
+  /** Asked after many conflicts in a row, where others are told of the conflict: whether to try on. */
+  readonly tryOn?: () => boolean;
 };
 
 /** A consistent view of the book: everything read through one reader is of one moment. */

@@ -3,7 +3,8 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
 
 export type RunLogRow = {
   tenant_id: string;

@@ -255,10 +255,14 @@ for (const backend of backends) {
         t,
         jobSuperseded.subscribe((fact) => void heard.push(fact)),
       );
+      const beat = (): Promise<number> => at.run(`update session set last_heartbeat_at = ${at.clock.now()}`);
+      await at.turn(0, at.claimer(), { begun: [claimed as ClaimedJob] });
       // Its owner has 10 s of grace to end it by itself.
       await at.clock.advance(20_000);
+      await beat();
       const early = await sweep(at.engine);
       await at.clock.advance(1);
+      await beat();
 
       const found = [await sweep(at.engine), await sweep(at.engine)];
 

@@ -113,7 +113,7 @@ export async function openEngine(
 }
 
 const quietTurn: Omit<TurnWork, "want" | "idle" | "attempted"> = {
-  ...{ endings: [], logs: [], progress: [], unclaims: [], lookForDue: false, lookForHosted: false },
+  ...{ endings: [], logs: [], progress: [], unclaims: [], begun: [], lookForDue: false, lookForHosted: false },
 };
 
 export function newClaimer(sessionSeq: number, use: readonly AnyJob[]): Claimer {

@@ -22,7 +22,8 @@ export async function runOwnTransaction<T>(
     try {
       return await runOnce(parts, unit, options);
     } catch (error) {
-      if (!isWorthAnotherRun(error) || attempt >= limits.conflictRetriesMax) throw error;
+      if (!isWorthAnotherRun(error)) throw error;
+      if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
       await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
     }
   }
