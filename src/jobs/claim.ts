@@ -5,6 +5,7 @@
 import { limits } from "../core/limits.ts";
 import type { Tx } from "../storage/store.ts";
 import { firstInLine, type Candidate } from "./candidate.ts";
+import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
 import { hostChannel } from "./job.ts";
@@ -68,13 +69,15 @@ export async function claim(
   want: number,
   { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
 ): Promise<Claim> {
-  const { lanes, last, more } = await nextLanes(tx, claimer, limits.claimLanesMax);
+  const { lanes: next, last, more } = await nextLanes(tx, claimer, limits.claimLanesMax);
+  const { lanes, contended } = await enterLanes(tx, next);
   const gates = await readGates(tx, lanes);
   const paused = gates.every((gate) => gate.room <= 0) ? new Set<string>() : await pausedNames(tx);
   const batch: Batch = {
     ...{ claimer, want, idle, attempted, mayDrain, paused, slots: createSlots(tx), jobs: [], parked: 0 },
-    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended: gates.some((gate) => gate.contended) },
+    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended },
   };
+  batch.contended ||= gates.some((gate) => gate.contended);
   // Every lane gets its share; what some do not need goes to the others in the next pass.
   let pass = gates.filter((gate) => gate.room > 0);
   while (pass.length > 0 && roomLeft(batch) > 0) {

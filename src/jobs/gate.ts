@@ -1,7 +1,8 @@
-// The gates of a lane: pause, limit and rate. They are read once per claim, before any of the lane's jobs, so a closed
+// The gates of a lane: pause, reservation, limit and rate. They are read once per claim, before any of the lane's jobs, so a closed
 // lane costs the same however many jobs stand in it.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import type { EnteredLane } from "./enter-lanes.ts";
 import type { LaneRow } from "./lane.ts";
 import { freeSlot, tryLimits } from "./limit.ts";
 import { roomInRate, takeFromRate, type RateRule } from "./rate.ts";
@@ -20,7 +21,7 @@ export type Gate = {
 };
 
 /** The gates of `lanes`. One whose limits another claimer has locked stays closed to us. */
-export async function readGates(tx: Tx, lanes: readonly LaneRow[]): Promise<Gate[]> {
+export async function readGates(tx: Tx, lanes: readonly EnteredLane[]): Promise<Gate[]> {
   const limited = lanes.filter((lane) => lane.limit_max !== null || lane.rate_max !== null);
   const busy = await tryLimits(tx, limited.map(laneLock));
   const gates: Gate[] = [];
@@ -28,8 +29,9 @@ export async function readGates(tx: Tx, lanes: readonly LaneRow[]): Promise<Gate
   return gates;
 }
 
-async function readGate(tx: Tx, lane: LaneRow, contended: boolean): Promise<Gate> {
-  if (lane.paused_at !== null || contended) return { lane, room: 0, rate: null, slots: null, rule: null, contended };
+async function readGate(tx: Tx, lane: EnteredLane, contended: boolean): Promise<Gate> {
+  if (lane.paused_at !== null || lane.reserved !== null || contended)
+    return { lane, room: 0, rate: null, slots: null, rule: null, contended };
   const slots = lane.limit_max === null ? null : await laneSlots(tx, lane.seq);
   const rule = laneRule(lane);
   const rate = rule === null ? null : await roomInRate(tx, rule);

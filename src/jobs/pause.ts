@@ -8,6 +8,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { rowSet } from "../storage/word.ts";
+import { closeLane } from "./enter-lanes.ts";
 import { laneLock } from "./gate.ts";
 import { jobsChannel } from "./job.ts";
 import { laneOf } from "./lane.ts";
@@ -17,6 +18,7 @@ import { checkRate } from "./rate.ts";
 
 export async function pauseLane(tx: Tx, queue: string, note: string | null): Promise<void> {
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await closeLane(tx, lane);
   await tx.run(
     sql`update lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note} where seq = ${lane}`,
   );
@@ -58,6 +60,7 @@ export async function limitLane(tx: Tx, queue: string, to: LaneLimits): Promise<
   refuseUnknown(to, ["concurrency", "rate"], "the limit of a queue");
   if (to.rate != null) checkRate(to.rate);
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await closeLane(tx, lane);
   await lockLimits(tx, [laneLock({ seq: lane })]);
   if (to.concurrency !== undefined) {
     const most = to.concurrency === null ? null : checkCount(to.concurrency, "concurrency", 1);
@@ -88,5 +91,6 @@ async function seatRunning(tx: Tx, lane: number): Promise<void> {
   }
   if (seated.length === 0) return;
   await tx.run(sql`update job set lane_slot = v.lane_slot
-    from ${rowSet("v", { seq: "integer", lane_slot: "integer" }, seated)} where job.seq = v.seq`);
+    from ${rowSet("v", { seq: "integer", lane_slot: "integer" }, seated)}
+    where job.seq = v.seq and job.started_at is not null`);
 }
