@@ -4,6 +4,8 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
+import { freeReservationsOf } from "./jobs/direct/reservation.ts";
+import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
@@ -26,6 +28,7 @@ export type Book = AsyncDisposable & {
   readonly sessions: Sessions;
   readonly jobs: Jobs;
   readonly groups: Groups;
+  readonly reservations: Reservations;
   readonly queues: Queues;
   readonly runs: Runs;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
@@ -90,6 +93,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...groupVerbs(rooms.jobs, (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false), within),
       ...groupReads(store, tenantId),
     }),
+    reservations: outsideUnits(store, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
     async write(work) {
@@ -125,9 +129,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs }: Rooms): Promise<void> {
   await Promise.all([...workers].map((worker) => worker.stop()));
   try {
+    // Queues that this process holds go on without waiting for somebody to find out that it has ended.
+    if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));
     await attachment?.detach();
   } finally {
     // A book that can no longer be written is closed all the same; others will find its session silent.

@@ -16,6 +16,7 @@ export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
 export type { Explanation } from "./jobs/explain.ts";
 export type { Groups, GroupBuilder, GroupVerbs } from "./jobs/group/groups.ts";
+export type { ReservationRecord, Reservations } from "./jobs/direct/reservations.ts";
 export type { GroupOptions, MadeGroup } from "./jobs/group/create-group.ts";
 export type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./jobs/group/read-group.ts";
 export type { JobFilter, JobPage, JobRecord, JobRun } from "./jobs/list.ts";

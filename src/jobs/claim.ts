@@ -10,6 +10,7 @@ import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
 import { hostChannel } from "./job.ts";
 import { nextLanes } from "./lane.ts";
+import type { Reserved } from "./direct/claim-reserved.ts";
 import { createSlots, lockNames, tryLimits, type Slots } from "./limit.ts";
 import { park, type Parked } from "./park.ts";
 import { pausedNames } from "./pause.ts";
@@ -28,6 +29,8 @@ export type Claimer = {
   cursor: number;
   /** Per name, the tenant whose jobs were last released because they have a host now. */
   readonly hostCursors: Map<string, string>;
+  /** It serves one reservation, and nothing else. */
+  readonly reserved?: Reserved;
 };
 
 export type Claim = {

@@ -40,7 +40,10 @@ export type Again = {
   readonly backoff: boolean;
 };
 
-type Ended = Pick<JobRow, "attempt" | "attempts" | "losses" | "losses_max" | "alone" | "cancel_requested_at">;
+type Ended = Pick<
+  JobRow,
+  "origin" | "attempt" | "attempts" | "losses" | "losses_max" | "alone" | "cancel_requested_at"
+>;
 
 /** The value of `alone` of a job whose start is on disk. One that runs alone is to blame for what ends the process now;
  *  one that may not be lost at all (`losses: 0`) must not be given a second start. */
@@ -51,6 +54,8 @@ export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown
   const mayBeLost = job.losses_max > 0;
   // Somebody wants it to end; that its run failed or was lost before it heard of it does not change that.
   if (job.cancel_requested_at !== null) return null;
+  // Whoever asked for it directly is told, and decides.
+  if (job.origin === "direct") return null;
   if (ending.shutdown === true) return { attempt, losses, alone: mayBeLost && alone > 0, backoff: false };
   switch (ending.status) {
     case "error":

@@ -6,6 +6,7 @@ import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
 import type { Engine } from "./engine.ts";
+import { freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import type { JobRow } from "./job.ts";
 import { jobsChannel } from "./job.ts";
@@ -21,7 +22,8 @@ export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number
   const open = await tx.all<Open>(
     sql`select seq, run_id, started_at, timeout_ms from job where status = 'running' and session_seq = ${sessionSeq}`,
   );
-  if (open.length === 0) return 0;
+  const freed = await freeReservationsOf(tx, hooks, sessionSeq);
+  if (open.length === 0) return freed;
   const error = {
     type: "SessionLost",
     message: "session lost: the process that ran it ended or fell silent",
@@ -31,7 +33,7 @@ export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number
   const { ended, retried } = await settle(tx, hooks, endings);
   // Somebody else may have recovered it in the meantime.
   if (ended.size > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended.size, retried }));
-  return ended.size;
+  return ended.size + freed;
 }
 
 function endingOf(tx: Tx, job: Open, status: Ending["status"], error: NonNullable<Ending["error"]>): Ending {
@@ -61,14 +63,16 @@ export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
   return (await settle(tx, hooks, endings)).ended.size;
 }
 
-// The sessions that own a running job and have ended. Each owner costs one seek, however many jobs it runs.
+// The sessions that own a running job or a reservation and have ended. Each owner costs one seek, however many jobs it runs.
 const endedOwners = sql`with recursive owner (session_seq) as (
     select (select min(session_seq) from job where status = 'running')
     union all
     select (select min(job.session_seq) from job where job.status = 'running' and job.session_seq > owner.session_seq)
     from owner where owner.session_seq is not null
   )
-  select session.seq from owner join session on session.seq = owner.session_seq where session.status <> 'running'`;
+  select session.seq from owner join session on session.seq = owner.session_seq where session.status <> 'running'
+  union select session.seq from reservation join session on session.seq = reservation.session_seq
+  where reservation.status = 'active' and session.status <> 'running'`;
 
 /** Looks for everything that should have been released or ended, and was not. Resolves to how much was found. */
 export async function sweep(engine: Engine): Promise<number> {

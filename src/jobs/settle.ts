@@ -23,6 +23,7 @@ type Owned = Pick<
   "seq" | "run_id" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited"
 > & {
   readonly lane_limit: number | null;
+  readonly lane_reserved: number | null;
 };
 
 const jobColumns = { seq: "integer", run_id: "text", job_status: "text" } as const;
@@ -57,10 +58,12 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
     from ${rowSet("v", jobColumns, rows)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
     returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited,
-      (select limit_max from lane where lane.seq = job.lane_seq) as lane_limit`);
+      (select limit_max from lane where lane.seq = job.lane_seq) as lane_limit,
+      (select 1 from reservation where reservation.lane_seq = job.lane_seq and reservation.status = 'active')
+        as lane_reserved`);
   await freeSlots(tx, owned);
-  // A place in a limited lane is free; whoever serves the lane need not be the one that settles.
-  if (owned.some((job) => job.lane_limit !== null)) tx.wake(jobsChannel);
+  // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles.
+  if (owned.some((job) => job.lane_limit !== null || job.lane_reserved !== null)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const retried = await follow(tx, hooks, owned, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };

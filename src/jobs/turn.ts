@@ -7,6 +7,7 @@ import type { Tx } from "../storage/store.ts";
 import { forShare, rowSet } from "../storage/word.ts";
 import { writeLogs } from "../telemetry/log.ts";
 import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
+import { claimReserved } from "./direct/claim-reserved.ts";
 import type { JobHooks } from "./hooks.ts";
 import type { News } from "./news.ts";
 import type { Ending } from "./outcome.ts";
@@ -54,11 +55,17 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   if (work.lookForDue) await releaseDue(tx, limits.claimParkedMax);
   const claims = alive && work.want > 0;
   const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, work.want)));
-  const claimed = claims ? await claim(tx, claimer, work.want, work) : nothing;
+  const claimed = claims ? await claimFor(tx, claimer, work) : nothing;
   // After the claim, which may have parked a job until its rate opens.
   const dueAt = work.lookForDue || claimed.parkedForTime ? await nextDueAt(tx) : undefined;
   killPoint("jobs.claimed");
   return { superseded, claim: claimed, alive, dueAt, moreHosted };
+}
+
+function claimFor(tx: Tx, claimer: Claimer, work: TurnWork): Promise<Claim> {
+  const { reserved, sessionSeq } = claimer;
+  if (reserved === undefined) return claim(tx, claimer, work.want, work);
+  return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
 }
 
 // A session that others have ended must not claim: nobody would recover what it took. The lock makes whoever is just

@@ -8,6 +8,7 @@ import { jitter } from "../core/random.ts";
 import { createBatchSize } from "./batch-size.ts";
 import { readCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
+import type { Reserved } from "./direct/claim-reserved.ts";
 import type { Engine } from "./engine.ts";
 import { jobsClaimed, jobSuperseded } from "./hooks.ts";
 import { cancelChannel, hostChannel } from "./job.ts";
@@ -31,15 +32,21 @@ export type Worker = {
 const sweepEveryMs = 15_000;
 const retryMs = 200;
 
-export async function startWorker(engine: Engine, options: WorkerOptions = {}): Promise<Worker> {
+/** With `reserved` the worker serves that reservation alone, and renews it as long as it lives. */
+export async function startWorker(
+  engine: Engine,
+  options: WorkerOptions = {},
+  reserved?: Reserved & { renew(): Promise<void> },
+): Promise<Worker> {
   const settings = checkWorkerOptions(options);
-  const hosts = new Set(engine.definitions.keys());
+  const hosts = new Set(reserved === undefined ? engine.definitions.keys() : []);
   const claimer: Claimer = {
     ...{ sessionSeq: engine.session().seq, hosts, queues: settings.queues },
     ...{ cursor: 0, hostCursors: new Map() },
+    ...(reserved === undefined ? {} : { reserved }),
   };
   await hostNames(engine, claimer);
-  const { worker, sweepNow } = createWorker(engine, settings, claimer);
+  const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
   await sweepNow();
   return worker;
 }
@@ -49,6 +56,7 @@ function createWorker(
   engine: Engine,
   { concurrency, prefetch, graceMs }: WorkerSettings,
   claimer: Claimer,
+  renew: () => Promise<void> | undefined,
 ): { worker: Worker; sweepNow(): Promise<void> } {
   const { store, clock } = engine;
   const size = createBatchSize(concurrency);
@@ -73,7 +81,7 @@ function createWorker(
     if (channel === cancelChannel || channel === null) void abortCancelled();
     if (channel === hostChannel || channel === null) outlook.hostsChanged();
     if (channel === cancelChannel) return;
-    if (channel === null && isIdle()) void outlook.lookIfAny(store);
+    if (channel === null && isIdle() && claimer.reserved === undefined) void outlook.lookIfAny(store);
     else outlook.lookAnew();
   });
 
@@ -201,6 +209,7 @@ function createWorker(
   async function sweepNow(): Promise<void> {
     await sweep(engine).catch(() => 0);
     if (stopping) return;
+    await renew()?.catch(() => undefined);
     void abortCancelled();
     runs.tellBegun();
     outlook.hostsChanged();

@@ -1,0 +1,43 @@
+// The claim of one who holds a reservation: its own job, once nothing else runs in the lane.
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import type { Candidate } from "../candidate.ts";
+import type { Claim } from "../claim.ts";
+import { closeLane } from "../enter-lanes.ts";
+import type { LaneRow } from "../lane.ts";
+import { createSlots, lockNames, tryLimits } from "../limit.ts";
+import { take, type Claimed } from "../take.ts";
+
+/** What a worker that serves one reservation looks for. */
+export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
+
+const none: Claim = { jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false };
+
+export async function claimReserved(
+  tx: Tx,
+  { sessionSeq, reserved }: { readonly sessionSeq: number; readonly reserved: Reserved },
+  attempted: Claimed[],
+): Promise<Claim> {
+  // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
+  await closeLane(tx, reserved.laneSeq);
+  const busy = await tx.get(
+    sql`select seq from job where status = 'running' and lane_seq = ${reserved.laneSeq} limit 1`,
+  );
+  if (busy !== undefined) return none;
+  const job = await tx.get<Candidate>(sql`select job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt,
+      job.attempts, job.timeout_ms, job.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id,
+      job.created_at, job.tags, job.limits, job.limit_key
+    from job cross join reservation
+    where job.seq = ${reserved.jobSeq} and job.status = 'waiting' and job.waits_for = 'reservation'
+      and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
+      and reservation.status = 'active' and reservation.session_seq = ${sessionSeq}`);
+  const lane = await tx.get<LaneRow>(sql`select * from lane where seq = ${reserved.laneSeq}`);
+  if (job === undefined || lane === undefined) return none;
+  if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true };
+  const slots = await createSlots(tx).take(job, lane);
+  if ("waitsFor" in slots) return none;
+  const laneSlot = lane.limit_max === null ? null : 0;
+  await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null where seq = ${job.seq}`);
+  const jobs = await take(tx, { sessionSeq }, lane, [{ ...job, ...slots, lane_slot: laneSlot }], attempted);
+  return { ...none, jobs };
+}

@@ -1,0 +1,111 @@
+// A reservation holds the next turn of a lane: what runs there goes on, nothing else starts, and the order of the line is
+// untouched. It belongs to a session, ends with it, and lasts ten minutes unless its owner renews it.
+//
+//   running ──► direct ──► queue
+import { DaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { anyOf, forUpdate } from "../../storage/word.ts";
+import { tellCancelled } from "../cancel.ts";
+import { closeLane } from "../enter-lanes.ts";
+import type { JobHooks } from "../hooks.ts";
+import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
+
+export type ReservationStatus = "active" | "released" | "expired";
+
+export type ReservationRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  lane_seq: number;
+  session_seq: number;
+  note: string | null;
+  reserved_at: number;
+  expires_at: number;
+  ended_at: number | null;
+  status: ReservationStatus;
+};
+
+/** The reservation, or who holds the lane. The unique index decides between two that ask at once. */
+export async function reserveLane(
+  tx: Tx,
+  hooks: JobHooks,
+  { lane, sessionSeq, note }: { readonly lane: number; readonly sessionSeq: number; readonly note: string | null },
+): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
+  await closeLane(tx, lane);
+  const stale = await tx.all<ReservationRow>(
+    sql`select * from reservation where lane_seq = ${lane} and status = 'active' and expires_at <= ${tx.now} ${forUpdate}`,
+  );
+  await endReservations(tx, hooks, stale, "expired");
+  const made = await tx.get<ReservationRow>(sql`insert into reservation
+      (tenant_id, id, lane_seq, session_seq, note, reserved_at, expires_at)
+    values (${tx.tenant}, ${tx.ids()}, ${lane}, ${sessionSeq}, ${note}, ${tx.now}, ${tx.now + limits.reservationMs})
+    on conflict do nothing returning *`);
+  if (made !== undefined) return { made };
+  const holder = await tx.get<ReservationRow>(
+    sql`select * from reservation where lane_seq = ${lane} and status = 'active'`,
+  );
+  return { holder };
+}
+
+export async function renewReservation(tx: Tx, id: string, sessionSeq: number): Promise<ReservationRow> {
+  const row = await ownReservation(tx, id, sessionSeq, "renew");
+  const expiresAt = tx.now + limits.reservationMs;
+  await tx.run(sql`update reservation set expires_at = ${expiresAt} where seq = ${row.seq}`);
+  return { ...row, expires_at: expiresAt };
+}
+
+export async function releaseReservation(tx: Tx, hooks: JobHooks, id: string, sessionSeq: number): Promise<void> {
+  await endReservations(tx, hooks, [await ownReservation(tx, id, sessionSeq, "release")], "released");
+}
+
+/** Those of a session that has ended: the queues go on. */
+export async function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
+  const held = await tx.all<ReservationRow>(
+    sql`select * from reservation where session_seq = ${sessionSeq} and status = 'active' order by seq ${forUpdate}`,
+  );
+  await endReservations(tx, hooks, held, "expired");
+  return held.length;
+}
+
+/** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
+async function endReservations(
+  tx: Tx,
+  hooks: JobHooks,
+  rows: readonly ReservationRow[],
+  status: "released" | "expired",
+): Promise<void> {
+  if (rows.length === 0) return;
+  const seqs = rows.map(({ seq }) => seq);
+  await tx.run(
+    sql`update reservation set status = ${status}, ended_at = ${tx.now} where seq ${anyOf("integer", seqs)}`,
+  );
+  for (const { tenant_id, id } of rows) {
+    const unbegun = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now},
+        waits_for = null, waits_key = null, key_held = null
+      where status = 'waiting' and waits_for <> 'time' and waits_for = 'reservation' and waits_key = ${id}
+        and tenant_id = ${tenant_id} returning *`);
+    for (const row of unbegun) await tellCancelled(tx, hooks, row);
+  }
+  tx.wake(jobsChannel);
+  tx.wake(doneChannel);
+}
+
+async function ownReservation(tx: Tx, id: string, sessionSeq: number, verb: string): Promise<ReservationRow> {
+  const row = await tx.get<ReservationRow>(
+    sql`select * from reservation where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
+  );
+  if (row === undefined) throw new DaybookError("not_found", `there is no reservation ${id}`, { details: { id } });
+  const expired = row.status === "active" && row.expires_at <= tx.now;
+  if (row.status !== "active" || expired) {
+    const what = expired ? "expired" : row.status;
+    throw new DaybookError("conflict", `reservation ${id} is ${what}: reserve again`, {
+      details: { id, status: what },
+    });
+  }
+  if (row.session_seq === sessionSeq) return row;
+  throw new DaybookError("conflict", `reservation ${id} is another session's: only its owner may ${verb} it`, {
+    details: { id },
+  });
+}
