@@ -152,6 +152,7 @@ create table job_template (
   created_at bigint not null,
   updated_at bigint not null,
   archived_at bigint,
+  revision bigint default 1 not null,
   constraint job_template_pkey PRIMARY KEY (seq),
   constraint job_template_tenant_id_id_key UNIQUE (tenant_id, id),
   constraint job_template_tenant_id_name_key UNIQUE (tenant_id, name),
@@ -428,7 +429,8 @@ create view job_templates as
             job_template.losses,
             job_template.created_at,
             job_template.updated_at,
-            job_template.archived_at
+            job_template.archived_at,
+            job_template.revision
            FROM job_template
         )
  SELECT id AS template_id,

@@ -139,6 +139,7 @@ CREATE TABLE job_template (
   created_at integer not null,
   updated_at integer not null,
   archived_at integer,
+  revision integer not null default 1,
   unique (tenant_id, id),
   unique (tenant_id, name)
 ) strict;

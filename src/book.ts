@@ -6,6 +6,7 @@ import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
 import { jobReads, jobVerbs, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
+import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
 import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { Rooms } from "./rooms.ts";
@@ -25,6 +26,7 @@ export type Book = AsyncDisposable & {
   readonly sessions: Sessions;
   readonly jobs: Jobs;
   readonly queues: Queues;
+  readonly templates: Templates;
   readonly runs: Runs;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
@@ -85,6 +87,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...jobReads(rooms.jobs, tenantId),
     }),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
+    templates: outsideUnits(store, "templates", {
+      ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
+      ...templateReads(store, tenantId),
+    }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
     async write(work) {
       refuse("write");

@@ -2,6 +2,7 @@
 import { invalid } from "./core/error.ts";
 import { jobVerbs, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
+import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
 import type { Rooms } from "./rooms.ts";
 import type { Sql, Value } from "./storage/sql.ts";
 import type { Reader, Row, Tx } from "./storage/store.ts";
@@ -21,6 +22,7 @@ export type UserTx = {
   sql<R extends object = Row>(strings: TemplateStringsArray, ...values: Value[]): Promise<R[]>;
   readonly jobs: JobVerbs;
   readonly queues: QueueVerbs;
+  readonly templates: TemplateVerbs;
 };
 
 export type ReadTx = Pick<UserTx, "tenant" | "sql">;
@@ -37,6 +39,12 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(
         unit,
         queueVerbs((work) => work(tx)),
+      );
+    },
+    get templates() {
+      return tracked(
+        unit,
+        templateVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
       );
     },
     tenant: tx.tenant,

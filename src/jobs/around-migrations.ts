@@ -24,6 +24,7 @@ export const aroundMigrations: readonly Migration[] = [
         created_at ${integer} not null,
         updated_at ${integer} not null,
         archived_at ${integer},
+        revision ${integer} not null default 1,
         unique (tenant_id, id),
         unique (tenant_id, name)
       )${strict}`,

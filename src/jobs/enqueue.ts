@@ -102,6 +102,7 @@ function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     tags: prepared.tags,
     cause_run_id: prepared.cause?.runId ?? null,
     root_run_id: prepared.cause?.rootRunId ?? null,
+    ...(prepared.templateId === undefined ? {} : { template_id: prepared.templateId }),
   };
 }
 
@@ -156,7 +157,8 @@ async function replace(tx: Tx, holder: Holder, row: NewJob): Promise<Enqueued | 
   const waitsForTime = row.waits_for === "time";
   const replaced = await tx.run(sql`update job set params = ${row.params}, priority = ${row.priority},
       available_at = ${row.available_at}, tags = ${row.tags}, limits = ${row.limits}, limit_key = ${row.limit_key},
-      status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null
+      status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null,
+      template_id = ${row.template_id ?? null}
     where seq = ${holder.seq} and status in ('waiting', 'queued')`);
   if (replaced === 0) return undefined;
   await passOn(tx, [holder]);

@@ -11,6 +11,7 @@ import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { retryJob } from "./manual-retry.ts";
 import { pauseName, resumeName } from "./pause.ts";
+import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
@@ -29,6 +30,9 @@ export type JobVerbs = {
     params: readonly NoInfer<Input>[],
     options?: EnqueueOptions,
   ): Promise<Enqueued[]>;
+  /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
+   *  nothing else. */
+  enqueueFrom(template: string, overrides?: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   cancel(id: string): Promise<Cancelled>;
   /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
   retry(id: string): Promise<Enqueued>;
@@ -65,6 +69,8 @@ export function jobVerbs(engine: Pick<Engine, "definitions" | "hooks">, strict: 
       for (const params of list) prepared.push(await prepareJob(found, params, options));
       return within((tx) => enqueueMany(tx, prepared), { shared: false });
     },
+    enqueueFrom: (template, overrides, options = {}) =>
+      enqueueFrom(within, { template, overrides, options, lookUp: known }),
     cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id), { shared: false }),
     retry: (id) => within((tx) => retryJob(tx, id), { shared: false }),
     pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null), { shared: false }),
@@ -82,7 +88,8 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
   };
 }
 
-function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
+/** The definition that is meant; one by a name that is not known here only where nothing runs anyway. */
+export function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
   const name = typeof wanted === "string" ? wanted : wanted.name;
   const found = engine.definitions.get(name);
   if (typeof wanted !== "string") {
