@@ -123,6 +123,8 @@ CREATE TABLE job_step (
   primary key (tenant_id, chain_seq, place)
 ) strict;
 
+CREATE INDEX job_steps_of_job on job_step (chain_seq);
+
 CREATE TABLE job_template (
   seq integer primary key,
   tenant_id text not null,

@@ -11,6 +11,8 @@ import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { retryJob } from "./manual-retry.ts";
 import { pauseName, resumeName } from "./pause.ts";
+import { prune, type Pruned } from "./prune/prune.ts";
+import type { PruneOptions } from "./prune/rule.ts";
 import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
 
@@ -48,6 +50,13 @@ export type Jobs = JobVerbs & {
   chain(id: string): Promise<JobRecord[]>;
   /** Why a job has not run, or what became of it. */
   explain(id: string): Promise<Explanation>;
+  /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
+   *  whole or not at all.
+   *
+   *  ```ts
+   *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
+   *  ``` */
+  prune(options: PruneOptions): Promise<Pruned>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
@@ -85,6 +94,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     list: (filter = {}) => listJobs(store, tenant, filter),
     chain: (id) => readChain(store, tenant, id),
     explain: (id) => explainJob(store, tenant, id),
+    prune: (options) => prune(store, tenant, options ?? {}),
   };
 }
 
