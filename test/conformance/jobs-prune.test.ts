@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { job, limits, manualClock, type Job } from "../../src/index.ts";
+import { job, limits, manualClock, type Book, type Job } from "../../src/index.ts";
 import { prune } from "../../src/jobs/prune/prune.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { assertInvariants } from "../jobs/model.ts";
@@ -251,6 +251,22 @@ for (const backend of backends) {
       await assertInvariants(at);
     });
 
+    test("a job that is made after a prune stands behind those that are in line, wherever they were moved", async (t) => {
+      const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
+      const { id: moved } = await at.jobs.enqueue(plain, {});
+      const rest = await at.jobs.enqueueMany(plain, [{}, {}, {}]);
+      await at.run(`update job set position = (select max(position) from job) + 50 where id = '${moved}'`);
+      for (const claimed of await at.claim(3)) await at.end(claimed, { status: "success" });
+
+      const { jobs } = await at.jobs.prune({ keep: 0 });
+      const { id: next } = await at.jobs.enqueue(plain, {});
+
+      assert.equal(jobs, backend === "sqlite" ? rest.length - 1 : rest.length);
+      const [first, second] = [await at.claim(1), await at.claim(1)];
+      assert.deepEqual([first[0]?.id, second[0]?.id], [moved, next]);
+      await assertInvariants(at);
+    });
+
     test("jobs that a worker ran leave through the book, and doctor finds nothing amiss", async (t) => {
       const talk = job("talk", {
         ...{ attempts: 3, backoff: ["0s"] },
@@ -305,6 +321,20 @@ for (const backend of backends) {
     });
   });
 }
+
+// What follows is checked by the compiler: a line that should not compile says so.
+async function typesOf({ jobs }: Book): Promise<number> {
+  await jobs.prune({ olderThan: "1d", status: ["failed", "skipped"], dryRun: true });
+  // @ts-expect-error -- only what has ended can be pruned
+  await jobs.prune({ keep: 0, status: "queued" });
+  // @ts-expect-error -- there is no such option
+  const { files, slices } = await jobs.prune({ keep: 0, queues: ["mail"] });
+  return files.length + slices;
+}
+
+test("a prune is typed: only ends and known options compile", () => {
+  assert.equal(typeof typesOf, "function");
+});
 
 const empty = { run: 0, run_log: 0, job_step: 0, run_command: 0 };
 

@@ -75,7 +75,7 @@ export function mayLeave(rule: Rule, { group, groupEndedAt, members }: Family): 
   const retried = new Set(members.map((member) => member.retry_of));
   return members.every((member) => {
     const { key_held: key, key_until: until } = member;
-    if (member.finished_at === null || member.group_seq !== group) return false;
+    if (member.finished_at === null || member.group_seq !== group || member.seq === rule.pinned) return false;
     if (key !== null && (until === null || until > rule.now)) return false;
     return retried.has(member.seq) || fits(rule, member);
   });

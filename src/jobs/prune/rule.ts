@@ -33,6 +33,8 @@ export type Rule = {
   readonly endedBy: number;
   /** The first that may leave, counted from the one that ended last; null when none is kept for its rank. */
   readonly newest: { readonly finished_at: number; readonly seq: number } | null;
+  /** A job that stays whatever else holds; see `findPinned`. */
+  readonly pinned: number | null;
   readonly lane: number | null;
   readonly name: string | null;
   readonly statuses: readonly JobStatus[];
@@ -54,7 +56,7 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
   if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
   const now = store.clock.now();
   const rule = {
-    ...{ tenant, now, newest: null, lane: null },
+    ...{ tenant, now, newest: null, lane: null, pinned: await findPinned(store) },
     endedBy: olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan"),
     name: name === undefined ? null : checkName(name, "job name"),
     statuses: checkStatuses(rest.status ?? finished),
@@ -78,6 +80,16 @@ export function fits(rule: Rule, last: Pick<JobRow, "seq" | "finished_at" | "lan
   }
   if ((lane !== null && last.lane_seq !== lane) || (name !== null && last.name !== name)) return false;
   return rule.statuses.includes(last.status);
+}
+
+// On SQLite the next job's number, and with it its place in line, follows from the highest there is. Were that one removed,
+// the next would stand before an open job that was moved to the end. PostgreSQL never gives a number twice.
+async function findPinned(store: Store): Promise<number | null> {
+  if (store.dialect !== "sqlite") return null;
+  const [last] = await store.readHeavy<{ seq: number | null }>(sql`select max(seq) as seq from job
+    where exists (select 1 from job where status = 'queued') or exists (select 1 from job where status = 'running')
+      or exists (select 1 from job where status = 'waiting')`);
+  return last?.seq ?? null;
 }
 
 async function findLane(store: Store, tenant: string, queue: string): Promise<number | undefined> {
