@@ -124,6 +124,8 @@ CREATE TABLE job_step (
   primary key (tenant_id, chain_seq, place)
 ) strict;
 
+CREATE INDEX job_steps_of_job on job_step (chain_seq);
+
 CREATE TABLE job_template (
   seq integer primary key,
   tenant_id text not null,
@@ -140,6 +142,7 @@ CREATE TABLE job_template (
   created_at integer not null,
   updated_at integer not null,
   archived_at integer,
+  revision integer not null default 1,
   unique (tenant_id, id),
   unique (tenant_id, name)
 ) strict;

@@ -9,6 +9,7 @@ import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
+import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
 import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { Rooms } from "./rooms.ts";
@@ -30,6 +31,7 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly queues: Queues;
+  readonly templates: Templates;
   readonly runs: Runs;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
@@ -95,6 +97,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     }),
     reservations: outsideUnits(store, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
+    templates: outsideUnits(store, "templates", {
+      ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
+      ...templateReads(store, tenantId),
+    }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
     async write(work) {
       refuse("write");

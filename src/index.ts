@@ -22,6 +22,11 @@ export type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./jobs/gr
 export type { JobFilter, JobPage, JobRecord, JobRun } from "./jobs/list.ts";
 export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
 export type { QueueRecord, Queues, QueueVerbs } from "./jobs/queues.ts";
+export type { TemplateChanges, TemplateOptions, TemplateSettings } from "./jobs/template/settings.ts";
+export type { TemplateRecord } from "./jobs/template/template.ts";
+export type { TemplateFilter, TemplatePage, Templates, TemplateVerbs } from "./jobs/template/templates.ts";
+export type { Pruned } from "./jobs/prune/prune.ts";
+export type { FinishedStatus, PruneOptions } from "./jobs/prune/rule.ts";
 export type { LaneLimits } from "./jobs/pause.ts";
 export type { Backoff } from "./jobs/retry.ts";
 export type { Rate } from "./jobs/rate.ts";

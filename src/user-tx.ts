@@ -3,6 +3,7 @@ import { invalid } from "./core/error.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
+import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
 import type { Rooms } from "./rooms.ts";
 import type { Sql, Value } from "./storage/sql.ts";
 import type { Reader, Row, Tx } from "./storage/store.ts";
@@ -23,6 +24,7 @@ export type UserTx = {
   readonly jobs: JobVerbs;
   readonly groups: GroupVerbs;
   readonly queues: QueueVerbs;
+  readonly templates: TemplateVerbs;
 };
 
 export type ReadTx = Pick<UserTx, "tenant" | "sql">;
@@ -49,6 +51,12 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(
         unit,
         queueVerbs((work) => work(tx)),
+      );
+    },
+    get templates() {
+      return tracked(
+        unit,
+        templateVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
       );
     },
     tenant: tx.tenant,

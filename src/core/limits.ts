@@ -39,6 +39,8 @@ export const limits = {
   pageMax: 500,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
+  // Retention removes so many rows in one transaction, so that it holds up the other writers for some milliseconds only.
+  pruneRowsMax: 1000,
   // Re-runs of a serialisable unit. After ten conflicts in a row the caller's own back-off will do better.
   conflictRetriesMax: 10,
   // Enough of an error to understand it; user code has been seen to put whole responses into messages.

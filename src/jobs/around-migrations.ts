@@ -24,6 +24,7 @@ export const aroundMigrations: readonly Migration[] = [
         created_at ${integer} not null,
         updated_at ${integer} not null,
         archived_at ${integer},
+        revision ${integer} not null default 1,
         unique (tenant_id, id),
         unique (tenant_id, name)
       )${strict}`,
@@ -82,6 +83,8 @@ export const aroundMigrations: readonly Migration[] = [
         done_at ${integer} not null,
         primary key (tenant_id, chain_seq, place)
       )${strict}`,
+      // Removing a job asks whether it has steps, whoever's it is.
+      sql`create index job_steps_of_job on job_step (chain_seq)`,
       // What a run that starts a program knows of it: enough to end it when its worker is gone.
       sql`create table run_command (
         tenant_id text not null,

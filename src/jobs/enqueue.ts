@@ -102,6 +102,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     tags: prepared.tags,
     cause_run_id: prepared.cause?.runId ?? null,
     root_run_id: prepared.cause?.rootRunId ?? null,
+    ...(prepared.templateId === undefined ? {} : { template_id: prepared.templateId }),
   };
 }
 
@@ -157,7 +158,8 @@ async function replace(tx: Tx, holder: Holder, row: NewJob): Promise<Enqueued | 
   const replaced = await tx.run(sql`update job set params = ${row.params}, priority = ${row.priority},
       available_at = ${row.available_at}, tags = ${row.tags}, limits = ${row.limits}, limit_key = ${row.limit_key},
       attempts = ${row.attempts}, backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms},
-      losses_max = ${row.losses_max}, status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null
+      losses_max = ${row.losses_max}, template_id = ${row.template_id ?? null},
+      status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null
     where seq = ${holder.seq} and status in ('waiting', 'queued')`);
   if (replaced === 0) return undefined;
   await passOn(tx, [holder]);

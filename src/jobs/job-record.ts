@@ -22,6 +22,8 @@ export type JobRecord = {
   readonly losses: number;
   readonly key: string | null;
   readonly tags: readonly string[];
+  /** The name of the template it was made from. */
+  readonly template: string | null;
   readonly retryOf: string | null;
   readonly retriedBy: string | null;
   readonly runId: string | null;
@@ -47,10 +49,11 @@ export const selectRecords = sql`select job.seq, job.id, job.name, lane.queue, j
     job.position, job.created_at, job.available_at, coalesce(job.started_at, run.started_at) as started_at,
     job.finished_at, job.params, job.origin, job.attempt, job.attempts, job.losses, job.key, job.tags, job.run_id,
     job.progress, job.progress_note, job.cause_run_id, job.root_run_id,
-    session.id as session_id, parent.id as parent_id, child.id as child_id,
+    job_template.name as template, session.id as session_id, parent.id as parent_id, child.id as child_id,
     run.status as run_status, run.ended_at, run.duration_ms, run.error_type, run.error_message, run.error_trace,
     run.result
   from job join lane on lane.seq = job.lane_seq
+  left join job_template on job_template.tenant_id = job.tenant_id and job_template.id = job.template_id
   left join session on session.seq = job.session_seq
   left join job parent on parent.seq = job.retry_of
   left join job child on child.retry_of = job.seq
@@ -76,6 +79,7 @@ export type RecordRow = {
   losses: number;
   key: string | null;
   tags: string | null;
+  template: string | null;
   run_id: string | null;
   progress: number | null;
   progress_note: string | null;
@@ -114,6 +118,7 @@ export function toRecord(row: RecordRow): JobRecord {
     losses: row.losses,
     key: row.key,
     tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
+    template: row.template,
     retryOf: row.parent_id,
     retriedBy: row.child_id,
     runId: row.run_id,

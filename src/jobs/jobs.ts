@@ -11,6 +11,9 @@ import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { retryJob } from "./manual-retry.ts";
 import { pauseName, resumeName } from "./pause.ts";
+import { prune, type Pruned } from "./prune/prune.ts";
+import type { PruneOptions } from "./prune/rule.ts";
+import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
@@ -29,6 +32,9 @@ export type JobVerbs = {
     params: readonly NoInfer<Input>[],
     options?: EnqueueOptions,
   ): Promise<Enqueued[]>;
+  /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
+   *  nothing else. */
+  enqueueFrom(template: string, overrides?: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   cancel(id: string): Promise<Cancelled>;
   /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
   retry(id: string): Promise<Enqueued>;
@@ -44,6 +50,13 @@ export type Jobs = JobVerbs & {
   chain(id: string): Promise<JobRecord[]>;
   /** Why a job has not run, or what became of it. */
   explain(id: string): Promise<Explanation>;
+  /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
+   *  whole or not at all.
+   *
+   *  ```ts
+   *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
+   *  ``` */
+  prune(options: PruneOptions): Promise<Pruned>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
@@ -67,6 +80,8 @@ export function jobVerbs(engine: Pick<Engine, "definitions" | "hooks">, strict: 
       for (const params of list) prepared.push(await prepareJob(found, params, options));
       return within((tx) => enqueueMany(tx, prepared), { shared: false });
     },
+    enqueueFrom: (template, overrides, options = {}) =>
+      enqueueFrom(within, { template, overrides, options, lookUp: known }),
     cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id), { shared: false }),
     retry: (id) => within((tx) => retryJob(tx, id), { shared: false }),
     pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null), { shared: false }),
@@ -81,10 +96,11 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     list: (filter = {}) => listJobs(store, tenant, filter),
     chain: (id) => readChain(store, tenant, id),
     explain: (id) => explainJob(store, tenant, id),
+    prune: (options) => prune(store, tenant, options ?? {}),
   };
 }
 
-/** The definition that is meant, or the error that says why none is. */
+/** The definition that is meant; one by a name that is not known here only where nothing runs anyway. */
 export function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
   const name = typeof wanted === "string" ? wanted : wanted.name;
   const found = engine.definitions.get(name);

@@ -65,6 +65,8 @@ export type Prepared = {
   readonly limits: string | null;
   readonly limitKey: string | null;
   readonly cause: Cause | undefined;
+  /** The template it is made from, if it is. */
+  readonly templateId?: string;
 };
 
 export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions): Promise<Prepared> {

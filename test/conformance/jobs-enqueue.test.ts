@@ -31,6 +31,7 @@ for (const backend of backends) {
           ...{ id: "", name: "mail", queue: "default", status: "queued", waitsFor: null, priority: 0, position: 0 },
           ...{ createdAt: at, availableAt: at, startedAt: null, finishedAt: null, params: { to: "ada" } },
           ...{ origin: "enqueued", attempt: 1, attempts: 4, losses: 0, key: null, tags: [], retryOf: null },
+          template: null,
           ...{ retriedBy: null, runId: null, sessionId: null, progress: null, cause: null, run: null },
         },
       );

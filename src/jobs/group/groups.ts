@@ -21,8 +21,8 @@ export type GroupVerbs = {
    *
    *  ```ts
    *  await book.groups.create({ mode: "sequential", onFailure: "stop" }, (group) => {
-   *    group.add(download, { url });
-   *    group.add(unpack, { url }, { attempts: 1 });
+   *    group.add(sendReceipt, { orderId: "o-17" });
+   *    group.add(sendReceipt, { orderId: "o-18" }, { attempts: 1 });
    *  });
    *  ``` */
   create(options: GroupOptions, add: (group: GroupBuilder) => void): Promise<MadeGroup>;

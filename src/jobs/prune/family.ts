@@ -1,0 +1,90 @@
+// A family is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. It is
+// read twice with the same statements: off the event loop to find it, and in the transaction that removes it.
+import type { Sql } from "../../storage/sql.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Awaitable } from "../../storage/store.ts";
+import { anyOf } from "../../storage/word.ts";
+import type { JobRow } from "../job.ts";
+import { fits, type Rule } from "./rule.ts";
+
+export type Member = Pick<
+  JobRow,
+  "seq" | "retry_of" | "group_seq" | "lane_seq" | "name" | "status" | "created_at" | "finished_at" | "run_id"
+> &
+  Pick<JobRow, "key_held" | "key_until">;
+
+export type Family = {
+  /** The first job of the chain, when it is one of no group. */
+  readonly head: number | null;
+  readonly group: number | null;
+  readonly groupEndedAt: number | null;
+  readonly members: readonly Member[];
+};
+
+/** What families are asked for by. */
+export type Roots = { readonly heads: readonly number[]; readonly groups: readonly number[] };
+
+export type Read = <R>(statement: Sql) => Awaitable<R[]>;
+
+/** The roots among the jobs of a range. A group is found at its first job and nowhere else. */
+export async function findRoots(read: Read, rule: Rule, { after, to }: { after: number; to: number }): Promise<Roots> {
+  const rows = await read<{ seq: number; group_seq: number | null }>(sql`select seq, group_seq from job
+    where seq > ${after} and seq <= ${to} and tenant_id = ${rule.tenant} and retry_of is null
+      and finished_at <= ${rule.endedBy}
+      and (group_seq is null or not exists (
+        select 1 from job earlier where earlier.group_seq = job.group_seq and earlier.seq < job.seq))
+    order by seq`);
+  return {
+    heads: rows.filter((row) => row.group_seq === null).map((row) => row.seq),
+    groups: rows.flatMap((row) => row.group_seq ?? []),
+  };
+}
+
+/** Those that are still there, in the order of their first jobs. */
+export async function readFamilies(read: Read, { heads, groups }: Roots): Promise<Family[]> {
+  if (heads.length + groups.length === 0) return [];
+  // A chain is followed by the index that allows each job one retry.
+  const rows = await read<Member & { head: number; root_group: number | null }>(sql`
+    with recursive root (seq, group_seq) as (
+      select seq, group_seq from job where seq ${anyOf("integer", heads)}
+      union all select seq, group_seq from job where group_seq ${anyOf("integer", groups)} and retry_of is null
+    ), chain (head, root_group, seq) as (
+      select seq, group_seq, seq from root
+      union all select chain.head, chain.root_group, job.seq from chain cross join job where job.retry_of = chain.seq
+    )
+    select chain.head, chain.root_group, job.seq, job.retry_of, job.group_seq, job.lane_seq, job.name, job.status,
+      job.created_at, job.finished_at, job.run_id, job.key_held, job.key_until
+    from chain cross join job where job.seq = chain.seq order by chain.head, job.seq`);
+  const ended = await readGroups(read, groups);
+  const found = new Map<string, Family & { members: Member[] }>();
+  for (const { head, root_group: group, ...member } of rows) {
+    const key = group === null ? `job ${head}` : `group ${group}`;
+    const family = found.get(key);
+    if (family !== undefined) family.members.push(member);
+    else {
+      const groupEndedAt = group === null ? null : (ended.get(group) ?? null);
+      found.set(key, { head: group === null ? head : null, group, groupEndedAt, members: [member] });
+    }
+  }
+  return [...found.values()];
+}
+
+/** Whether all of it has ended, fits the rule, and is needed by nobody. */
+export function mayLeave(rule: Rule, { group, groupEndedAt, members }: Family): boolean {
+  if (group !== null && (groupEndedAt === null || groupEndedAt > rule.endedBy)) return false;
+  const retried = new Set(members.map((member) => member.retry_of));
+  return members.every((member) => {
+    const { key_held: key, key_until: until } = member;
+    if (member.finished_at === null || member.group_seq !== group || member.seq === rule.pinned) return false;
+    if (key !== null && (until === null || until > rule.now)) return false;
+    return retried.has(member.seq) || fits(rule, member);
+  });
+}
+
+async function readGroups(read: Read, groups: readonly number[]): Promise<Map<number, number | null>> {
+  if (groups.length === 0) return new Map();
+  const rows = await read<{ seq: number; finished_at: number | null }>(
+    sql`select seq, finished_at from job_group where seq ${anyOf("integer", groups)}`,
+  );
+  return new Map(rows.map((row) => [row.seq, row.finished_at]));
+}

@@ -1,0 +1,79 @@
+// Prune: finished jobs leave with everything that is theirs. It walks over the jobs by ranges of their numbers, off the
+// event loop, and removes what may leave in slices, each a short transaction of its own, so that writers get their turn
+// in between and a prune that is cut off has done the part it did.
+import { limits } from "../../core/limits.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Store } from "../../storage/store.ts";
+import { findRoots, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
+import { removeFamilies } from "./remove.ts";
+import { toRule, type PruneOptions, type Rule } from "./rule.ts";
+import { add, nothing, rowsOf, weigh, type Removed } from "./weigh.ts";
+
+export type Pruned = Removed & {
+  /** True: this is what would be removed, and nothing was. */
+  readonly dryRun: boolean;
+  /** In how many transactions. */
+  readonly slices: number;
+};
+
+export async function prune(store: Store, tenant: string, options: PruneOptions): Promise<Pruned> {
+  const rule = await toRule(store, tenant, options);
+  const dryRun = options.dryRun === true;
+  let [removed, slices] = [nothing, 0];
+  if (rule === undefined) return { ...removed, dryRun, slices };
+  for await (const slice of slicesOf(leaving(store, rule))) {
+    const gone = dryRun
+      ? slice.map(({ weight }) => weight).reduce(add)
+      : await store.write(
+          (tx) =>
+            removeFamilies(
+              tx,
+              rule,
+              slice.map(({ family }) => family),
+            ),
+          { tenant },
+        );
+    if (gone.jobs === 0) continue;
+    removed = add(removed, gone);
+    slices++;
+  }
+  return { ...removed, dryRun, slices };
+}
+
+type Weighed = { readonly family: Family; readonly weight: Removed };
+
+/** As many families as stay within the limit; one that is over it by itself leaves alone. */
+async function* slicesOf(families: AsyncIterable<Weighed>): AsyncGenerator<Weighed[]> {
+  let [slice, rows]: [Weighed[], number] = [[], 0];
+  for await (const each of families) {
+    const own = rowsOf(each.weight);
+    if (slice.length > 0 && rows + own > limits.pruneRowsMax) {
+      yield slice;
+      [slice, rows] = [[], 0];
+    }
+    slice.push(each);
+    rows += own;
+  }
+  if (slice.length > 0) yield slice;
+}
+
+/** The families that may leave. Jobs that are made meanwhile are not looked at. */
+async function* leaving(store: Store, rule: Rule): AsyncGenerator<Weighed> {
+  const read: Read = (statement) => store.readHeavy(statement);
+  const [end] = await read<{ seq: number | null }>(sql`select max(seq) as seq from job`);
+  for (let after = 0; end?.seq != null && after < end.seq;) {
+    const to = await endOfRange(read, after);
+    const found = await readFamilies(read, await findRoots(read, rule, { after, to }));
+    const families = found.filter((family) => mayLeave(rule, family));
+    const weights = await weigh(read, rule.tenant, families);
+    for (const [index, family] of families.entries()) yield { family, weight: weights[index] ?? nothing };
+    after = to;
+  }
+}
+
+// Counted in rows, not in numbers: what earlier prunes have removed leaves wide gaps.
+async function endOfRange(read: Read, after: number): Promise<number> {
+  const [range] = await read<{ seq: number | null }>(sql`select max(seq) as seq
+    from (select seq from job where seq > ${after} order by seq limit ${limits.pruneRowsMax}) as next`);
+  return range?.seq ?? Number.MAX_SAFE_INTEGER;
+}

@@ -1,0 +1,62 @@
+// One slice: the families that may still leave, and all that is theirs, in one transaction, with a row that says so.
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { anyOf, skipLocked } from "../../storage/word.ts";
+import { mayLeave, readFamilies, type Family } from "./family.ts";
+import type { Rule } from "./rule.ts";
+import { nothing, runIdsOf, seqsOf, type Removed } from "./weigh.ts";
+
+export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[]): Promise<Removed> {
+  const families = await lockFamilies(tx, rule, found);
+  if (families.length === 0) return nothing;
+  const { tenant } = rule;
+  const runIds = runIdsOf(families);
+  const seqs = seqsOf(families);
+  const groups = families.flatMap(({ group }) => group ?? []);
+  const steps = await tx.run(
+    sql`delete from job_step where tenant_id = ${tenant} and chain_seq ${anyOf("integer", seqs)}`,
+  );
+  const logs = await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)}`);
+  const commands = await tx.all<{ log_path: string | null }>(
+    sql`delete from run_command where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)} returning log_path`,
+  );
+  const runs = await tx.run(sql`delete from run where tenant_id = ${tenant} and id ${anyOf("text", runIds)}`);
+  // A whole chain in one statement: row by row each would be the parent of the next.
+  const jobs = await tx.run(sql`delete from job where seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`delete from job_group where seq ${anyOf("integer", groups)}`);
+  await account(tx, rule, families, jobs);
+  const files = commands.flatMap((command) => command.log_path ?? []);
+  return { jobs, groups: groups.length, runs, logs, steps, files };
+}
+
+// Between finding and removing, a job may have been retried or a group added to. On PostgreSQL whoever does that holds the
+// parent or the group, so what is locked by us and read after that stays as it is. What somebody else holds is left to
+// the next prune, because nobody should wait for this one, nor this one for anybody: also not for another prune.
+async function lockFamilies(tx: Tx, rule: Rule, found: readonly Family[]): Promise<Family[]> {
+  const heads = found.flatMap(({ head }) => head ?? []);
+  const groups = found.flatMap(({ group }) => group ?? []);
+  const jobs = await tx.all<{ seq: number }>(
+    sql`select seq from job where seq ${anyOf("integer", seqsOf(found))} order by seq ${skipLocked}`,
+  );
+  const groupRows = await tx.all<{ seq: number }>(
+    sql`select seq from job_group where seq ${anyOf("integer", groups)} order by seq ${skipLocked}`,
+  );
+  const ours = { jobs: new Set(jobs.map((row) => row.seq)), groups: new Set(groupRows.map((row) => row.seq)) };
+  const families = await readFamilies((statement) => tx.all(statement), { heads, groups });
+  return families.filter(
+    (family) =>
+      (family.group === null || ours.groups.has(family.group)) &&
+      family.members.every((member) => ours.jobs.has(member.seq)) &&
+      mayLeave(rule, family),
+  );
+}
+
+// Whoever asks for an id that is gone finds a prune that spans the time when its job was made.
+async function account(tx: Tx, rule: Rule, families: readonly Family[], removed: number): Promise<void> {
+  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const { members } of families) {
+    for (const { created_at: at } of members) [first, last] = [Math.min(first, at), Math.max(last, at)];
+  }
+  await tx.run(sql`insert into pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
+    values (${rule.tenant}, ${tx.now}, 'job', ${rule.filter}, ${removed}, ${first}, ${last})`);
+}

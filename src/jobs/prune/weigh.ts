@@ -1,0 +1,66 @@
+// What goes with the jobs of families: their runs, the lines these wrote, their steps and the programs they started.
+import { sql } from "../../storage/sql.ts";
+import { anyOf } from "../../storage/word.ts";
+import type { Family, Read } from "./family.ts";
+
+export type Removed = {
+  readonly jobs: number;
+  readonly groups: number;
+  readonly runs: number;
+  readonly logs: number;
+  readonly steps: number;
+  /** The log files of programs that the removed rows named. The files themselves are still there. */
+  readonly files: readonly string[];
+};
+
+export const nothing: Removed = { jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, files: [] };
+
+export function add(one: Removed, other: Removed): Removed {
+  return {
+    jobs: one.jobs + other.jobs,
+    groups: one.groups + other.groups,
+    runs: one.runs + other.runs,
+    logs: one.logs + other.logs,
+    steps: one.steps + other.steps,
+    files: other.files.length === 0 ? one.files : [...one.files, ...other.files],
+  };
+}
+
+/** What each of the families takes with it, in their order. */
+export async function weigh(read: Read, tenant: string, families: readonly Family[]): Promise<Removed[]> {
+  if (families.length === 0) return [];
+  const runIds = runIdsOf(families);
+  const seqs = seqsOf(families);
+  const runs = await read<{ run_id: string; logs: number; log_path: string | null }>(sql`select run.id as run_id,
+      (select count(*) from run_log where run_log.tenant_id = run.tenant_id and run_log.run_id = run.id) as logs,
+      (select log_path from run_command where run_command.tenant_id = run.tenant_id and run_command.run_id = run.id)
+        as log_path
+    from run where run.tenant_id = ${tenant} and run.id ${anyOf("text", runIds)}`);
+  const steps = await read<{ chain_seq: number; steps: number }>(sql`select chain_seq, count(*) as steps from job_step
+    where tenant_id = ${tenant} and chain_seq ${anyOf("integer", seqs)} group by chain_seq`);
+  const runOf = new Map(runs.map((run) => [run.run_id, run]));
+  const stepsOf = new Map(steps.map((row) => [row.chain_seq, row.steps]));
+  return families.map(({ group, members }) => {
+    const own = members.flatMap((member) => runOf.get(member.run_id ?? "") ?? []);
+    return {
+      jobs: members.length,
+      groups: group === null ? 0 : 1,
+      runs: own.length,
+      logs: own.reduce((sum, run) => sum + run.logs, 0),
+      steps: members.reduce((sum, member) => sum + (stepsOf.get(member.seq) ?? 0), 0),
+      files: own.flatMap((run) => run.log_path ?? []),
+    };
+  });
+}
+
+export function rowsOf({ jobs, groups, runs, logs, steps, files }: Removed): number {
+  return jobs + groups + runs + logs + steps + files.length;
+}
+
+export function seqsOf(families: readonly Family[]): number[] {
+  return families.flatMap(({ members }) => members.map((member) => member.seq));
+}
+
+export function runIdsOf(families: readonly Family[]): string[] {
+  return families.flatMap(({ members }) => members.flatMap((member) => member.run_id ?? []));
+}

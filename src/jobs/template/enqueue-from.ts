@@ -1,0 +1,86 @@
+// Enqueue from a template: its defaults, the caller's overrides over them, checked like any other params and kept in the
+// job. Checking may take a while, so it happens between reading the template and making the job; the job is only made
+// if the template is still the one that was read, and on PostgreSQL it is locked until that has committed.
+import { DaybookError } from "../../core/error.ts";
+import { quote } from "../../core/quote.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { forShare } from "../../storage/word.ts";
+import type { AnyJob } from "../define.ts";
+import { enqueue, type Enqueued } from "../enqueue.ts";
+import type { Within } from "../jobs.ts";
+import { prepareJob, type EnqueueOptions } from "../prepare.ts";
+import type { Backoff } from "../retry.ts";
+import { findTemplate, type TemplateRow } from "./template.ts";
+import { archivedSince } from "./write-template.ts";
+
+type From = {
+  readonly template: string;
+  readonly overrides: unknown;
+  readonly options: EnqueueOptions;
+  readonly lookUp: (name: string) => AnyJob;
+};
+
+const triesMax = 10;
+
+export async function enqueueFrom(within: Within, from: From): Promise<Enqueued> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const row = await within((tx) => readActive(tx, from.template), { shared: false });
+    const params = mergeParams(JSON.parse(row.params), from.overrides);
+    const options = { ...settingsOf(row), ...definedOnly(from.options) };
+    const prepared = await prepareJob(from.lookUp(row.job_name), params, options);
+    const made = await within(
+      async (tx) => ((await isStill(tx, row)) ? enqueue(tx, { ...prepared, templateId: row.id }) : undefined),
+      { shared: false },
+    );
+    if (made !== undefined) return made;
+  }
+  throw new DaybookError("conflict", `template ${quote(from.template)} is changed all the time: try again`, {
+    details: { template: from.template },
+  });
+}
+
+async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
+  const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
+  if (row.archived_at === null) return row;
+  throw new DaybookError(
+    "conflict",
+    `template ${quote(name)} makes no new jobs, ${archivedSince(row.archived_at)}: ` +
+      `bring it back with templates.restore(${quote(name)}), or use another`,
+    { details: { template: name, archivedAt: row.archived_at } },
+  );
+}
+
+async function isStill(tx: Tx, { seq, revision }: TemplateRow): Promise<boolean> {
+  const same = await tx.get(
+    sql`select seq from job_template where seq = ${seq} and revision = ${revision} ${forShare}`,
+  );
+  return same !== undefined;
+}
+
+/** Objects are laid over each other, property by property; anything else is replaced as a whole. An override that is
+ *  undefined was not given. */
+function mergeParams(defaults: unknown, overrides: unknown): unknown {
+  if (overrides === undefined || overrides === null) return defaults;
+  if (!isObject(defaults) || !isObject(overrides)) return overrides;
+  return { ...defaults, ...definedOnly(overrides) };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function settingsOf(row: TemplateRow): EnqueueOptions {
+  return {
+    ...(row.queue === null ? {} : { queue: row.queue }),
+    ...(row.priority === null ? {} : { priority: row.priority }),
+    ...(row.attempts === null ? {} : { attempts: row.attempts }),
+    ...(row.backoff === null ? {} : { backoff: JSON.parse(row.backoff) as Backoff }),
+    ...(row.timeout_ms === null ? {} : { timeout: row.timeout_ms }),
+    ...(row.losses === null ? {} : { losses: row.losses }),
+  };
+}
+
+function definedOnly<T extends object>(given: T): T {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+}

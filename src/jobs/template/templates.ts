@@ -1,0 +1,110 @@
+// What a user does with templates, on the book and in a transaction.
+import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { quote } from "../../core/quote.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import { joinSql, sql } from "../../storage/sql.ts";
+import type { Store } from "../../storage/store.ts";
+import type { AnyJob, Job } from "../define.ts";
+import type { Engine } from "../engine.ts";
+import { lookUp, type Within } from "../jobs.ts";
+import { settingNames, type TemplateChanges, type TemplateOptions } from "./settings.ts";
+import { findTemplate, selectTemplates, toTemplate, type TemplateRecord, type TemplateRow } from "./template.ts";
+import { archiveTemplate, createTemplate, editTemplate, restoreTemplate } from "./write-template.ts";
+
+export type TemplateVerbs = {
+  /** Keeps a job with default params and settings under a name, for `jobs.enqueueFrom`.
+   *
+   *  ```ts
+   *  await book.templates.create("receipt", { job: sendReceipt, params: { orderId: "o-17" }, attempts: 8 });
+   *  ``` */
+  create<Input>(
+    name: string,
+    options: { readonly job: Job<Input> } & TemplateOptions<NoInfer<Input>>,
+  ): Promise<TemplateRecord>;
+  create(name: string, options: { readonly job: string } & TemplateOptions): Promise<TemplateRecord>;
+  /** What is left out stays, null gives a setting back to the definition. Jobs that exist do not change. */
+  edit<Input>(
+    name: string,
+    changes: { readonly job: Job<Input> } & TemplateChanges<NoInfer<Input>>,
+  ): Promise<TemplateRecord>;
+  edit(name: string, changes: { readonly job?: string } & TemplateChanges): Promise<TemplateRecord>;
+  /** No more jobs are made from it; those that exist are left alone. */
+  archive(name: string): Promise<TemplateRecord>;
+  restore(name: string): Promise<TemplateRecord>;
+};
+
+export type TemplateFilter = {
+  /** Only those that are archived, or only those that are not; both when it is left out. */
+  readonly archived?: boolean;
+  readonly limit?: number;
+  /** `next` of the page before. */
+  readonly after?: string;
+};
+
+export type TemplatePage = { readonly items: readonly TemplateRecord[]; readonly next: string | null };
+
+export type Templates = TemplateVerbs & {
+  get(name: string): Promise<TemplateRecord>;
+  /** The newest first. */
+  list(filter?: TemplateFilter): Promise<TemplatePage>;
+};
+
+type Given = TemplateChanges & { readonly job?: AnyJob | string };
+
+const known = ["job", "params", ...settingNames];
+
+export function templateVerbs(engine: Pick<Engine, "definitions">, strict: boolean, within: Within): TemplateVerbs {
+  const nameOf = (job: AnyJob | string): string => lookUp(engine, checkJob(job), strict).name;
+  return {
+    async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
+      refuseUnknown(options, known, `template ${quote(name)}`);
+      const jobName = nameOf(job);
+      return within((tx) => createTemplate(tx, name, { ...options, jobName }), { shared: false });
+    },
+    async edit(name: string, { job, ...changes }: Given) {
+      refuseUnknown(changes, known, `template ${quote(name)}`);
+      if (job === undefined && Object.values(changes).every((value) => value === undefined)) {
+        throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
+      }
+      const jobName = job === undefined ? undefined : nameOf(job);
+      return within((tx) => editTemplate(tx, name, { ...changes, jobName }), { shared: false });
+    },
+    archive: (name) => within((tx) => archiveTemplate(tx, name), { shared: false }),
+    restore: (name) => within((tx) => restoreTemplate(tx, name), { shared: false }),
+  };
+}
+
+export function templateReads(store: Store, tenant: string): Omit<Templates, keyof TemplateVerbs> {
+  return {
+    get: async (name) => toTemplate(await findTemplate((statement) => store.read(statement), tenant, name)),
+    list: (filter = {}) => listTemplates(store, tenant, filter),
+  };
+}
+
+async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
+  refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
+  const { archived, limit = limits.pageDefault, after } = filter;
+  if (archived !== undefined && typeof archived !== "boolean") {
+    throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
+  }
+  if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
+    throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
+  }
+  const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
+  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
+  const rows = await store.readHeavy<TemplateRow>(
+    joinSql([
+      sql`${selectTemplates} where tenant_id = ${tenant} and seq < ${before}`,
+      ...(archived === undefined ? [] : [archived ? sql`and archived_at is not null` : sql`and archived_at is null`]),
+      sql`order by seq desc limit ${limit + 1}`,
+    ]),
+  );
+  const items = rows.slice(0, limit);
+  return { items: items.map(toTemplate), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+}
+
+function checkJob(job: AnyJob | string): AnyJob | string {
+  if (typeof job === "string" || (typeof job === "object" && job !== null && job.kind === "job")) return job;
+  throw invalid(`job is ${quote(job)}: give a definition made with job(), or its name`);
+}
