@@ -6,6 +6,7 @@ import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
 import { jobReads, jobVerbs, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
+import { endWaiting } from "./jobs/waiters.ts";
 import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { Rooms } from "./rooms.ts";
@@ -121,6 +122,8 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
 
 async function closeRooms({ workers, attachment, store }: Rooms): Promise<void> {
   await Promise.all([...workers].map((worker) => worker.stop()));
+  // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
+  endWaiting(store);
   try {
     await attachment?.detach();
   } finally {

@@ -10,6 +10,7 @@ import type { Engine } from "./engine.ts";
 import { finishRun } from "./finish.ts";
 import type { Ending } from "./outcome.ts";
 import { cancelled, interrupted, run } from "./run.ts";
+import { createStep } from "./step.ts";
 
 export type News = {
   readonly endings: readonly Ending[];
@@ -78,7 +79,7 @@ export function createRuns(
 
   const newState = (job: ClaimedJob): RunState => ({
     ...{ job, startedMs: clock.monotonic(), controller: undefined, abortReason: undefined, onAbort: undefined },
-    ...{ progress: undefined, logs: [], logged: 0, settled: false },
+    ...{ progress: undefined, logs: [], logged: 0, settled: false, step: undefined },
   });
 
   const parts: ContextParts = {
@@ -88,6 +89,7 @@ export function createRuns(
       tell.changed();
     },
     finish: (state, work) => finishRun(engine, state, work),
+    step: (state) => createStep(engine, state),
   };
 
   async function execute(job: ClaimedJob): Promise<void> {
