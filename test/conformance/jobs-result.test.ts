@@ -153,6 +153,35 @@ for (const backend of backends) {
       assert.deepEqual([seen.listeners, seen.timers], [0, 0]);
     });
 
+    test("an end that comes while a waiter looks is not missed", async (t) => {
+      const work = job("work", { run: () => undefined });
+      const { store, jobs, claim, end, run } = await openEngine(t, backend, { use: [work] });
+      const { id } = await jobs.enqueue(work, {});
+      await run("update job set awaited = 1");
+      const [claimed] = await claim(1);
+      const looked = Promise.withResolvers<void>();
+      const goOn = Promise.withResolvers<void>();
+      const held: typeof store = {
+        ...store,
+        async read<R>(query: Parameters<typeof store.read>[0]) {
+          const rows = await store.read<R>(query);
+          looked.resolve();
+          await goOn.promise;
+          return rows;
+        },
+      };
+
+      const waiting = awaitResult(held, "default", id);
+      await looked.promise;
+      await end(claimed ?? assert.fail(), { status: "success", result: "7" });
+      // Those who had looked before are told by now.
+      await store.clock.nextTurn();
+      await store.clock.nextTurn();
+      goOn.resolve();
+
+      assert.equal(await waiting, 7);
+    });
+
     test("closing the book ends the waiting, and nobody waits afterwards", async (t) => {
       const held = heldJob("held");
       const { book } = await openTest(t, backend, { use: [held.job] });

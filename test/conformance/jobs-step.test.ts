@@ -398,15 +398,18 @@ for (const backend of backends) {
 
 // SQLite's only writer cannot be overtaken.
 test("postgres: whoever ends a run waits for a step that is just being kept, so the next run finds it", async (t) => {
-  const work = job("work", { run: () => undefined });
-  const { engine, store, url, session, jobs, claim, rows } = await openEngine(t, "postgres", { use: [work] });
+  const work = job("work", { backoff: ["0ms"], run: () => undefined });
+  const { engine, store, url, session, jobs, claim, end, rows } = await openEngine(t, "postgres", { use: [work] });
   const { store: other } = await openTestStore(t, "postgres", { url });
   await jobs.enqueue(work, {});
   const [first] = (await claim(1)) as [ClaimedJob];
+  await end(first, { status: "error" });
+  // A second run: the row of the chain's first job is held by the step's reference to it anyway.
+  const [second] = (await claim(1)) as [ClaimedJob];
 
   let recovered: Promise<unknown> | undefined;
   await store.write(async (tx) => {
-    await keepStep(tx, first, { place: 0, name: "a", result: '"kept"' });
+    await keepStep(tx, second, { place: 0, name: "a", result: '"kept"' });
     recovered = other.write((theirs) => recoverSession(theirs, {}, session.seq));
     await until("the recovery waits for our lock", async () => {
       const waiting = await rows<{ n: number }>(`select count(*) as n from pg_stat_activity
@@ -416,8 +419,8 @@ test("postgres: whoever ends a run waits for a step that is just being kept, so 
   });
   await recovered;
 
-  const [second] = (await claim(1)) as [ClaimedJob];
-  assert.equal(await createStep(engine, stateOf(second))("a", () => "again"), "kept");
+  const [third] = (await claim(1)) as [ClaimedJob];
+  assert.equal(await createStep(engine, stateOf(third))("a", () => "again"), "kept");
 });
 
 test("postgres: a step whose run is ended while its transaction is open leaves nothing", async (t) => {
