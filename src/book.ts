@@ -10,6 +10,7 @@ import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
+import { endWaiting } from "./jobs/waiters.ts";
 import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { Rooms } from "./rooms.ts";
@@ -137,6 +138,8 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
 
 async function closeRooms({ workers, attachment, store, jobs }: Rooms): Promise<void> {
   await Promise.all([...workers].map((worker) => worker.stop()));
+  // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
+  endWaiting(store);
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
     if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));

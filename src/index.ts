@@ -14,6 +14,8 @@ export type { Job, JobOptions } from "./jobs/define.ts";
 export type { JobInfo } from "./jobs/context.ts";
 export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
+export type { AwaitableJob, ResultOptions } from "./jobs/result.ts";
+export type { Step } from "./jobs/step.ts";
 export type { Explanation } from "./jobs/explain.ts";
 export type { Groups, GroupBuilder, GroupVerbs } from "./jobs/group/groups.ts";
 export type { ReservationRecord, Reservations } from "./jobs/direct/reservations.ts";

@@ -3,6 +3,7 @@ import { createBook, type Book } from "./book.ts";
 import type { JobContext } from "./job.ts";
 import type { RunContext } from "./jobs/context.ts";
 import type { Rooms } from "./rooms.ts";
+import type { Awaitable } from "./storage/store.ts";
 import { runUnit } from "./storage/unit.ts";
 import { userTx } from "./user-tx.ts";
 
@@ -53,5 +54,17 @@ class HandlerContext implements JobContext {
   get finish(): JobContext["finish"] {
     const { store } = this.#rooms;
     return (work) => this.#run.finish((tx) => runUnit(store, (unit) => work(userTx(tx, unit, this.#rooms))));
+  }
+
+  get step(): JobContext["step"] {
+    const { step } = this.#run;
+    const { store } = this.#rooms;
+    // What is no function is passed on, to be refused by name.
+    const write: JobContext["step"]["write"] = (name, work) =>
+      step.write(
+        name,
+        typeof work === "function" ? (tx) => runUnit(store, (unit) => work(userTx(tx, unit, this.#rooms))) : work,
+      );
+    return Object.assign(<T>(name: string, work: () => Awaitable<T>) => step(name, work), { write });
   }
 }

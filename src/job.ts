@@ -3,16 +3,29 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Book } from "./book.ts";
 import { defineJob, type Job, type JobOptions } from "./jobs/define.ts";
 import type { RunContext } from "./jobs/context.ts";
+import type { Step } from "./jobs/step.ts";
 import type { Awaitable } from "./storage/store.ts";
 import type { UserTx } from "./user-tx.ts";
 
 /** What a handler is given besides its params. */
-export type JobContext = Omit<RunContext, "finish"> & {
+export type JobContext = Omit<RunContext, "finish" | "step"> & {
   /** The book, seen by the job's tenant. What is written through it commits at once. */
   readonly book: Book;
   /** Runs `work` and completes the job in one transaction: its effects happen exactly once. Call it as the last thing;
    *  what `work` returns is the job's result. */
   finish<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  /** Runs a part of the work and keeps its result: the next run of the chain, after a failure or a loss, gets it instead
+   *  of doing it again. `step.write` also makes its effects in the book happen exactly once.
+   *
+   *  ```ts
+   *  const invoice = job("invoice", {
+   *    async run(_params: unknown, { step }) {
+   *      const { number } = await step("print", () => ({ number: 17 }));
+   *      await step.write("note it", (tx) => tx.sql`insert into note (id, body) values (${number}, 'printed')`);
+   *    },
+   *  });
+   *  ``` */
+  readonly step: Step<UserTx>;
 };
 
 /** Defines a job.

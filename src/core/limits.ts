@@ -61,6 +61,8 @@ export const limits = {
   groupJobsMax: 10_000,
   // A result is for whoever asked for the work; larger outcomes belong into records or files.
   resultBytesMax: 262_144,
+  // A run with more steps is a loop over things, and each of those can be a job.
+  stepsMax: 10_000,
   logLinesMax: 1000,
   logLineBytesMax: 8192,
   progressNoteBytesMax: 500,

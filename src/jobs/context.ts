@@ -7,6 +7,7 @@ import { toJson } from "../core/json.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { logLevels, type LogLevel } from "../telemetry/log.ts";
 import type { ClaimedJob } from "./claim.ts";
+import type { Step } from "./step.ts";
 
 export type JobInfo = {
   readonly id: string;
@@ -33,6 +34,8 @@ export type RunContext = {
   log(message: string, fields?: Record<string, unknown>, level?: LogLevel): void;
   /** Runs `work` and completes the job in one transaction, with `result` as its result. */
   finish<T>(work: (tx: Tx) => Awaitable<T>): Promise<T>;
+  /** Runs a part of the work and keeps its result for the next runs of the chain. */
+  readonly step: Step<Tx>;
 };
 
 export type LogLine = { level: LogLevel; message: string; fields: string | null; at: number };
@@ -49,6 +52,8 @@ export type RunState = {
   logged: number;
   /** Set once the run has been ended in the book: by finish, or by somebody else. */
   settled: boolean;
+  /** Made with the first step. */
+  step: Step<Tx> | undefined;
 };
 
 export type ContextParts = {
@@ -56,6 +61,7 @@ export type ContextParts = {
   /** Something about the run should be written soon. */
   changed(state: RunState): void;
   finish<T>(state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T>;
+  step(state: RunState): Step<Tx>;
 };
 
 /** Made once for every run, so what most handlers never ask for is made when it is asked for. */
@@ -116,6 +122,10 @@ class LazyContext implements RunContext {
 
   get finish(): RunContext["finish"] {
     return (work) => this.#parts.finish(this.#state, work);
+  }
+
+  get step(): RunContext["step"] {
+    return (this.#state.step ??= this.#parts.step(this.#state));
   }
 }
 

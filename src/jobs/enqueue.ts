@@ -10,12 +10,15 @@ import { jobsChannel, type JobRow, type JobStatus } from "./job.ts";
 import { laneOf } from "./lane.ts";
 import type { Prepared } from "./prepare.ts";
 
-export type Enqueued = {
+/** `Result` is what the job's handler returns. */
+export type Enqueued<Result = unknown> = {
   readonly id: string;
   readonly name: string;
   readonly status: JobStatus;
   /** False when the key or the idempotency key already had a job, which this then is. */
   readonly created: boolean;
+  /** For the compiler alone; there is nothing here when the program runs. */
+  readonly "~result"?: Result;
 };
 
 export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {

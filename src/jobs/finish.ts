@@ -10,9 +10,11 @@ import type { Engine } from "./engine.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
 import { settle } from "./settle.ts";
+import { refuseInsideStep } from "./step.ts";
 
 export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T> {
   const { job } = state;
+  refuseInsideStep(state, "finish");
   if (state.settled) throw invalid(`job ${job.id} has been finished already: call finish once, as the last thing`);
   const result = await engine.store.write(
     async (tx) => {

@@ -15,6 +15,7 @@ import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
 import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
+import { awaitable, awaitResult, type AwaitableJob, type ResultOptions } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
 export type JobVerbs = {
@@ -23,21 +24,25 @@ export type JobVerbs = {
    *  ```ts
    *  await tx.jobs.enqueue(sendReceipt, { orderId: "o-17" }, { key: "receipt:o-17" });
    *  ``` */
-  enqueue<Input>(definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): Promise<Enqueued>;
+  enqueue<Input, Result>(
+    definition: Job<Input, Result>,
+    params: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ): Promise<AwaitableJob<Result>>;
   /** By name, for programs that do not have the definition; params are checked when the job runs. */
-  enqueue(name: string, params: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  enqueue(name: string, params: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
   /** Many jobs of one kind in one transaction. */
-  enqueueMany<Input>(
-    definition: Job<Input>,
+  enqueueMany<Input, Result>(
+    definition: Job<Input, Result>,
     params: readonly NoInfer<Input>[],
     options?: EnqueueOptions,
-  ): Promise<Enqueued[]>;
+  ): Promise<AwaitableJob<Result>[]>;
   /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
    *  nothing else. */
-  enqueueFrom(template: string, overrides?: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  enqueueFrom(template: string, overrides?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
   cancel(id: string): Promise<Cancelled>;
   /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
-  retry(id: string): Promise<Enqueued>;
+  retry(id: string): Promise<AwaitableJob>;
   /** Holds back all jobs of a name, in this tenant. */
   pause(name: string, note?: string): Promise<void>;
   resume(name: string): Promise<void>;
@@ -57,33 +62,51 @@ export type Jobs = JobVerbs & {
    *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
    *  ``` */
   prune(options: PruneOptions): Promise<Pruned>;
+  /** Waits, from any process, until a job has ended with all its retries, and gives what its handler returned.
+   *
+   *  ```ts
+   *  const made = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
+   *  await book.startWorker();
+   *  const orderId = await book.jobs.result(made, { timeout: "30s" });
+   *  ``` */
+  result<Result>(job: Enqueued<Result>, options?: ResultOptions): Promise<Result>;
+  result(id: string, options?: ResultOptions): Promise<unknown>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
 export type Within = <T>(unit: (tx: Tx) => Promise<T>, how: { shared: boolean }) => Promise<T>;
 
-export function jobVerbs(engine: Pick<Engine, "definitions" | "hooks">, strict: boolean, within: Within): JobVerbs {
+export function jobVerbs(
+  engine: Pick<Engine, "store" | "definitions" | "hooks">,
+  strict: boolean,
+  within: Within,
+): JobVerbs {
+  const { store } = engine;
+  const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
+    awaitable(store, tx.tenant, await enqueue(tx, prepared));
   const known = (definition: AnyJob | string): AnyJob => lookUp(engine, definition, strict);
   return {
     async enqueue(definition: AnyJob | string, params: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(known(definition), params, options);
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
       const shared = prepared.key === null && prepared.idempotencyKey === null;
-      return within((tx) => enqueue(tx, prepared), { shared });
+      return within((tx) => make(tx, prepared), { shared });
     },
-    async enqueueMany(definition: AnyJob, list: readonly unknown[], options: EnqueueOptions = {}) {
+    async enqueueMany<Result>(definition: AnyJob, list: readonly unknown[], options: EnqueueOptions = {}) {
       const found = known(definition);
       if (list.length > limits.bulkRowsMax) {
         throw invalid(`${list.length} jobs at once: at most ${limits.bulkRowsMax}, send them in parts`);
       }
       const prepared: Prepared[] = [];
       for (const params of list) prepared.push(await prepareJob(found, params, options));
-      return within((tx) => enqueueMany(tx, prepared), { shared: false });
+      const makeAll = async (tx: Tx): Promise<AwaitableJob<Result>[]> =>
+        (await enqueueMany(tx, prepared)).map((made) => awaitable(store, tx.tenant, made));
+      return within(makeAll, { shared: false });
     },
     enqueueFrom: (template, overrides, options = {}) =>
-      enqueueFrom(within, { template, overrides, options, lookUp: known }),
+      enqueueFrom(within, { template, overrides, options, lookUp: known, enqueue: make }),
     cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id), { shared: false }),
-    retry: (id) => within((tx) => retryJob(tx, id), { shared: false }),
+    retry: (id) => within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id)), { shared: false }),
     pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null), { shared: false }),
     resume: (name) => within((tx) => resumeName(tx, name), { shared: false }),
   };
@@ -97,6 +120,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     chain: (id) => readChain(store, tenant, id),
     explain: (id) => explainJob(store, tenant, id),
     prune: (options) => prune(store, tenant, options ?? {}),
+    result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
   };
 }
 

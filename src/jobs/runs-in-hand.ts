@@ -9,6 +9,7 @@ import type { Engine } from "./engine.ts";
 import { finishRun } from "./finish.ts";
 import { createNewsDesk, type News } from "./news.ts";
 import { cancelled, interrupted, run } from "./run.ts";
+import { createStep } from "./step.ts";
 
 export type RunsInHand = {
   /** Claimed, being claimed, or running. */
@@ -70,7 +71,7 @@ export function createRuns(
 
   const newState = (job: ClaimedJob): RunState => ({
     ...{ job, startedMs: clock.monotonic(), controller: undefined, abortReason: undefined, onAbort: undefined },
-    ...{ progress: undefined, logs: [], logged: 0, settled: false },
+    ...{ progress: undefined, logs: [], logged: 0, settled: false, step: undefined },
   });
 
   const parts: ContextParts = {
@@ -80,6 +81,7 @@ export function createRuns(
       tell.changed();
     },
     finish: (state, work) => finishRun(engine, state, work),
+    step: (state) => createStep(engine, state),
   };
 
   async function execute(job: ClaimedJob): Promise<void> {

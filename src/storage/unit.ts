@@ -17,10 +17,14 @@ type UnitState = { readonly of: object; ended: boolean };
 
 /** Throws when called from inside a user's unit of the same store: `book` there would wait for the very transaction it
  *  is part of, or read past it. */
-export function refuseInsideUnit(verb: string, store: object): void {
+export function refuseInsideUnit(
+  verb: string,
+  store: object,
+  instead = "use the tx that your function was given instead",
+): void {
   const unit = running.getStore();
   if (unit?.of === store && !unit.ended) {
-    throw invalid(`${verb} was called inside book.write: use the tx that your function was given instead`);
+    throw invalid(`${verb} was called inside book.write: ${instead}`);
   }
 }
 

@@ -14,6 +14,8 @@ export const killPoints = [
   "storage.committed",
   "jobs.settled",
   "jobs.claimed",
+  "jobs.step.ran",
+  "jobs.step.kept",
   "jobs.finish.worked",
   "jobs.finish.settled",
   "jobs.finish.committed",
@@ -69,11 +71,12 @@ export async function dieAt(t: TestContext, backend: Backend, points: readonly K
   return missed;
 }
 
-const queueOf = ({ name, pass }: KillPoint): string => `${name}-${pass}`;
+export const queueOf = ({ name, pass }: KillPoint): string => `${name}-${pass}`;
 
 type Victim = { readonly url: string; readonly folder: string; readonly point: KillPoint; readonly book: Book };
 
-async function dies(t: TestContext, { url, folder, point, book }: Victim): Promise<boolean> {
+/** Starts a process that works on the queue of the point; false when it got by without passing it. */
+export async function dies(t: TestContext, { url, folder, point, book }: Victim): Promise<boolean> {
   const queue = queueOf(point);
   // The last of its queue says that the point was passed by: nothing comes after it.
   await book.jobs.enqueue("held", {}, { queue, priority: -1 });

@@ -1,6 +1,6 @@
 // The jobs that the processes of these tests run. What their handlers do is written into a ledger outside of the book.
 import { systemClock } from "../../src/core/clock.ts";
-import { job, type JobContext } from "../../src/index.ts";
+import { job, type JobContext, type UserTx } from "../../src/index.ts";
 import type { Ledger } from "./job-ledger.ts";
 
 export type KindParts = {
@@ -79,9 +79,31 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
       losses: lossesForKills,
       async run({ name }: { name: string }, context) {
         ledger.note("start", of(context));
+        await context.step("look", () => name);
         await context.finish(
           (tx) => tx.sql`insert into effect (name, job_id, pid) values (${name}, ${context.job.id}, ${process.pid})`,
         );
+      },
+    }),
+    /** Five steps, of which the second and the fourth leave their effect in the book, and so does its end. Each result says
+     *  which run it comes from. */
+    stepped: job("stepped", {
+      losses: lossesForKills,
+      async run({ name }: { name: string }, context) {
+        const { step, finish } = context;
+        const { id, runId } = context.job;
+        const leave = (tx: UserTx, key: string): Promise<unknown> =>
+          tx.sql`insert into effect (name, job_id, pid) values (${key}, ${id}, ${process.pid})`;
+        const results: { runId: string; place: number }[] = [];
+        for (const place of [0, 1, 2, 3, 4]) {
+          const key = `${name}/${place}`;
+          const done =
+            place % 2 === 1
+              ? step.write(`step ${place}`, (tx) => leave(tx, key).then(() => ({ runId, place })))
+              : step(`step ${place}`, () => (ledger.note("start", of(context, key)), { runId, place }));
+          results.push(await done);
+        }
+        return finish((tx) => leave(tx, `${name}/end`).then(() => results));
       },
     }),
     /** Ends when it is asked to, and not before. */

@@ -7,9 +7,9 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { AnyJob } from "../define.ts";
-import { enqueue, type Enqueued } from "../enqueue.ts";
 import type { Within } from "../jobs.ts";
-import { prepareJob, type EnqueueOptions } from "../prepare.ts";
+import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
+import type { AwaitableJob } from "../result.ts";
 import type { Backoff } from "../retry.ts";
 import { findTemplate, type TemplateRow } from "./template.ts";
 import { archivedSince } from "./write-template.ts";
@@ -19,18 +19,19 @@ type From = {
   readonly overrides: unknown;
   readonly options: EnqueueOptions;
   readonly lookUp: (name: string) => AnyJob;
+  readonly enqueue: (tx: Tx, prepared: Prepared) => Promise<AwaitableJob>;
 };
 
 const triesMax = 10;
 
-export async function enqueueFrom(within: Within, from: From): Promise<Enqueued> {
+export async function enqueueFrom(within: Within, from: From): Promise<AwaitableJob> {
   for (let tries = 0; tries < triesMax; tries++) {
     const row = await within((tx) => readActive(tx, from.template), { shared: false });
     const params = mergeParams(JSON.parse(row.params), from.overrides);
     const options = { ...settingsOf(row), ...definedOnly(from.options) };
     const prepared = await prepareJob(from.lookUp(row.job_name), params, options);
     const made = await within(
-      async (tx) => ((await isStill(tx, row)) ? enqueue(tx, { ...prepared, templateId: row.id }) : undefined),
+      async (tx) => ((await isStill(tx, row)) ? from.enqueue(tx, { ...prepared, templateId: row.id }) : undefined),
       { shared: false },
     );
     if (made !== undefined) return made;

@@ -1,0 +1,141 @@
+// The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled:
+// the job's row says that somebody waits, and whoever ends it wakes them.
+import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { refuseInsideUnit } from "../storage/unit.ts";
+import type { RunStatus } from "../telemetry/run.ts";
+import type { Enqueued } from "./enqueue.ts";
+import { jobsChannel, type JobRow } from "./job.ts";
+import { joinWaiters } from "./waiters.ts";
+
+export type ResultOptions = {
+  /** How long to wait; default without limit. The job goes on either way. */
+  readonly timeout?: Duration;
+};
+
+/** What an enqueue made, and the way to its result. */
+export type AwaitableJob<Result = unknown> = Enqueued<Result> & {
+  /** Waits until the job has ended with all its retries, and gives what its handler returned. Throws when it failed or was
+   *  cancelled. Not inside a transaction, because the job begins only after it.
+   *
+   *  ```ts
+   *  const made = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
+   *  await book.startWorker();
+   *  const orderId = await made.result({ timeout: "30s" });
+   *  ``` */
+  result(options?: ResultOptions): Promise<Result>;
+};
+
+/** Gives `made` its way to the result. It does not show when it is compared, copied or written as JSON. */
+export function awaitable<Result>(store: Store, tenant: string, made: Enqueued): AwaitableJob<Result> {
+  const result = (options?: ResultOptions): Promise<unknown> => awaitResult(store, tenant, made.id, options);
+  return Object.defineProperty(made, "result", { value: result }) as AwaitableJob<Result>;
+}
+
+export async function awaitResult(
+  store: Store,
+  tenant: string,
+  job: string | Pick<Enqueued, "id">,
+  options: ResultOptions = {},
+): Promise<unknown> {
+  refuseInsideUnit("result", store, "wait after it, because the job begins only then");
+  const id = idOf(job);
+  refuseUnknown(options, ["timeout"], "result");
+  const timeoutMs = options.timeout === undefined ? limits.durationMsMax : durationMs(options.timeout, "timeout");
+  // Listening comes first, then the look, then the mark: an end is seen, or it keeps the mark from being made, or it is
+  // heard of.
+  const waiter = joinWaiters(store);
+  // It keeps the process alive as well: somebody waits.
+  const timer = store.clock.after(timeoutMs, () => waiter.expire(), { keepAlive: true });
+  try {
+    for (;;) {
+      const news = waiter.news();
+      if (waiter.over === "closed") throw new DaybookError("closed", `the book was closed while waiting for job ${id}`);
+      const last = await lastOfChain(store, tenant, id);
+      if (last.finished_at !== null) return resultOf(last);
+      if (waiter.over === "timeout") throw tookTooLong(id, last, timeoutMs);
+      // What ended before the mark is looked at again: its retry may be open.
+      if (last.awaited === 0 && !(await markAwaited(store, last.seq))) continue;
+      waiter.waitFor(last.seq);
+      if (waiter.over === undefined) await news;
+    }
+  } finally {
+    timer.cancel();
+    waiter.leave();
+  }
+}
+
+function idOf(job: unknown): string {
+  if (typeof job === "string") return job;
+  if (typeof job === "object" && job !== null && "id" in job && typeof job.id === "string") return job.id;
+  throw invalid(`${quote(job)} is not a job: give its id, or what enqueue returned`);
+}
+
+type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awaited" | "run_id"> & {
+  readonly run_status: RunStatus | null;
+  readonly error_type: string | null;
+  readonly error_message: string | null;
+  readonly result: string | null;
+};
+
+async function lastOfChain(store: Store, tenant: string, id: string): Promise<Last> {
+  const [row] = await store.read<Last>(sql`with recursive chain (seq) as (
+      select seq from job where tenant_id = ${tenant} and id = ${id}
+      union all select job.seq from chain join job on job.retry_of = chain.seq
+    )
+    select job.seq, job.id, job.name, job.status, job.finished_at, job.awaited, job.run_id, run.status as run_status,
+      run.error_type, run.error_message, run.result
+    from job left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+    where job.seq = (select max(seq) from chain)`);
+  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  return row;
+}
+
+// The mark stays when somebody stops waiting: others may not have, and it costs the end no more than a wake.
+async function markAwaited(store: Store, seq: number): Promise<boolean> {
+  return store.write(
+    async (tx) => {
+      const [marked] = await tx.all<Pick<JobRow, "status">>(
+        sql`update job set awaited = 1 where seq = ${seq} and finished_at is null returning status`,
+      );
+      // On PostgreSQL a claim passes by a row that is locked, so it must look again.
+      if (tx.dialect === "postgres" && marked !== undefined && marked.status !== "running") tx.wake(jobsChannel);
+      return marked !== undefined;
+    },
+    { beat: false },
+  );
+}
+
+function resultOf(last: Last): unknown {
+  const { id, name, status, run_id: runId, run_status: runStatus, error_type: errorType } = last;
+  if (status === "completed") return last.result === null ? undefined : (JSON.parse(last.result) as unknown);
+  const why = errorType === null ? "" : `: ${errorType}: ${last.error_message ?? ""}`;
+  throw new DaybookError(
+    "conflict",
+    `job ${id} (${name}) ${verbs[status] ?? `is ${status}`}, so it has no result${why}`,
+    {
+      details: { id, status, runId, runStatus, errorType },
+    },
+  );
+}
+
+const verbs: Partial<Record<JobRow["status"], string>> = {
+  failed: "has failed",
+  cancelled: "was cancelled",
+  skipped: "was skipped",
+};
+
+function tookTooLong(id: string, { id: lastId, status }: Last, timeoutMs: number): DaybookError {
+  const retry = lastId === id ? "" : ` (its retry ${lastId})`;
+  return new DaybookError(
+    "timeout",
+    `job ${id}${retry} is still ${status} after ${formatDuration(timeoutMs)} of waiting; it goes on: ` +
+      "ask again later, or see why with explain",
+    { details: { id, lastId, status } },
+  );
+}

@@ -1,0 +1,126 @@
+// Steps: parts of a handler whose results are kept, so that the next run of the chain goes on where this one ended. A
+// step belongs to the chain of retries and to its place, which is how many steps the run had called before it.
+//
+//   called ──► place ──► kept by an earlier run? ──► yes: its result, nothing runs
+//                                               └──► no: run, keep the result if the job is still ours
+//
+// `sleep(until)` and `waitFor(event)` will be steps as well: they take a place like any other, and what they keep is when
+// they woke, or the event. They come with the events, and belong beside `write` here.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { DaybookError, invalid } from "../core/error.ts";
+import { killPoint } from "../core/fault.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { checkName } from "../core/name.ts";
+import { quote } from "../core/quote.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import { refuseInsideUnit } from "../storage/unit.ts";
+import type { RunState } from "./context.ts";
+import type { Engine } from "./engine.ts";
+import { keepStep, readStep } from "./kept-step.ts";
+
+/** `Transaction` is what the front door gives to `write`; this room only passes it on. */
+export type Step<Transaction> = {
+  /** Runs `work` and keeps what it returns. A later run of the same job (a retry, also after a loss) gets the kept result
+   *  instead of running it. `work` may run again when the process dies before its result is on disk.
+   *
+   *  `const charged = await step("charge", () => bank.charge(card, cents));` */
+  <T>(name: string, work: () => Awaitable<T>): Promise<T>;
+  /** The same in one transaction with what `work` writes: its effects in the book happen exactly once. */
+  write<T>(name: string, work: (tx: Transaction) => Awaitable<T>): Promise<T>;
+};
+
+type Call = { readonly state: RunState; readonly name: string; ended: boolean };
+
+const calls = new AsyncLocalStorage<Call>();
+
+export function createStep(engine: Engine, state: RunState): Step<Tx> {
+  const { store } = engine;
+  const { job } = state;
+  let called = 0;
+
+  // Everything up to the first await happens in the call itself, so that steps that are started together get their places
+  // in the order in which they stand in the handler.
+  async function once<T>(name: string, work: unknown, run: (place: number) => Promise<string | null>): Promise<T> {
+    check(name, work);
+    const place = called++;
+    // The first run of a chain finds nothing, so it does not look.
+    const kept = job.chain_seq === null ? undefined : await readStep(store, job.tenant_id, job.chain_seq, place);
+    if (kept !== undefined && kept.name !== name) throw otherOrder(job.id, place, { was: kept.name, is: name });
+    if (kept !== undefined) return read(kept.result);
+    // Whoever wants the run to end does not want more of it; what is kept so far is not lost.
+    if (state.abortReason !== undefined) throw state.abortReason;
+    const result = await run(place);
+    killPoint("jobs.step.kept");
+    return read(result);
+  }
+
+  function check(name: string, work: unknown): void {
+    checkName(name, "step name");
+    if (typeof work !== "function") throw invalid(`step "${name}" has no function: step("${name}", () => …)`);
+    refuseInsideStep(state, `step "${name}"`);
+    refuseInsideUnit(`step "${name}"`, store, "call it before or after, because it commits by itself");
+    if (state.settled) throw invalid(`job ${job.id} has been finished already: step "${name}" must come before finish`);
+    if (called < limits.stepsMax) return;
+    throw invalid(`job ${job.id} has more than ${limits.stepsMax} steps: make jobs of some of them`);
+  }
+
+  return Object.assign(
+    <T>(name: string, work: () => Awaitable<T>): Promise<T> =>
+      once(name, work, async (place) => {
+        const result = toText(name, await inStep(state, name, work));
+        killPoint("jobs.step.ran");
+        const keep = (tx: Tx): Promise<void> => keepStep(tx, job, { place, name, result });
+        await store.write(keep, { tenant: job.tenant_id, beat: false });
+        return result;
+      }),
+    {
+      write: <T>(name: string, work: (tx: Tx) => Awaitable<T>): Promise<T> =>
+        once(name, work, (place) => {
+          const unit = async (tx: Tx): Promise<string | null> => {
+            const result = toText(name, await inStep(state, name, () => work(tx)));
+            killPoint("jobs.step.ran");
+            await keepStep(tx, job, { place, name, result });
+            return result;
+          };
+          return store.write(unit, { by: "user", tenant: job.tenant_id });
+        }),
+    },
+  );
+}
+
+/** Throws when called from inside a step of the same run: it could not be kept without what is around it. */
+export function refuseInsideStep(state: RunState, what: string): void {
+  const call = calls.getStore();
+  if (call?.state !== state || call.ended) return;
+  throw invalid(`${what} was called inside step "${call.name}": call it after that, with what the step returned`);
+}
+
+async function inStep<T>(state: RunState, name: string, work: () => Awaitable<T>): Promise<T> {
+  const call: Call = { state, name, ended: false };
+  try {
+    return await calls.run(call, async () => work());
+  } finally {
+    call.ended = true;
+  }
+}
+
+function toText(name: string, value: unknown): string | null {
+  if (value === undefined) return null;
+  return toJson(value, { what: `result of step ${quote(name)}`, bytesMax: limits.resultBytesMax });
+}
+
+// What was kept is what everybody gets, also the run that made it: a replay must not see anything else.
+function read<T>(result: string | null): T {
+  return (result === null ? undefined : JSON.parse(result)) as T;
+}
+
+function otherOrder(id: string, place: number, { was, is }: { was: string; is: string }): DaybookError {
+  const error = new DaybookError(
+    "conflict",
+    `step ${place} of job ${id} is ${quote(is)}, but an earlier run of its chain kept ${quote(was)} at that place ` +
+      "(counted from 0): call steps in the same order in every run, or give the changed work another job name",
+    { details: { id, place, was, is } },
+  );
+  return Object.defineProperty(error, "name", { value: "StepOrderError" });
+}
