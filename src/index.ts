@@ -30,6 +30,10 @@ export type { TemplateFilter, TemplatePage, Templates, TemplateVerbs } from "./j
 export type { Pruned } from "./jobs/prune/prune.ts";
 export type { FinishedStatus, PruneOptions } from "./jobs/prune/rule.ts";
 export type { LaneLimits } from "./jobs/pause.ts";
+export type { Edited } from "./jobs/line/edit.ts";
+export type { Moved, MoveTo } from "./jobs/line/move.ts";
+export type { Normalised, NormaliseOptions } from "./jobs/line/normalise.ts";
+export type { Place } from "./jobs/line/place.ts";
 export type { Backoff } from "./jobs/retry.ts";
 export type { Rate } from "./jobs/rate.ts";
 export type { Worker } from "./jobs/worker.ts";

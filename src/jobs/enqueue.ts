@@ -155,10 +155,11 @@ function kept(holder: Holder): Enqueued {
 }
 
 // The place in line stays: replacing what to do must not cost the turn. A retry is not replaced: its chain has begun
-// with these params.
+// with these params. One that was moved has its place among those of its priority; in another it stands by its age.
 async function replace(tx: Tx, holder: Holder, row: NewJob): Promise<Enqueued | undefined> {
   const waitsForTime = row.waits_for === "time";
   const replaced = await tx.run(sql`update job set params = ${row.params}, priority = ${row.priority},
+      position = case when priority = ${row.priority} then position else seq * 100 end,
       available_at = ${row.available_at}, tags = ${row.tags}, limits = ${row.limits}, limit_key = ${row.limit_key},
       attempts = ${row.attempts}, backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms},
       losses_max = ${row.losses_max}, template_id = ${row.template_id ?? null},

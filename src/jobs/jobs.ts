@@ -9,6 +9,9 @@ import type { Engine } from "./engine.ts";
 import { enqueue, enqueueMany, type Enqueued } from "./enqueue.ts";
 import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
+import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
+import { moveJob, prioritiseJob, type Moved, type MoveTo } from "./line/move.ts";
+import { placeOf, type Place } from "./line/place.ts";
 import { retryJob } from "./manual-retry.ts";
 import { pauseName, resumeName } from "./pause.ts";
 import { prune, type Pruned } from "./prune/prune.ts";
@@ -46,6 +49,18 @@ export type JobVerbs = {
   /** Holds back all jobs of a name, in this tenant. */
   pause(name: string, note?: string): Promise<void>;
   resume(name: string): Promise<void>;
+  /** Moves a job that has not started within its queue and priority: to an end of the line, or next to another job.
+   *
+   *  ```ts
+   *  const first = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
+   *  const second = await book.jobs.enqueue(sendReceipt, { orderId: "o-18" });
+   *  await book.jobs.move(second.id, { before: first.id });
+   *  ``` */
+  move(id: string, to: MoveTo): Promise<Moved>;
+  /** Gives a job that has not started another priority; it goes last among those of that priority. */
+  prioritise(id: string, priority: number): Promise<Moved>;
+  /** Replaces the params of a job that has not started. It keeps its place; a retry is refused. */
+  edit(id: string, params: unknown): Promise<Edited>;
 };
 
 export type Jobs = JobVerbs & {
@@ -71,6 +86,8 @@ export type Jobs = JobVerbs & {
    *  ``` */
   result<Result>(job: Enqueued<Result>, options?: ResultOptions): Promise<Result>;
   result(id: string, options?: ResultOptions): Promise<unknown>;
+  /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
+  place(id: string): Promise<Place | null>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
@@ -109,6 +126,14 @@ export function jobVerbs(
     retry: (id) => within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id)), { shared: false }),
     pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null), { shared: false }),
     resume: (name) => within((tx) => resumeName(tx, name), { shared: false }),
+    move: (id, to) => within((tx) => moveJob(tx, id, to), { shared: false }),
+    prioritise: (id, priority) => within((tx) => prioritiseJob(tx, id, priority), { shared: false }),
+    async edit(id, params) {
+      // A schema may take its time, so no transaction is held meanwhile.
+      const name = await within((tx) => nameOfJob(tx, id), { shared: false });
+      const prepared = await prepareParams(engine.definitions.get(name), params);
+      return within((tx) => editJob(tx, id, prepared), { shared: false });
+    },
   };
 }
 
@@ -121,6 +146,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     explain: (id) => explainJob(store, tenant, id),
     prune: (options) => prune(store, tenant, options ?? {}),
     result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
+    place: (id) => placeOf(store, tenant, id),
   };
 }
 

@@ -103,7 +103,8 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
   };
 }
 
-function limitsOf(definition: AnyJob, params: unknown): Pick<Prepared, "limits" | "limitKey"> {
+/** What limits a job of these params. */
+export function limitsOf(definition: AnyJob, params: unknown): Pick<Prepared, "limits" | "limitKey"> {
   const { limit, rate } = definition.options as unknown as JobOptions<unknown, unknown, unknown>;
   const { concurrency } = definition;
   if (concurrency === null && limit === undefined && rate === undefined) return { limits: null, limitKey: null };

@@ -1,6 +1,7 @@
 // What a user does with queues: look, pause, resume, limit.
 import type { Store } from "../storage/store.ts";
 import { sql } from "../storage/sql.ts";
+import { normaliseLane, type Normalised, type NormaliseOptions } from "./line/normalise.ts";
 import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./pause.ts";
 import type { Within } from "./jobs.ts";
 
@@ -9,6 +10,8 @@ export type QueueVerbs = {
   pause(queue: string, note?: string): Promise<void>;
   resume(queue: string): Promise<void>;
   limit(queue: string, to: LaneLimits): Promise<void>;
+  /** Renumbers the positions of a queue's open jobs to 50, 150, 250 … per priority; the order stays. */
+  normalise(queue: string, options?: NormaliseOptions): Promise<Normalised>;
 };
 
 export type QueueRecord = {
@@ -31,6 +34,7 @@ export function queueVerbs(within: Within): QueueVerbs {
     pause: (queue, note) => within((tx) => pauseLane(tx, queue, note ?? null), { shared: false }),
     resume: (queue) => within((tx) => resumeLane(tx, queue), { shared: false }),
     limit: (queue, to) => within((tx) => limitLane(tx, queue, to), { shared: false }),
+    normalise: (queue, options = {}) => within((tx) => normaliseLane(tx, queue, options), { shared: false }),
   };
 }
 

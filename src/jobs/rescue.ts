@@ -63,21 +63,25 @@ export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
   return (await settle(tx, hooks, endings)).ended.size;
 }
 
-// The sessions that own a running job or a reservation and have ended. Each owner costs one seek, however many jobs it runs.
+// The sessions that own a running job and have ended. Each owner costs one seek, however many jobs it runs.
 const endedOwners = sql`with recursive owner (session_seq) as (
     select (select min(session_seq) from job where status = 'running')
     union all
     select (select min(job.session_seq) from job where job.status = 'running' and job.session_seq > owner.session_seq)
     from owner where owner.session_seq is not null
   )
-  select session.seq from owner join session on session.seq = owner.session_seq where session.status <> 'running'
-  union select session.seq from reservation join session on session.seq = reservation.session_seq
-  where reservation.status = 'active' and session.status <> 'running'`;
+  select session.seq from owner join session on session.seq = owner.session_seq where session.status <> 'running'`;
+
+// The same for reservations, of which there are few.
+const endedHolders = sql`select reservation.session_seq as seq
+  from reservation ${indexedBy("reservations_of_session")} cross join session
+  where reservation.status = 'active' and session.seq = reservation.session_seq and session.status <> 'running'`;
 
 /** Looks for everything that should have been released or ended, and was not. Resolves to how much was found. */
 export async function sweep(engine: Engine): Promise<number> {
   const { store, hooks } = engine;
-  const orphaned = await store.read<{ seq: number }>(endedOwners);
+  const ended = [endedOwners, endedHolders].map((statement) => store.read<{ seq: number }>(statement));
+  const orphaned = new Set((await Promise.all(ended)).flat().map(({ seq }) => seq));
   let found = 0;
   // One that cannot be recovered must not keep the others from it.
   const failures: unknown[] = [];
@@ -88,7 +92,7 @@ export async function sweep(engine: Engine): Promise<number> {
       failures.push(error);
     }
   };
-  for (const { seq } of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
+  for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
   await attempt((tx) => rescueTimedOut(tx, hooks));
   for (let from: Key | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));

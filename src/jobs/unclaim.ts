@@ -7,15 +7,20 @@ import type { Claimed } from "./claim.ts";
 import { freeSlots } from "./free-slots.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
+import { holdMoved, standApart } from "./line/give-back.ts";
 
 export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): Promise<number> {
   if (jobs.length === 0) return 0;
   tx.wake(jobsChannel);
+  const moved = await holdMoved(
+    tx,
+    jobs.map((job) => job.seq),
+  );
   await lockRows(tx, jobs);
   await endCancelled(tx, hooks, jobs);
   // A key that is taken while its job is queued is taken again, unless somebody else has it by now.
   // One that was to run alone may have been marked as begun by a write whose answer was lost; it has not begun.
-  return tx.run(sql`update job set status = 'queued', run_id = null, session_seq = null, started_at = null,
+  const given = await tx.run(sql`update job set status = 'queued', run_id = null, session_seq = null, started_at = null,
       timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, cancel_requested_at = null,
       alone = case when alone = 0 then 0 else 1 end,
       key_held = case when key_scope = 'queued' and not exists (select 1 from job other
@@ -23,6 +28,8 @@ export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[])
         then key else key_held end
     from ${rowSet("v", { seq: "integer", run_id: "text" }, jobs)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
+  await standApart(tx, moved);
+  return given;
 }
 
 // One that somebody asked to cancel meanwhile never runs.

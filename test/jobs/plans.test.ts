@@ -128,6 +128,7 @@ async function work(at: TestEngine, onRead: (statement: Sql) => void): Promise<v
     plain,
     Array.from({ length: 5 }, () => ({ account: "d" })),
   );
+  await inLine(at);
   const dead = await at.newSession();
   await at.claim(3, at.claimer(dead.seq));
   await at.run(`update session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${dead.seq}`);
@@ -136,6 +137,21 @@ async function work(at: TestEngine, onRead: (statement: Sql) => void): Promise<v
     return at.store.read(statement);
   };
   assert.equal(await sweep({ ...at.engine, store: { ...at.store, read } }), 3);
+}
+
+/** Moves in every direction, with and without room. */
+async function inLine(at: TestEngine): Promise<void> {
+  const made = await at.jobs.enqueueMany(
+    plain,
+    Array.from({ length: 5 }, () => ({ account: "e" })),
+  );
+  const [one = "", two = "", three = "", four = "", five = ""] = made.map((each) => each.id);
+  await at.jobs.move(three, "first");
+  await at.jobs.move(three, "last");
+  await at.jobs.prioritise(five, 3);
+  for (let times = 0; times < 12; times++) await at.jobs.move(times % 2 === 0 ? three : four, { after: one });
+  await at.jobs.move(two, { before: one });
+  await at.jobs.edit(two, { account: "f" });
 }
 
 /** What a planner should not do: read the whole table, or sort. */

@@ -1,0 +1,70 @@
+// Changes the params of a job that has not started. Its place in line stays; its limits follow its params.
+import { DaybookError } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { forUpdate } from "../../storage/word.ts";
+import { refusal } from "../cancel.ts";
+import { validateParams, type AnyJob } from "../define.ts";
+import { passOn } from "../free-slots.ts";
+import { jobsChannel, type JobRow, type JobStatus } from "../job.ts";
+import { limitsOf as limitsOfRow } from "../limit.ts";
+import { limitsOf, type Prepared } from "../prepare.ts";
+import { stands } from "./standing.ts";
+
+export type Edited = { readonly id: string; readonly name: string; readonly status: JobStatus };
+
+/** Params that fit the definition, and the limits that follow from them; undefined when nobody here knows. */
+export type NewParams = { readonly params: string; readonly limits: Pick<Prepared, "limits" | "limitKey"> | undefined };
+
+export async function nameOfJob(tx: Tx, id: string): Promise<string> {
+  const job = await tx.get<{ name: string }>(sql`select name from job where tenant_id = ${tx.tenant} and id = ${id}`);
+  if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  return job.name;
+}
+
+export async function prepareParams(definition: AnyJob | undefined, input: unknown): Promise<NewParams> {
+  const given = input ?? {};
+  if (definition === undefined) return { params: toJson(given, { what: "params" }), limits: undefined };
+  const valid = await validateParams(definition, given);
+  return { params: toJson(given, { what: "params" }), limits: limitsOf(definition, valid) };
+}
+
+export async function editJob(tx: Tx, id: string, { params, limits }: NewParams): Promise<Edited> {
+  const job = await tx.get<JobRow>(sql`select * from job where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  if (job === undefined || !stands(job)) throw await refusal(tx, id, "edited");
+  if (job.retry_of !== null) {
+    throw new DaybookError(
+      "conflict",
+      `job ${id} is a retry (attempt ${job.attempt}) and goes on with the params that its chain began with: ` +
+        "cancel it and enqueue a new job",
+      { details: { id, attempt: job.attempt } },
+    );
+  }
+  const next = limits ?? keptLimits(job);
+  const otherLimits = next.limits !== job.limits || next.limitKey !== job.limit_key;
+  // What it was parked for was a limit of its old params: in line again, it meets those of the new ones.
+  const freed = otherLimits && job.waits_key !== null && (job.waits_for === "key" || job.waits_for === "time");
+  const status = freed ? "queued" : job.status;
+  await tx.run(sql`update job set params = ${params}, limits = ${next.limits}, limit_key = ${next.limitKey},
+      status = ${status}, waits_for = ${freed ? null : job.waits_for}, waits_key = ${freed ? null : job.waits_key},
+      available_at = ${freed ? tx.now : job.available_at}
+    where seq = ${job.seq}`);
+  if (otherLimits) await passOn(tx, [job]);
+  if (freed) tx.wake(jobsChannel);
+  return { id, name: job.name, status };
+}
+
+// Without the definition nobody can say which key the new params would have.
+function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limitKey"> {
+  const { rate } = limitsOfRow(job);
+  if (job.limit_key === null && (rate === undefined || rate.key === `${job.name}\n*`)) {
+    return { limits: job.limits, limitKey: job.limit_key };
+  }
+  throw new DaybookError(
+    "invalid",
+    `the limits of job ${job.id} follow from its params, and this book does not know ${job.name}: ` +
+      'edit it in a program that lists it in "use"',
+    { details: { id: job.id, name: job.name } },
+  );
+}

@@ -1,0 +1,88 @@
+// Moves a job within its line. The line is an order, so whatever is asked for can be had, however often.
+import { DaybookError, invalid } from "../../core/error.ts";
+import { quote } from "../../core/quote.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { checkPriority } from "../define.ts";
+import type { Line } from "./neighbours.ts";
+import { gapAt, roomIn, type Gap, type Where } from "./room.ts";
+import { findPlaced, holdPlaceOf, stands, type Standing } from "./standing.ts";
+
+/** Where a job is moved to: an end of its line, or next to another job of it. */
+export type MoveTo = "first" | "last" | { readonly before: string } | { readonly after: string };
+
+export type Moved = { readonly id: string; readonly priority: number; readonly position: number };
+
+export async function moveJob(tx: Tx, id: string, to: MoveTo): Promise<Moved> {
+  const target = checkTarget(id, to);
+  const job = await holdPlaceOf(tx, id, "moved");
+  const where = typeof target === "string" ? target : await nextTo(tx, job, target);
+  return putAt(tx, job, job.priority, where);
+}
+
+/** Gives a job another priority, in which it stands last. */
+export async function prioritiseJob(tx: Tx, id: string, priority: number): Promise<Moved> {
+  checkPriority(priority);
+  const job = await holdPlaceOf(tx, id, "prioritised");
+  if (job.priority === priority) return { id, priority, position: job.position };
+  return putAt(tx, job, priority, "last");
+}
+
+async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Promise<Moved> {
+  const line: Line = { lane: job.lane_seq, priority, except: job.seq };
+  const gap = await gapAt(tx, line, where);
+  if (priority === job.priority && isIn(gap, job.position)) return { id: job.id, priority, position: job.position };
+  const position = await roomIn(tx, line, gap);
+  await tx.run(sql`update job set priority = ${priority}, position = ${position} where seq = ${job.seq}`);
+  return { id: job.id, priority, position };
+}
+
+function isIn({ low, high }: Gap, position: number): boolean {
+  return (low === null || position > low) && (high === null || position < high);
+}
+
+type Beside = { readonly side: "before" | "after"; readonly other: string };
+
+function checkTarget(id: string, to: MoveTo): "first" | "last" | Beside {
+  if (to === "first" || to === "last") return to;
+  const advice = '"first", "last", { before: id } or { after: id }';
+  if (typeof to !== "object" || to === null) throw invalid(`a job cannot be moved to ${quote(to)}: give ${advice}`);
+  refuseUnknown(to, ["before", "after"], "a move");
+  const given = Object.entries(to) as ["before" | "after", unknown][];
+  const [side, other] = given[0] ?? [];
+  if (side === undefined || given.length !== 1) throw invalid(`a job is moved to one place: ${advice}`);
+  if (typeof other !== "string") throw invalid(`${side} ${quote(other)} is not the id of a job`);
+  if (other === id) throw invalid(`job ${id} cannot be moved ${side} itself: name another job`);
+  return { side, other };
+}
+
+async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): Promise<Where> {
+  const other = await findPlaced(tx, otherId);
+  if (other === undefined) {
+    throw new DaybookError("not_found", `there is no job ${otherId} to move ${job.id} ${side}`, {
+      details: { id: otherId },
+    });
+  }
+  if (other.lane_seq !== job.lane_seq) {
+    throw invalid(
+      `job ${job.id} is in queue ${quote(job.queue)} and job ${otherId} in queue ${quote(other.queue)}: ` +
+        "a job moves within its own queue",
+      { details: { id: job.id, queue: job.queue, other: otherId, otherQueue: other.queue } },
+    );
+  }
+  if (!stands(other)) {
+    throw new DaybookError("conflict", `job ${otherId} is ${other.status} and no longer stands in line`, {
+      details: { id: otherId, status: other.status },
+    });
+  }
+  if (other.priority !== job.priority) {
+    throw new DaybookError(
+      "conflict",
+      `job ${job.id} has priority ${job.priority} and job ${otherId} ${other.priority}: ` +
+        `prioritise it to ${other.priority} first, then move it`,
+      { details: { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority } },
+    );
+  }
+  return side === "before" ? { before: other.position } : { after: other.position };
+}

@@ -1,0 +1,52 @@
+// Renumbers a lane by hand. Moves make their own room, so this is for those who like to read the numbers.
+import { DaybookError } from "../../core/error.ts";
+import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { indexedBy } from "../../storage/word.ts";
+import { findLane } from "../lane.ts";
+import { holdLines } from "./hold.ts";
+
+export type NormaliseOptions = {
+  /** Only counts. */
+  readonly dryRun?: boolean;
+};
+
+export type Normalised = {
+  /** How many jobs of the queue are open. */
+  readonly jobs: number;
+  /** How many of them got, or would get, another number. */
+  readonly changed: number;
+};
+
+export async function normaliseLane(tx: Tx, queue: string, options: NormaliseOptions): Promise<Normalised> {
+  refuseUnknown(options, ["dryRun"], "normalise");
+  const lane = await findLane(tx, tx.tenant, checkName(queue, "queue"));
+  if (lane === undefined) throw new DaybookError("not_found", `there is no queue ${quote(queue)}`);
+  await holdLines(tx, [lane.seq]);
+  const counted = await tx.get<Normalised>(sql`select count(*) as jobs,
+    coalesce(sum(case when old <> spot then 1 else 0 end), 0) as changed from ${numbered(lane.seq)}`);
+  const { jobs = 0, changed = 0 } = counted ?? {};
+  if (options.dryRun === true || changed === 0) return { jobs, changed };
+  return {
+    jobs,
+    changed: await tx.run(sql`update job set position = v.spot from ${numbered(lane.seq)}
+      where job.seq = v.seq and job.position <> v.spot and job.finished_at is null`),
+  };
+}
+
+/** The open jobs of a lane with the number that each should have: 50, 150, 250 … per priority. Multiples of 100 are left
+ *  to the rows whose sequence they are (spot.ts). What runs is numbered as well, because it may be given back, and is
+ *  then to stand where it stood. */
+function numbered(lane: number): ReturnType<typeof sql> {
+  return sql`(select seq, position as old, row_number() over (partition by priority order by position, seq) * 100 - 50
+      as spot
+    from (select seq, priority, position from job ${indexedBy("jobs_to_claim")}
+        where status = 'queued' and lane_seq = ${lane}
+      union all select seq, priority, position from job ${indexedBy("jobs_standing_by")}
+        where status = 'waiting' and lane_seq = ${lane}
+      union all select seq, priority, position from job ${indexedBy("jobs_running")}
+        where status = 'running' and lane_seq = ${lane}) as open_jobs) as v`;
+}
