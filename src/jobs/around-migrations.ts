@@ -81,7 +81,8 @@ export const aroundMigrations: readonly Migration[] = [
         done_at ${integer} not null,
         primary key (tenant_id, chain_seq, place)
       )${strict}`,
-      // What a run that starts a program knows of it: enough to end it when its worker is gone.
+      // What a run that starts a program knows of it: enough to end it when its worker is gone. The row is there before the
+      // program, so the pid is null until there is one.
       sql`create table run_command (
         tenant_id text not null,
         run_id text not null,
@@ -89,7 +90,8 @@ export const aroundMigrations: readonly Migration[] = [
         argv text not null,
         host text not null,
         host_boot text,
-        pid ${integer} not null,
+        host_namespace text,
+        pid ${integer},
         process_started text,
         started_at ${integer} not null,
         ended_at ${integer},
@@ -97,8 +99,10 @@ export const aroundMigrations: readonly Migration[] = [
         signal text,
         log_path text,
         log_bytes ${integer},
+        log_truncated ${integer} not null default 0,
         log_tail text,
         artifacts text not null default '[]',
+        artifacts_left_out ${integer} not null default 0,
         note text,
         primary key (tenant_id, run_id)
       )${strict}`,

@@ -5,6 +5,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
+import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import type { JobRow } from "./job.ts";
@@ -80,6 +81,8 @@ export async function sweep(engine: Engine): Promise<number> {
     from = next;
   }
   if (found > 0) await store.write((tx) => tx.wake(jobsChannel));
+  // Programs get their time to end, and nobody here has to wait for it.
+  void endOrphans(engine).catch(() => undefined);
   return found;
 }
 

@@ -1,6 +1,6 @@
 // The jobs that the processes of these tests run. What their handlers do is written into a ledger outside of the book.
 import { systemClock } from "../../src/core/clock.ts";
-import { job, type JobContext } from "../../src/index.ts";
+import { command, job, type JobContext } from "../../src/index.ts";
 import type { Ledger } from "./job-ledger.ts";
 
 export type KindParts = {
@@ -84,6 +84,8 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
         );
       },
     }),
+    /** A program that reports to a test. */
+    program: command("program", { argv: [process.execPath, "{script}", "{socket}", "{role}"] }),
     /** Ends when it is asked to, and not before. */
     listening: job("listening", {
       run(_params, context) {
