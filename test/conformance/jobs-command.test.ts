@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, realpathSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
@@ -341,4 +350,20 @@ test("a file book keeps the output of programs beside it, unless it is told wher
 
   assert.equal(resultOf(job).log.path, `${realpathSync(url)}-files/${job.runId}.log`);
   assert.equal(statSync(`${url}-files`).mode & 0o777, 0o700);
+});
+
+test("a program whose log cannot be made is not started", async (t) => {
+  const folder = testFolder(t);
+  const make = command("make", { argv: ["touch", "made"], cwd: folder, attempts: 1 });
+  writeFileSync(join(folder, "files"), "not a folder");
+  const { book } = await openTest(t, "sqlite", { use: [make], files: join(folder, "files") });
+  const { id } = await book.jobs.enqueue(make, {});
+  const worker = await book.startWorker();
+  await worker.idle();
+
+  const { run } = await book.jobs.get(id);
+
+  assert.equal(run?.error?.type, "CommandError");
+  assert.match(run?.error?.message ?? "", /^its log could not be made in ".*files": EEXIST/);
+  assert.deepEqual([run?.command?.note, existsSync(join(folder, "made"))], [run?.error?.message, false]);
 });

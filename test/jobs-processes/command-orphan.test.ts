@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { open, type Book } from "../../src/index.ts";
 import { endOrphans } from "../../src/jobs/command/orphan.ts";
@@ -28,25 +29,29 @@ async function prepare(t: TestContext, backend: Backend, role: Role, losses = 3)
   return { book, reports, id, work: (env = {}) => startJobProcess(t, { url, folder, work: {} }, { env }) };
 }
 
+/** Its worker has written down the pid, and what it said. */
 async function untilNoted(book: Book, pid: number): Promise<void> {
-  await until(`pid ${pid} is noted`, async () => {
-    const [row] = await book.read((tx) => tx.sql`select pid from run_command where pid = ${pid}`);
-    return row;
+  await until(`process ${pid} is noted`, async () => {
+    const [row] = await book.read(
+      (tx) => tx.sql<{ log_path: string }>`select log_path from run_command where pid = ${pid}`,
+    );
+    return row !== undefined && readFileSync(row.log_path, "utf8").includes("parent began\n") ? true : undefined;
   });
 }
 
 for (const backend of backends) {
   describe(backend, () => {
     test("what a killed worker left is ended before the next try starts its own", async (t) => {
-      const { book, reports, id, work } = await prepare(t, backend, "parent");
+      const { book, reports, id, work } = await prepare(t, backend, "deaf-parent");
       const owner = work();
-      const [parent, child] = [await reports.hear("parent"), await reports.hear("child")];
-      await untilNoted(book, parent.pid);
+      const [parent, child] = [await reports.hear("deaf-parent"), await reports.hear("deaf")];
+      await Promise.all([untilNoted(book, parent.pid), child.said("ready")]);
 
       await owner.kill();
       assert.deepEqual([isGone(parent.pid), isGone(child.pid)], [false, false]);
       const next = work();
-      const again = await reports.hear("parent");
+      // The child does not hear SIGTERM, so there is time enough to do it wrong.
+      const again = await reports.hear("deaf-parent");
 
       assert.deepEqual([isGone(parent.pid), isGone(child.pid)], [true, true]);
       assert.notEqual(again.pid, parent.pid);
@@ -58,7 +63,7 @@ for (const backend of backends) {
         /^orphan: it outlived its worker, and was ended when the run was recovered$/,
       );
       assert.deepEqual([run?.command?.exitCode, run?.command?.pid], [null, parent.pid]);
-      assert.match(run?.command?.log?.tail ?? "", /parent began\n/);
+      assert.match(run?.command?.log?.tail ?? "", /deaf-parent began\n/);
       assert.deepEqual(await book.doctor(), []);
     });
 

@@ -41,6 +41,8 @@ export async function openLog(folder: string, runId: string, bytesMax: number): 
   let kept = 0;
   let failure: string | null = null;
 
+  let closing: Promise<LogSummary> | undefined;
+
   // A full disk must not stop the program: it did not ask for a log.
   async function keep(chunk: Buffer): Promise<void> {
     if (failure !== null) return;
@@ -66,18 +68,20 @@ export async function openLog(folder: string, runId: string, bytesMax: number): 
         failure ??= `its output could not be read to the end: ${describeError(error).message}`;
       }
     },
-    async close() {
-      const leftOut = bytes - kept;
-      const truncated = leftOut > 0;
-      if (truncated) {
-        const end = tail.read().subarray(-Math.min(leftOut, limits.commandTailBytesMax));
-        await keep(Buffer.from(`\n… ${leftOut} bytes are not kept; the last ${end.length} of them follow\n`));
-        await keep(end);
-      }
-      await file.close().catch(() => undefined);
-      return { path, bytes, truncated, tail: tailText(tail.read()), failure };
-    },
+    close: () => (closing ??= close()),
   };
+
+  async function close(): Promise<LogSummary> {
+    const leftOut = bytes - kept;
+    const truncated = leftOut > 0;
+    if (truncated) {
+      const end = tail.read().subarray(-Math.min(leftOut, limits.commandTailBytesMax));
+      await keep(Buffer.from(`\n… ${leftOut} bytes are not kept; the last ${end.length} of them follow\n`));
+      await keep(end);
+    }
+    await file.close().catch(() => undefined);
+    return { path, bytes, truncated, tail: tailText(tail.read()), failure };
+  }
 }
 
 /** Text that can be stored, in the tail's size whatever was in it. */

@@ -45,6 +45,7 @@ export async function startProgram({ argv, cwd, env, output, clock }: ProgramSta
   const killed = Promise.withResolvers<void>();
   let timer: Timer | undefined;
   let over = false;
+  let done = false;
 
   // While the first process has not been taken note of, its number is its own. Afterwards the number stands for what is
   // left of its group; should a process have it again, then nothing was left and the number is somebody else's.
@@ -60,7 +61,7 @@ export async function startProgram({ argv, cwd, env, output, clock }: ProgramSta
       return timer !== undefined;
     },
     stop() {
-      if (timer !== undefined) return;
+      if (timer !== undefined || done) return;
       signalGroup("SIGTERM");
       timer = clock.after(
         termMs,
@@ -75,6 +76,8 @@ export async function startProgram({ argv, cwd, env, output, clock }: ProgramSta
       if (timer !== undefined) await Promise.race([outputEnded, killed.promise]);
       timer?.cancel();
       signalGroup("SIGKILL");
+      // From here on the number may become somebody else's.
+      done = true;
     },
   };
 }

@@ -4,18 +4,18 @@ import { resolve } from "node:path";
 import { describeError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { quote } from "../../core/quote.ts";
-import { processStarted, thisProcess } from "../../telemetry/process-identity.ts";
+import { thisProcess } from "../../telemetry/process-identity.ts";
 import type { RunContext } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import { fillArgv, type ArgvTemplate } from "./argv.ts";
 import { collectArtifacts, type Artifact, type Artifacts } from "./artifacts.ts";
 import { commandError } from "./command-error.ts";
-import { beginCommand, endCommand, noteProcess, type CommandEnding } from "./command-row.ts";
-import { environmentOf, type CommandEnvironment } from "./environment.ts";
+import { beginCommand, endCommand, type CommandEnding } from "./command-row.ts";
+import type { CommandEnvironment } from "./environment.ts";
 import { logPath, openLog, type LogFile, type LogSummary } from "./log-file.ts";
 import { endOrphan } from "./orphan.ts";
-import { openPipe } from "./output-pipe.ts";
-import { startProgram, type Program, type ProgramEnd } from "./program.ts";
+import type { ProgramEnd } from "./program.ts";
+import { supervise } from "./supervise.ts";
 
 export type CommandPlan = {
   readonly argv: ArgvTemplate;
@@ -40,9 +40,6 @@ export type CommandResult = {
   /** How many more files there were than are listed. */
   readonly artifactsLeftOut: number;
 };
-
-/** How long the output may stay open when the group has ended: somebody who left the group has it. */
-const outputMs = 1000;
 
 export async function runCommand(
   engine: Engine,
@@ -92,51 +89,6 @@ async function makeLog({ files }: Engine, { logBytesMax }: CommandPlan, runId: s
   } catch (error) {
     throw commandError(`its log could not be made in ${quote(files)}: ${describeError(error).message}`, error);
   }
-}
-
-type Start = { readonly argv: readonly string[]; readonly cwd: string; readonly env: CommandEnvironment };
-
-async function supervise(
-  engine: Engine,
-  { job, signal }: RunContext,
-  log: LogFile,
-  { argv, cwd, env }: Start,
-): Promise<{ end: ProgramEnd; stopped: boolean }> {
-  const { clock } = engine;
-  const { reader, writer } = await openPipe();
-  let program: Program | undefined;
-  const stop = (): void => program?.stop();
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    signal.throwIfAborted();
-    program = await startProgram({ argv, cwd, env: environmentOf(env, job.runId), output: writer, clock });
-    killPoint("command.started");
-    // The program has its own by now; while we held ours, the output would never end.
-    writer.destroy();
-    const outputEnded = log.follow(reader);
-    // It may have been aborted while its folder was looked at.
-    if (signal.aborted) stop();
-    const noted = noteProcess(engine, job, { pid: program.pid, started: startOf(program.pid) });
-    // A program whose number nobody knows must not go on.
-    noted.catch(stop);
-    const end = await program.ended;
-    await program.endRest(outputEnded);
-    const impatient = clock.after(outputMs, () => reader.destroy(), { keepAlive: true });
-    await outputEnded;
-    impatient.cancel();
-    await noted;
-    return { end, stopped: program.stopping };
-  } finally {
-    signal.removeEventListener("abort", stop);
-    writer.destroy();
-    reader.destroy();
-  }
-}
-
-// One that has ended already is a zombie until it is taken note of, which tells it from nobody.
-function startOf(pid: number): string | null {
-  const started = processStarted(pid);
-  return started === "zombie" ? null : started;
 }
 
 type Gathered = Artifacts & { readonly failure: string | null; readonly interrupted: boolean };
