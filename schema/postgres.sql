@@ -276,7 +276,8 @@ create table run_command (
   argv text not null,
   host text not null,
   host_boot text,
-  pid bigint not null,
+  host_namespace text,
+  pid bigint,
   process_started text,
   started_at bigint not null,
   ended_at bigint,
@@ -284,8 +285,10 @@ create table run_command (
   signal text,
   log_path text,
   log_bytes bigint,
+  log_truncated bigint default 0 not null,
   log_tail text,
   artifacts text default '[]'::text not null,
+  artifacts_left_out bigint default 0 not null,
   note text,
   constraint run_command_pkey PRIMARY KEY (tenant_id, run_id)
 );

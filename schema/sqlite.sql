@@ -244,7 +244,8 @@ CREATE TABLE run_command (
   argv text not null,
   host text not null,
   host_boot text,
-  pid integer not null,
+  host_namespace text,
+  pid integer,
   process_started text,
   started_at integer not null,
   ended_at integer,
@@ -252,8 +253,10 @@ CREATE TABLE run_command (
   signal text,
   log_path text,
   log_bytes integer,
+  log_truncated integer not null default 0,
   log_tail text,
   artifacts text not null default '[]',
+  artifacts_left_out integer not null default 0,
   note text,
   primary key (tenant_id, run_id)
 ) strict;

@@ -1,6 +1,11 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open.ts";
 export { job, type JobContext } from "./job.ts";
+export { command, type CommandOptions } from "./jobs/command/command.ts";
+export type { CommandResult } from "./jobs/command/run-command.ts";
+export type { CommandEnvironment } from "./jobs/command/environment.ts";
+export type { CommandRecord } from "./jobs/command/command-record.ts";
+export type { Artifact } from "./jobs/command/artifacts.ts";
 export type { Book } from "./book.ts";
 export type { ReadTx, UserTx } from "./user-tx.ts";
 export type { Finding } from "./examine.ts";

@@ -9,6 +9,8 @@ import { invalid } from "./core/error.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
 import { jobContext } from "./job-context.ts";
+import { filesFolder } from "./jobs/command/files-folder.ts";
+import { endOrphans } from "./jobs/command/orphan.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
@@ -34,6 +36,9 @@ export type OpenOptions = {
   readonly use?: readonly AnyJob[];
   /** How workers work; false: this process runs nothing and may enqueue names that it does not know. */
   readonly worker?: WorkerOptions | false;
+  /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
+   *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
+  readonly files?: string;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
   /** Replaces the system's clock, in tests. */
@@ -46,7 +51,7 @@ export type OpenOptions = {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["clock", "random", "fault"] as const),
+  ...(["files", "clock", "random", "fault"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -66,6 +71,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
   }
   const definitions = collectDefinitions(options.use ?? []);
+  const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
     const hooks = {};
@@ -74,13 +80,17 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         ? undefined
         : await attach(store, {
             metadata,
-            onSilent: async (tx, session) => void (await recoverSession(tx, hooks, session.seq)),
+            onSilent: async (tx, session) => {
+              await recoverSession(tx, hooks, session.seq);
+              if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
+            },
           });
     const jobs: Engine = {
       store,
       clock: store.clock,
       definitions,
       hooks,
+      files,
       session: () => attachment?.key ?? { id: "", seq: 0 },
       overdue: () => attachment?.overdue ?? true,
       contextFor: (run) => jobContext(run, rooms),

@@ -66,6 +66,12 @@ export const limits = {
   logLinesMax: 1000,
   logLineBytesMax: 8192,
   progressNoteBytesMax: 500,
+  // What is kept of a program's output; the rest is read and counted. Its end is also in the book, for looking at.
+  commandLogBytesMax: 10_485_760,
+  commandTailBytesMax: 4096,
+  // The list of what a program made is part of its result; more than this belongs into a file of the program's own.
+  commandArtifactsMax: 1000,
+  commandArtifactsBytesMax: 131_072,
   // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
   durationMsMax: 3_155_760_000_000,
 } as const;

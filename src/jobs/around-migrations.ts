@@ -85,7 +85,8 @@ export const aroundMigrations: readonly Migration[] = [
       )${strict}`,
       // Removing a job asks whether it has steps, whoever's it is.
       sql`create index job_steps_of_job on job_step (chain_seq)`,
-      // What a run that starts a program knows of it: enough to end it when its worker is gone.
+      // What a run that starts a program knows of it: enough to end it when its worker is gone. The row is there before the
+      // program, so the pid is null until there is one.
       sql`create table run_command (
         tenant_id text not null,
         run_id text not null,
@@ -93,7 +94,8 @@ export const aroundMigrations: readonly Migration[] = [
         argv text not null,
         host text not null,
         host_boot text,
-        pid ${integer} not null,
+        host_namespace text,
+        pid ${integer},
         process_started text,
         started_at ${integer} not null,
         ended_at ${integer},
@@ -101,8 +103,10 @@ export const aroundMigrations: readonly Migration[] = [
         signal text,
         log_path text,
         log_bytes ${integer},
+        log_truncated ${integer} not null default 0,
         log_tail text,
         artifacts text not null default '[]',
+        artifacts_left_out ${integer} not null default 0,
         note text,
         primary key (tenant_id, run_id)
       )${strict}`,

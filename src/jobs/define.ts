@@ -6,6 +6,8 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import type { RunContext } from "./context.ts";
+import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
 import { checkBackoff, type Backoff } from "./retry.ts";
 
@@ -45,6 +47,14 @@ export type AnyJob = {
   readonly losses: number;
   readonly concurrency: number | null;
   readonly options: JobOptions<never, unknown, never>;
+  readonly builtIn?: BuiltIn | undefined;
+};
+
+/** Work of the engine's own kind (a program to start), in place of a handler. */
+export type BuiltIn = {
+  /** Throws when valid params are none for this kind; asked when a job is enqueued and again when it runs. */
+  check(params: unknown): void;
+  run(engine: Engine, params: unknown, context: RunContext): Promise<unknown>;
 };
 
 /** A job that can be enqueued with `Input` and, where it is listed in `use`, run. */
@@ -53,14 +63,14 @@ export type Job<Input = unknown, Result = unknown> = AnyJob & {
   readonly "~types"?: { readonly input: Input; readonly result: Result };
 };
 
-const known = [
+export const jobOptionNames = [
   ...(["params", "queue", "priority", "attempts", "backoff", "timeout", "losses", "concurrency"] as const),
   ...(["limit", "rate", "run"] as const),
 ];
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");
-  refuseUnknown(options, known, `job "${name}"`);
+  refuseUnknown(options, jobOptionNames, `job "${name}"`);
   if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function`);
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   if (options.rate !== undefined) checkRate(options.rate);
@@ -92,6 +102,12 @@ export function checkPriority(priority: number): number {
 
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
+  const params = await parseParams(definition, input);
+  definition.builtIn?.check(params);
+  return params;
+}
+
+async function parseParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
   if (schema === undefined) return input;
   const result = await schema["~standard"].validate(input);

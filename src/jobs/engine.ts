@@ -12,6 +12,8 @@ export type Engine = {
   /** The definitions this process knows, by name. */
   readonly definitions: ReadonlyMap<string, AnyJob>;
   readonly hooks: JobHooks;
+  /** The folder for what is kept beside the book: the output of programs. */
+  readonly files: string;
   /** This process's session, which may be replaced while it lives. */
   session(): SessionKey;
   /** True while others may soon take this session for dead: nothing new is claimed then. */

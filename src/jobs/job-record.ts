@@ -1,6 +1,7 @@
 // A job as its user sees it: its row, its run if it has ended, and its neighbours in the chain.
 import { sql } from "../storage/sql.ts";
 import type { RunStatus } from "../telemetry/run.ts";
+import { commandColumns, toCommand, type CommandColumns, type CommandRecord } from "./command/command-record.ts";
 import type { JobOrigin, JobStatus, WaitsFor } from "./job.ts";
 
 export type JobRecord = {
@@ -42,6 +43,8 @@ export type JobRun = {
   readonly attempt: number;
   readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
   readonly result: unknown;
+  /** The program that it started; null for every other kind of job. */
+  readonly command: CommandRecord | null;
 };
 
 // A finished job's start is in its run; an open one's is its own.
@@ -51,15 +54,16 @@ export const selectRecords = sql`select job.seq, job.id, job.name, lane.queue, j
     job.progress, job.progress_note, job.cause_run_id, job.root_run_id,
     job_template.name as template, session.id as session_id, parent.id as parent_id, child.id as child_id,
     run.status as run_status, run.ended_at, run.duration_ms, run.error_type, run.error_message, run.error_trace,
-    run.result
+    run.result, ${commandColumns}
   from job join lane on lane.seq = job.lane_seq
   left join job_template on job_template.tenant_id = job.tenant_id and job_template.id = job.template_id
   left join session on session.seq = job.session_seq
   left join job parent on parent.seq = job.retry_of
   left join job child on child.retry_of = job.seq
-  left join run on run.tenant_id = job.tenant_id and run.id = job.run_id`;
+  left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+  left join run_command command on command.tenant_id = job.tenant_id and command.run_id = job.run_id`;
 
-export type RecordRow = {
+export type RecordRow = CommandColumns & {
   seq: number;
   id: string;
   name: string;
@@ -143,5 +147,6 @@ function toRun(row: RecordRow): JobRun | null {
         ? null
         : { type: row.error_type, message: row.error_message ?? "", trace: row.error_trace },
     result: row.result === null ? null : (JSON.parse(row.result) as unknown),
+    command: toCommand(row),
   };
 }

@@ -5,6 +5,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
+import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
 import { freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
@@ -100,6 +101,8 @@ export async function sweep(engine: Engine): Promise<number> {
     from = next;
   }
   if (found > 0) await store.write((tx) => tx.wake(jobsChannel));
+  // Programs get their time to end, and nobody here has to wait for it.
+  void endOrphans(engine).catch(() => undefined);
   if (failures.length > 0) throw failures[0];
   return found;
 }

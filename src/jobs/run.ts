@@ -46,10 +46,14 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id };
   try {
     const parsed: unknown = JSON.parse(job.params);
-    const params = definition.options.params === undefined ? parsed : await checkParams(definition, parsed);
-    const context = engine.contextFor(createRunContext(state, parts));
-    const handler = definition.options.run as (params: unknown, context: unknown) => unknown;
-    const result = await withCause(cause, () => handler(params, context));
+    const { options, builtIn } = definition;
+    const checked = options.params !== undefined || builtIn !== undefined;
+    const params = checked ? await checkParams(definition, parsed) : parsed;
+    const context = createRunContext(state, parts);
+    const handler = options.run as (params: unknown, context: unknown) => unknown;
+    const result = await withCause(cause, () =>
+      builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context),
+    );
     return { ...endingOf(engine, state, "success"), result: resultJson(result, state, parts) };
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);

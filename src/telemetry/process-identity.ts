@@ -48,7 +48,7 @@ export function isProvablyGone(
   return started !== null && other.processStarted !== null && started !== other.processStarted;
 }
 
-function pidExists(pid: number): boolean {
+export function pidExists(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -59,7 +59,7 @@ function pidExists(pid: number): boolean {
 
 // The 22nd field of /proc/<pid>/stat; the second is the program's name in brackets and may hold spaces. A zombie is
 // gone for our purposes, but its parent may be slow to notice, so its state is read as well.
-function processStarted(pid: number): string | null {
+export function processStarted(pid: number): string | null {
   return attempt(() => {
     // A container may be shown the /proc of its host, where its own pids are the numbers of others.
     if (readlinkSync("/proc/self") !== String(process.pid)) return null;

@@ -32,7 +32,7 @@ for (const backend of backends) {
       assert.equal(found.status, "completed");
       assert.deepEqual(found.run, {
         ...{ id: found.runId, status: "success", startedAt, endedAt: startedAt + 40, durationMs: 40, attempt: 1 },
-        ...{ error: null, result: { sum: 7, list: [1, null, "ü"] } },
+        ...{ error: null, result: { sum: 7, list: [1, null, "ü"] }, command: null },
       });
       assert.deepEqual(
         [found.finishedAt, found.startedAt, found.sessionId, found.retriedBy],

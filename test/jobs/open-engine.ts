@@ -3,6 +3,7 @@
 import type { TestContext } from "node:test";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
+import { filesFolder } from "../../src/jobs/command/files-folder.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
@@ -67,6 +68,7 @@ export async function openEngine(
   const session = await newSession();
   const engine: Engine = {
     ...{ store, clock, definitions: collectDefinitions(use), hooks: {} },
+    files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,
     contextFor: (run) => run,

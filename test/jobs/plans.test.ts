@@ -84,6 +84,8 @@ async function fill(at: TestEngine, kinds: readonly string[]): Promise<void> {
   }
   await at.run(`insert into run (tenant_id, id, kind, name, job_id, attempt, started_at, ended_at, duration_ms, status)
     select 'default', '${kinds.length}' || n, 'job', 'plain', 'x' || n, 1, 1, 1, 1, 'success' from ${numbers}`);
+  await at.run(`insert into run_command (tenant_id, run_id, job_id, argv, host, started_at, ended_at)
+    select 'default', '${kinds.length}' || n, 'x' || n, '[]', 'here', 1, 1 from ${numbers}`);
 }
 
 /** A little of everything that workers and users do. */

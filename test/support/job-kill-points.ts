@@ -21,6 +21,9 @@ export const killPoints = [
   "jobs.finish.committed",
 ] as const;
 
+/** Those that only a command meets. */
+export const commandKillPoints = ["command.begun", "command.started"] as const;
+
 export type KillPoint = { readonly name: (typeof killPoints)[number]; readonly pass: number };
 
 const jobsEach = 3;

@@ -1,6 +1,6 @@
 // The jobs that the processes of these tests run. What their handlers do is written into a ledger outside of the book.
 import { systemClock } from "../../src/core/clock.ts";
-import { job, type JobContext, type UserTx } from "../../src/index.ts";
+import { command, job, type JobContext, type UserTx } from "../../src/index.ts";
 import type { Ledger } from "./job-ledger.ts";
 
 export type KindParts = {
@@ -106,6 +106,8 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
         return finish((tx) => leave(tx, `${name}/end`).then(() => results));
       },
     }),
+    /** A program that reports to a test. */
+    program: command("program", { argv: [process.execPath, "{script}", "{socket}", "{role}"] }),
     /** Ends when it is asked to, and not before. */
     listening: job("listening", {
       run(_params, context) {

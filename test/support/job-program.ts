@@ -1,8 +1,10 @@
 // A program that produces and runs jobs and does what its parent says. It is started by job-process.ts, which also ends
 // it; tests kill it in between.
 import { flushCompileCache } from "node:module";
+import { join } from "node:path";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { open, type Book, type WorkerOptions } from "../../src/index.ts";
+import { commandOrphaned } from "../../src/jobs/command/orphan.ts";
 import { jobsClaimed, jobSuperseded } from "../../src/jobs/hooks.ts";
 import { sessionLost } from "../../src/telemetry/attach.ts";
 import { jobKinds } from "./job-kinds.ts";
@@ -40,6 +42,7 @@ export type Said =
   | { readonly said: "began"; readonly name: string; readonly jobId: string }
   | { readonly said: "aborted"; readonly jobId: string; readonly cause: unknown }
   | { readonly said: "superseded"; readonly id: string; readonly status: string }
+  | { readonly said: "orphaned"; readonly runId: string; readonly fate: string }
   | { readonly said: "lost"; readonly id: string; readonly replacement: string }
   | { readonly said: "rested"; readonly refused: readonly string[] }
   | { readonly said: "counted"; readonly statements: readonly string[] }
@@ -68,11 +71,13 @@ const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() 
 process.once("disconnect", () => process.exit(0));
 process.on("message", (command: Command) => void opened.promise.then((to) => obey(to, command)));
 jobSuperseded.subscribe(({ id, status }) => say({ said: "superseded", id, status }));
+commandOrphaned.subscribe(({ runId, fate }) => say({ said: "orphaned", runId, fate }));
 sessionLost.subscribe((lost) => say({ said: "lost", ...lost }));
 if (start.dieOnClaim === true) jobsClaimed.subscribe(() => process.kill(process.pid, "SIGKILL"));
 
 const book = await open(start.url, {
   use: Object.values(kinds),
+  files: join(start.folder, "files"),
   ...(start.ownClock === true ? { clock } : {}),
   ...(start.counting === true ? { fault: count } : {}),
 });

@@ -1,0 +1,98 @@
+// The arguments of a program, with places for params. A value fills its place inside one argument and never makes
+// another: there is no shell, and nothing is split. What a value could still do is be taken for an option, so that is
+// refused where it could happen.
+import { invalid } from "../../core/error.ts";
+import { quote } from "../../core/quote.ts";
+import { nearest } from "../../core/suggest.ts";
+
+/** Texts and places in turn: a text of its own, or the name of a param. */
+type Part = { readonly text: string } | { readonly param: string };
+export type ArgvTemplate = readonly (readonly Part[])[];
+
+// Programs that run a text they are given, and the options after which it stands.
+const interpreters = /^(?:(?:ba|da|z|k|a|fi)?sh|python[\d.]*|perl|ruby|node|php)$/;
+const scriptOption = /^-[a-z]*[ce]$|^--(?:eval|print)$/i;
+
+/** Reads what the definition says; `known` are the names of the params, where the schema tells them. */
+export function parseArgv(job: string, argv: readonly string[], known: readonly string[] | undefined): ArgvTemplate {
+  if (!Array.isArray(argv) || argv.length === 0 || !argv.every((each) => typeof each === "string")) {
+    throw invalid(`argv of command "${job}" is a list of texts, the program first: ["convert", "{input}", "out.png"]`);
+  }
+  const template = argv.map((element) => parseElement(job, element));
+  const [program = ""] = argv as readonly string[];
+  if (program === "" || template[0]?.some((part) => "param" in part) === true) {
+    throw invalid(
+      `argv[0] of command "${job}" is ${quote(program)}: the program is named in full, without placeholders`,
+    );
+  }
+  for (const name of template.flatMap(paramsOf)) {
+    if (known === undefined || known.includes(name)) continue;
+    const near = nearest(name, known);
+    const hint = near === undefined ? `it has ${known.join(", ") || "none"}` : `did you mean {${near}}?`;
+    throw invalid(`argv of command "${job}" has {${name}}, which is not one of its params: ${hint}`);
+  }
+  refuseScript(job, argv, template);
+  return template;
+}
+
+function parseElement(job: string, element: string): readonly Part[] {
+  if (element.includes("\0")) throw invalid(`argv of command "${job}" has an element with U+0000: ${quote(element)}`);
+  const parts: Part[] = [];
+  for (const [token, name] of element.matchAll(/\{\{|\}\}|\{([a-z_][\w.-]*)\}|[{}]|[^{}]+/gi)) {
+    if (name !== undefined) parts.push({ param: name });
+    else if (token === "{" || token === "}") {
+      throw invalid(
+        `argv of command "${job}" has a brace that belongs to no placeholder, in ${quote(element)}: ` +
+          "write {name} for a param, {{ and }} for braces",
+      );
+    } else parts.push({ text: token === "{{" || token === "}}" ? token.slice(1) : token });
+  }
+  return parts;
+}
+
+function paramsOf(parts: readonly Part[]): string[] {
+  return parts.flatMap((part) => ("param" in part ? [part.param] : []));
+}
+
+// A value inside a script is code, whatever is done about its quotes.
+function refuseScript(job: string, argv: readonly string[], template: ArgvTemplate): void {
+  const program = argv.findIndex((each) => interpreters.test(each.split("/").at(-1) ?? ""));
+  const option = argv.findIndex((each, place) => program !== -1 && place > program && scriptOption.test(each));
+  if (option === -1 || paramsOf(template[option + 1] ?? []).length === 0) return;
+  throw invalid(
+    `command "${job}" puts a param into a script of ${quote(argv[program])}, where it would be run as code: ` +
+      'give it as an argument of the script: ["sh", "-c", "echo \\"$1\\"", "sh", "{name}"]',
+  );
+}
+
+/** The arguments for these params. Throws, with what to do, before anything is started. */
+export function fillArgv(job: string, template: ArgvTemplate, params: unknown): string[] {
+  const filled: string[] = [];
+  for (const parts of template) {
+    const text = parts.map((part) => ("text" in part ? part.text : valueOf(job, part.param, params))).join("");
+    const [first] = parts;
+    if (first !== undefined && "param" in first && text.startsWith("-") && !filled.includes("--")) {
+      throw invalid(
+        `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option: ` +
+          `put "--" before it in argv, or a prefix such as "./{${first.param}}"`,
+      );
+    }
+    filled.push(text);
+  }
+  return filled;
+}
+
+function valueOf(job: string, name: string, params: unknown): string {
+  const has = typeof params === "object" && params !== null && Object.hasOwn(params, name);
+  const value: unknown = has ? Reflect.get(params, name) : undefined;
+  if (value === undefined) throw invalid(`command "${job}" needs the param "${name}", which is missing`);
+  const plain = typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value));
+  const text = plain ? String(value) : value;
+  if (typeof text !== "string") {
+    throw invalid(
+      `param "${name}" of command "${job}" is ${quote(value)}: an argument is made of a text, a number or a boolean`,
+    );
+  }
+  if (text.includes("\0")) throw invalid(`param "${name}" of command "${job}" has U+0000: no argument can hold it`);
+  return text;
+}

@@ -1,0 +1,89 @@
+// The row of a program: written before it is started, told its pid at once, and closed when it has ended. While it is
+// open, somebody has to see to it that the program ends.
+import { limits } from "../../core/limits.ts";
+import { storableText } from "../../core/storable-text.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { forUpdate } from "../../storage/word.ts";
+import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
+import type { JobInfo } from "../context.ts";
+import { writeFor, type Engine } from "../engine.ts";
+import type { Artifacts } from "./artifacts.ts";
+import type { LogSummary } from "./log-file.ts";
+import type { ProgramEnd } from "./program.ts";
+
+export type OpenCommand = {
+  readonly tenant_id: string;
+  readonly run_id: string;
+  readonly job_id: string;
+  readonly host: string;
+  readonly host_boot: string | null;
+  readonly host_namespace: string | null;
+  readonly pid: number | null;
+  readonly process_started: string | null;
+  readonly log_path: string | null;
+};
+
+export const openCommandColumns = sql`command.tenant_id, command.run_id, command.job_id, command.host, command.host_boot,
+  command.host_namespace, command.pid, command.process_started, command.log_path`;
+
+/** What is written before a program may be started; undefined when the run is no longer this process's. `before` is what
+ *  is left of the run that this one continues. */
+export function beginCommand(
+  engine: Engine,
+  job: JobInfo,
+  { argv, logPath, by }: { argv: readonly string[]; logPath: string; by: ProcessIdentity },
+): Promise<{ readonly before: OpenCommand | undefined } | undefined> {
+  return writeFor(engine, job.tenant, async (tx) => {
+    const written = await tx.run(sql`insert into run_command (tenant_id, run_id, job_id, argv, host, host_boot,
+        host_namespace, started_at, log_path)
+      select job.tenant_id, job.run_id, job.id, ${JSON.stringify(argv)}, ${by.host}, ${by.hostBoot},
+        ${by.hostNamespace}, ${tx.now}, ${logPath}
+      from job where job.tenant_id = ${job.tenant} and job.id = ${job.id} and job.run_id = ${job.runId}
+        and job.status = 'running' ${forUpdate}`);
+    return written === 0 ? undefined : { before: await leftBefore(tx, job) };
+  });
+}
+
+async function leftBefore(tx: Tx, job: JobInfo): Promise<OpenCommand | undefined> {
+  return tx.get<OpenCommand>(sql`select ${openCommandColumns}
+    from job join job parent on parent.seq = job.retry_of
+    join run_command command on command.tenant_id = parent.tenant_id and command.run_id = parent.run_id
+    where job.tenant_id = ${job.tenant} and job.id = ${job.id} and command.ended_at is null`);
+}
+
+export async function noteProcess(
+  engine: Engine,
+  { tenant, runId }: JobInfo,
+  { pid, started }: { pid: number; started: string | null },
+): Promise<void> {
+  await writeFor(engine, tenant, (tx) =>
+    tx.run(sql`update run_command set pid = ${pid}, process_started = ${started}
+      where tenant_id = ${tenant} and run_id = ${runId}`),
+  );
+}
+
+export type CommandEnding = Partial<ProgramEnd> & {
+  readonly log?: LogSummary;
+  readonly artifacts?: Artifacts;
+  readonly note: string | null;
+};
+
+/** Closes the row, once; whoever comes second changes nothing and hears false. `over` is a note that may be replaced. */
+export async function endCommand(
+  engine: Engine,
+  row: Pick<OpenCommand, "tenant_id" | "run_id">,
+  { exitCode, signal, log, artifacts, note }: CommandEnding,
+  { over = null }: { over?: string | null } = {},
+): Promise<boolean> {
+  const changed = await writeFor(engine, row.tenant_id, (tx) =>
+    tx.run(sql`update run_command set ended_at = ${tx.now}, exit_code = ${exitCode ?? null}, signal = ${signal ?? null},
+        log_bytes = ${log?.bytes ?? null}, log_truncated = ${log?.truncated === true ? 1 : 0},
+        log_tail = ${log?.tail ?? null}, artifacts = ${JSON.stringify(artifacts?.found ?? [])},
+        artifacts_left_out = ${artifacts?.leftOut ?? 0},
+        note = ${note === null ? null : storableText(note, limits.errorMessageBytesMax)}
+      where tenant_id = ${row.tenant_id} and run_id = ${row.run_id}
+        and (ended_at is null or note = ${over})`),
+  );
+  return changed === 1;
+}

@@ -1,0 +1,100 @@
+// A program outlives its worker when that is killed: nobody is left to tell it. Whoever recovers the run on the same host
+// ends it. A number is not enough for that, since the system gives it to others: the process must have the start that was
+// written down, or be one of the same group that carries the run's id in its environment.
+import { defineFact } from "../../core/fact.ts";
+import { sql } from "../../storage/sql.ts";
+import { isProvablyGone, pidExists, thisProcess, type ProcessIdentity } from "../../telemetry/process-identity.ts";
+import type { Engine } from "../engine.ts";
+import { endCommand, openCommandColumns, type OpenCommand } from "./command-row.ts";
+import { readEnd } from "./log-file.ts";
+import { groupsOfRun } from "./process-group.ts";
+import { signalGroupOf, termMs } from "./program.ts";
+
+type Fate = "ended" | "gone" | "unknown";
+
+const notes: Record<Fate, string> = {
+  ended: "orphan: it outlived its worker, and was ended when the run was recovered",
+  gone: "orphan: its worker was lost, and when the run was recovered the program was gone",
+  unknown:
+    "orphan: its worker was lost, and whether the program still runs cannot be told on this system; it was left alone",
+};
+
+/** A program whose worker was lost has been seen to. */
+export const commandOrphaned = defineFact<{
+  tenant: string;
+  jobId: string;
+  runId: string;
+  pid: number | null;
+  fate: Fate;
+}>("command.orphaned");
+
+const orphansMax = 100;
+const lookEveryMs = 20;
+
+/** Ends the programs of this host whose runs are over. Those of other hosts are left to them. */
+export async function endOrphans(engine: Engine): Promise<void> {
+  const { store } = engine;
+  const self = thisProcess();
+  // A file is on one machine, so programs of an earlier start of it may be judged as well.
+  const anyBoot = store.dialect === "sqlite" ? 1 : 0;
+  const rows = await store.read<OpenCommand>(sql`select ${openCommandColumns}
+    from run_command command left join job on job.tenant_id = command.tenant_id and job.id = command.job_id
+    where command.ended_at is null and command.host = ${self.host}
+      and command.host_namespace is not distinct from ${self.hostNamespace}
+      and (${anyBoot} = 1 or command.host_boot is not distinct from ${self.hostBoot})
+      and (job.seq is null or job.status <> 'running' or job.run_id is distinct from command.run_id)
+    order by command.started_at desc limit ${orphansMax}`);
+  await Promise.all(rows.map((row) => endOrphan(engine, row, self)));
+}
+
+const underWay = new Map<string, Promise<void>>();
+
+/** Who comes while another of this process is at it waits for the same end. */
+export function endOrphan(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
+  const known = underWay.get(row.run_id);
+  if (known !== undefined) return known;
+  const ending = seeTo(engine, row, self).finally(() => underWay.delete(row.run_id));
+  underWay.set(row.run_id, ending);
+  return ending;
+}
+
+async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
+  const fate = await fateOf(engine, row, self);
+  if (fate === undefined) return;
+  const { tenant_id: tenant, run_id: runId, job_id: jobId, pid } = row;
+  const log = row.log_path === null ? undefined : await readEnd(row.log_path);
+  const ending = { note: notes[fate], ...(log === undefined ? {} : { log }) };
+  // Another process may have come after our signals and found nobody: who ended it has the last word.
+  const over = fate === "ended" ? notes.gone : null;
+  if (await endCommand(engine, row, ending, { over })) {
+    commandOrphaned.state({ tenant, jobId, runId, pid, fate });
+  }
+}
+
+/** Undefined when it is for others to judge. */
+async function fateOf(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<Fate | undefined> {
+  if (!isOfThisKernel(row, self)) {
+    const { host, host_boot: hostBoot, host_namespace: hostNamespace, process_started: processStarted } = row;
+    const other = { host, hostBoot, hostNamespace, pid: row.pid ?? 0, processStarted };
+    return isProvablyGone(other, self, { sameMachine: engine.store.dialect === "sqlite" }) ? "gone" : undefined;
+  }
+  if (groupsOfRun(row).length === 0) {
+    return row.process_started === null && row.pid !== null && pidExists(row.pid) ? "unknown" : "gone";
+  }
+  await endGroups(engine, row);
+  return "ended";
+}
+
+function isOfThisKernel(row: OpenCommand, self: ProcessIdentity): boolean {
+  const { host, host_boot: boot, host_namespace: namespace } = row;
+  return host === self.host && boot !== null && boot === self.hostBoot && namespace === self.hostNamespace;
+}
+
+// They are not our children, so nothing tells when they end: it is looked for.
+async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    for (const group of groupsOfRun(row)) signalGroupOf(group, signal);
+    const until = clock.monotonic() + termMs;
+    while (groupsOfRun(row).length > 0 && clock.monotonic() < until) await clock.sleep(lookEveryMs);
+  }
+}

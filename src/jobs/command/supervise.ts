@@ -1,0 +1,58 @@
+// Starts a program and stays with it until it and all it started are gone, by itself or because its run has to end.
+import { killPoint } from "../../core/fault.ts";
+import { processStarted } from "../../telemetry/process-identity.ts";
+import type { RunContext } from "../context.ts";
+import type { Engine } from "../engine.ts";
+import { noteProcess } from "./command-row.ts";
+import { environmentOf, type CommandEnvironment } from "./environment.ts";
+import type { LogFile } from "./log-file.ts";
+import { openPipe } from "./output-pipe.ts";
+import { startProgram, type Program, type ProgramEnd } from "./program.ts";
+
+/** How long the output may stay open when the group has ended: somebody who left the group has it. */
+const outputMs = 1000;
+
+type Start = { readonly argv: readonly string[]; readonly cwd: string; readonly env: CommandEnvironment };
+
+export async function supervise(
+  engine: Engine,
+  { job, signal }: RunContext,
+  log: LogFile,
+  { argv, cwd, env }: Start,
+): Promise<{ end: ProgramEnd; stopped: boolean }> {
+  const { clock } = engine;
+  const { reader, writer } = await openPipe();
+  let program: Program | undefined;
+  const stop = (): void => program?.stop();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    signal.throwIfAborted();
+    program = await startProgram({ argv, cwd, env: environmentOf(env, job.runId), output: writer, clock });
+    killPoint("command.started");
+    // The program has its own by now; while we held ours, the output would never end.
+    writer.destroy();
+    const outputEnded = log.follow(reader);
+    // It may have been aborted while its folder was looked at.
+    if (signal.aborted) stop();
+    const noted = noteProcess(engine, job, { pid: program.pid, started: startOf(program.pid) });
+    // A program whose number nobody knows must not go on.
+    noted.catch(stop);
+    const end = await program.ended;
+    await program.endRest(outputEnded);
+    const impatient = clock.after(outputMs, () => reader.destroy(), { keepAlive: true });
+    await outputEnded;
+    impatient.cancel();
+    await noted;
+    return { end, stopped: program.stopping };
+  } finally {
+    signal.removeEventListener("abort", stop);
+    writer.destroy();
+    reader.destroy();
+  }
+}
+
+// One that has ended already is a zombie until it is taken note of, which tells it from nobody.
+function startOf(pid: number): string | null {
+  const started = processStarted(pid);
+  return started === "zombie" ? null : started;
+}

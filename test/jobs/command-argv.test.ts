@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { z } from "zod";
+import { command, isDaybookError, type CommandOptions } from "../../src/index.ts";
+import { fillArgv, parseArgv } from "../../src/jobs/command/argv.ts";
+import { filesFolder } from "../../src/jobs/command/files-folder.ts";
+import { fc } from "../support/property.ts";
+
+const fill = (argv: readonly string[], params: unknown): string[] =>
+  fillArgv("c", parseArgv("c", argv, undefined), params);
+
+function assertInvalid(make: () => unknown, message: RegExp): void {
+  assert.throws(make, (error) => isDaybookError(error) && error.code === "invalid" && message.test(error.message));
+}
+
+test("a placeholder is replaced inside its argument, and double braces are braces", () => {
+  assert.deepEqual(
+    fill(["convert", "./{input}", "-resize", "{width}x{height}", "{{{input}}}", "{{}}", ""], {
+      ...{ input: "a b.png", width: 10, height: 2.5 },
+    }),
+    ["convert", "./a b.png", "-resize", "10x2.5", "{a b.png}", "{}", ""],
+  );
+});
+
+test("a value fills one argument and nothing else, whatever it is", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (a, b) => {
+      fc.pre(!`${a}${b}`.includes("\0"));
+      assert.deepEqual(fill(["p", "--", "{a}", "x{b}{a}", "{{a}}"], { a, b }), ["p", "--", a, `x${b}${a}`, "{a}"]);
+    }),
+  );
+});
+
+test("what begins with a placeholder never becomes an option, except after --", () => {
+  assert.deepEqual(fill(["rm", "--", "{file}"], { file: "-rf" }), ["rm", "--", "-rf"]);
+  assert.deepEqual(fill(["rm", "./{file}", "--depth={n}"], { file: "-rf", n: -1 }), ["rm", "./-rf", "--depth=-1"]);
+  for (const params of [
+    { a: "-rf", b: "" },
+    { a: "", b: "-rf" },
+    { a: -1, b: 1 },
+    { a: "--", b: "" },
+  ]) {
+    assertInvalid(
+      () => fill(["rm", "{a}{b}", "--"], params),
+      /would take for an option: put "--" before it in argv, or a/,
+    );
+  }
+});
+
+test("a definition that cannot be meant is refused with what to do", () => {
+  const params = z.object({ input: z.string(), width: z.number().default(1) });
+  const wrong: [object, RegExp][] = [
+    [{ argv: [] }, /argv of command "c" is a list of texts, the program first/],
+    [{ argv: "ls -l" }, /is a list of texts/],
+    [{ argv: ["ls", 1] }, /is a list of texts/],
+    [{ argv: [""] }, /argv\[0\] of command "c" is "": the program is named in full/],
+    [
+      { argv: ["{input}"] },
+      /argv\[0\] of command "c" is "\{input\}": the program is named in full, without placeholders/,
+    ],
+    [
+      { argv: ["ls", "{"] },
+      /has a brace that belongs to no placeholder, in "\{": write \{name\} for a param, \{\{ and \}\}/,
+    ],
+    [{ argv: ["ls", "{}"] }, /has a brace/],
+    [{ argv: ["ls", "{a b}"] }, /has a brace/],
+    [{ argv: ["ls", "a}"] }, /has a brace/],
+    [{ argv: ["ls", "a\0b"] }, /has an element with U\+0000/],
+    [{ params, argv: ["ls", "{inptu}"] }, /has \{inptu\}, which is not one of its params: did you mean \{input\}\?/],
+    [{ params, argv: ["ls", "{zzz}"] }, /which is not one of its params: it has input, width/],
+    [
+      { argv: ["sh", "-c", "echo {x}"] },
+      /puts a param into a script of "sh", where it would be run as code: give it as an/,
+    ],
+    [{ argv: ["/bin/bash", "-o", "pipefail", "-ec", "echo {x}"] }, /run as code/],
+    [{ argv: ["env", "A=b", "python3", "-c", "print({x})"] }, /run as code/],
+    [{ argv: ["node", "--eval", "{x}"] }, /run as code/],
+    [{ argv: ["ls"], run: () => undefined }, /unknown option "run" for command "c"/],
+    [{ argv: ["ls"], artefacts: [] }, /unknown option "artefacts" for command "c": did you mean "artifacts"\?/],
+    [{ argv: ["ls"], cwd: "" }, /cwd of command "c" is "": give the path of a folder/],
+    [{ argv: ["ls"], env: { PATH: "x" } }, /env of command "c" is a list of names and pairs/],
+    [{ argv: ["ls"], env: ["A=B"] }, /env of command "c" has "A=B", which is not a name that can be set/],
+    [{ argv: ["ls"], env: ["DAYBOOK_RUN_ID"] }, /not a name that can be set/],
+    [{ argv: ["ls"], env: [{ A: 1 }] }, /sets "A" to 1: give a text/],
+    [{ argv: ["ls"], artifacts: "*.png" }, /artifacts of command "c" is a list of patterns/],
+    [{ argv: ["ls"], artifacts: ["/etc/*"] }, /patterns stay under "cwd", without "\.\." or "\/"/],
+    [{ argv: ["ls"], artifacts: ["out/../../*"] }, /patterns stay under/],
+    [{ argv: ["ls"], artifacts: ["{a,..}/*"] }, /patterns stay under/],
+    [{ argv: ["ls"], logBytesMax: 1e9 }, /logBytesMax 1000000000 is not a whole number from 0 to 10485760/],
+    [{ argv: ["ls"], attempts: 0 }, /attempts 0 is not a whole number from 1/],
+  ];
+
+  for (const [options, message] of wrong) {
+    assertInvalid(
+      () => command("c", options as CommandOptions<Record<string, unknown>> & { params?: undefined }),
+      message,
+    );
+  }
+});
+
+test("a schema that takes other params too, or cannot describe itself, leaves placeholders to the enqueue", () => {
+  const loose = command("loose", { params: z.looseObject({ a: z.string() }), argv: ["ls", "{b}"] });
+  const opaque = command("opaque", {
+    params: z.object({ a: z.string() }).transform(({ a }) => ({ b: `./${a}` })),
+    argv: ["ls", "{b}"],
+  });
+
+  assert.deepEqual([loose.name, opaque.name, loose.attempts], ["loose", "opaque", 4]);
+  opaque.builtIn?.check({ b: "./x" });
+  assertInvalid(() => loose.builtIn?.check({ a: "x" }), /needs the param "b", which is missing/);
+});
+
+test("files are kept beside a file book and else in the working folder", () => {
+  const here = process.cwd();
+  assert.equal(filesFolder("shop.db", undefined), `${here}/shop.db-files`);
+  assert.equal(filesFolder("file:///srv/shop.db", undefined), "/srv/shop.db-files");
+  assert.equal(filesFolder(":memory:", undefined), `${here}/.daybook/files`);
+  assert.equal(filesFolder("postgres://localhost/shop", undefined), `${here}/.daybook/files`);
+  assert.equal(filesFolder(":memory:", "logs"), `${here}/logs`);
+  assertInvalid(() => filesFolder(":memory:", ""), /files is "": give the path of a folder/);
+});
