@@ -4,7 +4,9 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
+import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
+import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
@@ -28,7 +30,7 @@ export type Book = AsyncDisposable & {
   /** The id of this process's session; null when the book was opened with `attach: false`. */
   readonly sessionId: string | null;
   readonly sessions: Sessions;
-  readonly jobs: Jobs;
+  readonly jobs: Jobs & DirectVerbs;
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly queues: Queues;
@@ -91,6 +93,15 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     jobs: outsideUnits(store, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within),
       ...jobReads(rooms.jobs, tenantId),
+      runNow: (definition: AnyJob | string, params: unknown, options?: RunNowOptions) =>
+        rooms.worker === false
+          ? refuseWithoutWorker()
+          : runNow(
+              { engine: rooms.jobs, tenant: tenantId, workers: rooms.workers, grace: rooms.worker.grace },
+              lookUp(rooms.jobs, definition, true),
+              params,
+              options,
+            ),
     }),
     groups: outsideUnits(store, "groups", {
       ...groupVerbs(rooms.jobs, (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false), within),

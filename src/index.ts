@@ -23,6 +23,7 @@ export type { AwaitableJob, ResultOptions } from "./jobs/result.ts";
 export type { Step } from "./jobs/step.ts";
 export type { Explanation } from "./jobs/explain.ts";
 export type { Groups, GroupBuilder, GroupVerbs } from "./jobs/group/groups.ts";
+export type { DirectVerbs, RunNowOptions } from "./jobs/direct/run-now.ts";
 export type { ReservationRecord, Reservations } from "./jobs/direct/reservations.ts";
 export type { GroupOptions, MadeGroup } from "./jobs/group/create-group.ts";
 export type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./jobs/group/read-group.ts";

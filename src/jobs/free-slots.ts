@@ -1,6 +1,7 @@
 // Whoever frees a slot of a limit lets the next one in, in the same transaction.
+import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobRow } from "./job.ts";
+import { jobsChannel, type JobRow } from "./job.ts";
 import { limitKeysOf, lockLimits, lockNames, type Limited } from "./limit.ts";
 import { release } from "./park.ts";
 
@@ -11,6 +12,9 @@ export async function freeSlots(tx: Tx, ended: readonly Limited[]): Promise<void
   if (limited.length === 0) return;
   await lockLimits(tx, lockNames(limited));
   await passOn(tx, limited);
+  // Direct work is not in line, so nobody lets it in: it looks for itself.
+  if ((await tx.get(sql`select seq from reservation where status = 'active' limit 1`)) !== undefined)
+    tx.wake(jobsChannel);
 }
 
 /** Jobs that stood in line for a slot have left without taking it: the next ones are let in. They may find the slot

@@ -10,8 +10,10 @@ export type Waiter = {
   readonly over: "timeout" | "closed" | undefined;
   /** Resolves when there is reason to look: it is asked for before a look, so that nothing falls in between. */
   news(): Promise<void>;
-  /** From now on only the end of this job is news. */
-  waitFor(seq: number): void;
+  /** From now on only the end of this job is news; with `any`, every end that somebody waits for. */
+  waitFor(seq: number | "any"): void;
+  /** There is reason to look again. */
+  wake(): void;
   expire(): void;
   leave(): void;
 };
@@ -20,7 +22,7 @@ type Waiters = { join(): Waiter; end(): void };
 
 type Waiting = {
   /** Undefined while it looks. */
-  seq: number | undefined;
+  seq: number | "any" | undefined;
   /** How many wakes had been heard when it began to look. */
   heard: number;
   over: Waiter["over"];
@@ -63,8 +65,10 @@ function createWaiters(store: Store): Waiters {
   async function look(): Promise<void> {
     asked = false;
     const seqs = new Map([...all].map((each) => [each, each.seq]));
-    const ended = await readEnded([...seqs.values()].filter((seq) => seq !== undefined));
-    for (const [each, seq] of seqs) if (seq !== undefined && (ended?.has(seq) ?? true)) each.wake();
+    const ended = await readEnded([...seqs.values()].filter((seq) => typeof seq === "number"));
+    for (const [each, seq] of seqs) {
+      if (seq === "any" || (seq !== undefined && (ended?.has(seq) ?? true))) each.wake();
+    }
   }
 
   // When it fails, each waiter looks for itself and learns why.
@@ -120,6 +124,7 @@ function newWaiter(waiting: Waiting, hub: Hub): Waiter {
       // What was heard while it looked may have been about this; one read for all finds out.
       if (waiting.heard !== hub.heard()) hub.ask();
     },
+    wake: () => waiting.wake(),
     expire() {
       waiting.over ??= "timeout";
       waiting.wake();

@@ -1,4 +1,5 @@
 // What a user does with groups, on the book and in a transaction.
+import type { Duration } from "../../core/duration.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AnyJob, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
@@ -7,6 +8,7 @@ import type { Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { cancelGroup, type CancelledGroup } from "./cancel-group.ts";
 import { addToGroup, createGroup, type GroupOptions, type MadeGroup } from "./create-group.ts";
+import { groupDone } from "./group-done.ts";
 import { findGroup, groupMembers, listGroups } from "./read-group.ts";
 import type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./read-group.ts";
 
@@ -38,6 +40,8 @@ export type Groups = GroupVerbs & {
   list(filter?: GroupFilter): Promise<GroupPage>;
   /** The last job of each slot, in order. */
   members(id: string): Promise<GroupMember[]>;
+  /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
+  done(id: string, options?: { readonly timeout?: Duration }): Promise<GroupRecord>;
 };
 
 type LookUp = (definition: AnyJob | string) => AnyJob;
@@ -70,5 +74,6 @@ export function groupReads(store: Store, tenant: string): Omit<Groups, keyof Gro
     get: (id) => findGroup(store, tenant, id),
     list: (filter = {}) => listGroups(store, tenant, filter),
     members: (id) => groupMembers(store, tenant, id),
+    done: (id, options = {}) => groupDone(store, tenant, id, options),
   };
 }

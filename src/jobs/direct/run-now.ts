@@ -1,0 +1,152 @@
+// Direct execution: the caller's own job comes next in a queue, before everything that stands in line, and its result goes
+// back to the caller. The lane is reserved, what runs there is waited for, the job runs in this process, and the queue
+// goes on in its order. There is no automatic retry: the caller is told.
+import { durationMs, type Duration } from "../../core/duration.ts";
+import { DaybookError, invalid, isDaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import type { Tx } from "../../storage/store.ts";
+import { refuseInsideUnit } from "../../storage/unit.ts";
+import { cancelJob } from "../cancel.ts";
+import type { AnyJob, Job } from "../define.ts";
+import type { Engine } from "../engine.ts";
+import { newJob } from "../enqueue.ts";
+import { insertJobs } from "../insert.ts";
+import { laneOf } from "../lane.ts";
+import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
+import { awaitResult } from "../result.ts";
+import { joinWaiters } from "../waiters.ts";
+import { startWorker, type Worker } from "../worker.ts";
+import { heldByOther } from "./reservations.ts";
+import type { Reserved } from "./claim-reserved.ts";
+import { releaseReservation, renewReservation, reserveLane } from "./reservation.ts";
+import { sql } from "../../storage/sql.ts";
+
+export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
+  /** When somebody else holds the queue: wait for them, or be told at once; default `wait`. */
+  readonly onBusy?: "wait" | "reject";
+  /** How long the caller waits in all, for its turn and for the result; what has not ended then is cancelled. */
+  readonly timeout?: Duration;
+};
+
+export type RunNowParts = {
+  readonly engine: Engine;
+  readonly tenant: string;
+  /** Closing the book stops these. */
+  readonly workers: Set<Worker>;
+  readonly grace: Duration | undefined;
+};
+
+export type DirectVerbs = {
+  /** Runs a job here and now, before everything that stands in line in its queue, and gives its result. What runs in the
+   *  queue ends first, nothing else of it starts meanwhile, and its order stays. A failure is thrown, not retried.
+   *
+   *  ```ts
+   *  const orderId = await book.jobs.runNow(sendReceipt, { orderId: "o-17" }, { timeout: "1m" });
+   *  ``` */
+  runNow<Input, Result>(
+    definition: Job<Input, Result>,
+    params: NoInfer<Input>,
+    options?: RunNowOptions,
+  ): Promise<Result>;
+  runNow(name: string, params: unknown, options?: RunNowOptions): Promise<unknown>;
+};
+
+export async function runNow(
+  parts: RunNowParts,
+  definition: AnyJob,
+  params: unknown,
+  options: RunNowOptions = {},
+): Promise<unknown> {
+  const { engine, tenant } = parts;
+  const { store, clock } = engine;
+  refuseInsideUnit("runNow", store, "run it after it, because it has transactions of its own");
+  refuseUnknown(options, ["queue", "tags", "onBusy", "timeout"], "runNow");
+  const { onBusy = "wait", timeout, ...rest } = options;
+  if (onBusy !== "wait" && onBusy !== "reject") {
+    throw invalid(`onBusy ${JSON.stringify(onBusy)} is not known: "wait" or "reject"`);
+  }
+  const timeoutMs = timeout === undefined ? limits.durationMsMax : durationMs(timeout, "timeout");
+  const startedMs = clock.monotonic();
+  const prepared = await prepareJob(definition, params, { ...rest, attempts: 1, losses: 0 });
+  const turn = await takeTurn(parts, prepared, onBusy, timeoutMs);
+  const renew = async (): Promise<void> =>
+    void (await store.write((tx) => renewReservation(tx, turn.id, engine.session().seq), { tenant }));
+  const worker = await startWorker(
+    engine,
+    { concurrency: 1, ...(parts.grace === undefined ? {} : { grace: parts.grace }) },
+    { ...turn, renew },
+  );
+  parts.workers.add(worker);
+  try {
+    const left = Math.max(1, Math.ceil(timeoutMs - (clock.monotonic() - startedMs)));
+    return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
+  } catch (error) {
+    if (isDaybookError(error) && error.code === "timeout") await giveUp(parts, turn.jobId);
+    throw error;
+  } finally {
+    await worker.stop();
+    parts.workers.delete(worker);
+    // Not ours any more when others took this session for dead; then they have ended it.
+    await store
+      .write((tx) => releaseReservation(tx, engine.hooks, turn.id, engine.session().seq), { tenant })
+      .catch(() => undefined);
+  }
+}
+
+type Turn = Reserved & { readonly jobId: string };
+
+/** Reserves the lane and makes the job, in one transaction; waits while somebody else holds it. */
+async function takeTurn(
+  { engine, tenant }: RunNowParts,
+  prepared: Prepared,
+  onBusy: "wait" | "reject",
+  timeoutMs: number,
+): Promise<Turn> {
+  const { store } = engine;
+  const waiter = joinWaiters(store);
+  const timer = store.clock.after(timeoutMs, () => waiter.expire(), { keepAlive: true });
+  try {
+    for (;;) {
+      const news = waiter.news();
+      waiter.waitFor("any");
+      const asked = await store.write((tx) => reserveFor(tx, engine, prepared), { tenant });
+      if ("jobId" in asked) return asked;
+      if (waiter.over === "closed") throw new DaybookError("closed", "the book was closed while waiting for a turn");
+      if (onBusy === "reject") throw asked.refusal;
+      if (waiter.over === "timeout") throw new DaybookError("timeout", asked.refusal.message, asked.refusal);
+      // It may never be released: then it expires.
+      const expiry = store.clock.after(asked.expiresInMs, () => waiter.wake());
+      await news.finally(() => expiry.cancel());
+    }
+  } finally {
+    timer.cancel();
+    waiter.leave();
+  }
+}
+
+type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
+
+async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
+  const lane = await laneOf(tx, tx.tenant, prepared.queue);
+  const note = `direct: ${prepared.name}`;
+  const asked = await reserveLane(tx, engine.hooks, { lane, sessionSeq: engine.session().seq, note });
+  if (!("made" in asked)) {
+    const refusal = await heldByOther(tx, prepared.queue, asked.holder);
+    return { refusal, expiresInMs: Math.max(0, (asked.holder?.expires_at ?? tx.now) - tx.now) + 1 };
+  }
+  const { id } = asked.made;
+  const row = newJob(tx, lane, prepared);
+  await insertJobs(tx, [
+    { ...row, status: "waiting", waits_for: "reservation", waits_key: id, origin: "direct" } as const,
+  ]);
+  const made = await tx.get<{ seq: number }>(
+    sql`select seq from job where tenant_id = ${tx.tenant} and id = ${row.id}`,
+  );
+  return { id, jobId: row.id, jobSeq: made?.seq ?? 0, laneSeq: lane };
+}
+
+// Nobody waits for it any more. It may have ended in the meantime.
+async function giveUp({ engine, tenant }: RunNowParts, jobId: string): Promise<void> {
+  await engine.store.write((tx) => cancelJob(tx, engine.hooks, jobId), { tenant }).catch(() => undefined);
+}
