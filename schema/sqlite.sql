@@ -93,7 +93,7 @@ CREATE INDEX jobs_timing_out on job (timeout_at) where status = 'running' and ti
 CREATE INDEX jobs_to_claim on job (lane_seq, priority desc, position, seq)
 where status = 'queued';
 
-CREATE INDEX jobs_waiting on job (waits_for, waits_key, tenant_id, priority desc, position, seq)
+CREATE INDEX jobs_waiting on job (waits_for, waits_key, tenant_id, lane_seq, priority desc, position, seq)
 where status = 'waiting' and waits_for <> 'time';
 
 CREATE TABLE job_group (

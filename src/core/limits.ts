@@ -53,6 +53,8 @@ export const limits = {
   // A claim looks into so many lanes, each by a seek, and parks at most so many jobs that it finds unable to run.
   claimLanesMax: 20,
   claimParkedMax: 300,
+  // Who removes an obstacle lets in the first of so many lanes; the sweep comes to the others.
+  releaseLanesMax: 100,
   // A group's jobs are made in one transaction and ended in one when it is cancelled.
   groupJobsMax: 10_000,
   // A result is for whoever asked for the work; larger outcomes belong into records or files.

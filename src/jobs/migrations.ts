@@ -89,7 +89,7 @@ export const jobMigrations: readonly Migration[] = [
       sql`create index jobs_to_claim on job (lane_seq, priority desc, position, seq)
         where status = 'queued'`,
       sql`create index jobs_due on job (available_at) where status = 'waiting' and waits_for = 'time'`,
-      sql`create index jobs_waiting on job (waits_for, waits_key, tenant_id, priority desc, position, seq)
+      sql`create index jobs_waiting on job (waits_for, waits_key, tenant_id, lane_seq, priority desc, position, seq)
         where status = 'waiting' and waits_for <> 'time'`,
       sql`create index jobs_running on job (session_seq) where status = 'running'`,
       sql`create index jobs_timing_out on job (timeout_at) where status = 'running' and timeout_at is not null`,

@@ -22,19 +22,37 @@ export async function park(tx: Tx, jobs: readonly Parked[]): Promise<void> {
     from ${rowSet("v", columns, jobs)} where job.seq = v.seq and job.started_at is null and job.finished_at is null`);
 }
 
-/** Queues the first `most` jobs that wait for this reason and key, in the order of their lane. */
-export async function release(
-  tx: Tx,
-  reason: { readonly tenant: string; readonly waitsFor: Exclude<WaitsFor, "time">; readonly key: string },
-  most: number,
-): Promise<number> {
-  const released = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
-    where seq in (select seq from job ${indexedBy("jobs_waiting")}
-      where status = 'waiting' and waits_for <> 'time' and tenant_id = ${reason.tenant}
-        and waits_for = ${reason.waitsFor} and waits_key = ${reason.key}
-      order by priority desc, position, seq limit ${most} ${skipLocked})`);
+export type Reason = { readonly tenant: string; readonly waitsFor: Exclude<WaitsFor, "time">; readonly key: string };
+
+/** Queues the first `most` jobs of each lane that wait for this reason and key. Not only the first of all: its lane may
+ *  be closed, or served by nobody, and what it cannot use would be kept from the others. Whoever comes too late for what
+ *  has become free is parked again on contact. */
+export async function release(tx: Tx, reason: Reason, most: number, lanes?: readonly number[]): Promise<number> {
+  let released = 0;
+  for (const lane of lanes ?? (await lanesThatWait(tx, reason))) {
+    released += await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+      where seq in (select seq from job ${indexedBy("jobs_waiting")}
+        where status = 'waiting' and waits_for <> 'time' and waits_for = ${reason.waitsFor}
+          and waits_key = ${reason.key} and tenant_id = ${reason.tenant} and lane_seq = ${lane}
+        order by priority desc, position, seq limit ${most} ${skipLocked})`);
+  }
   if (released > 0) tx.wake(jobsChannel);
   return released;
+}
+
+/** The lanes in which jobs wait for this. Each costs one seek, however many do. */
+export async function lanesThatWait(tx: Tx, { tenant, waitsFor, key }: Reason): Promise<number[]> {
+  const waiting = sql`status = 'waiting' and waits_for <> 'time' and waits_for = ${waitsFor} and waits_key = ${key}
+    and tenant_id = ${tenant}`;
+  const lanes = await tx.all<{ lane_seq: number }>(sql`
+    with recursive turn (seq, place) as (
+      select (select min(lane_seq) from job ${indexedBy("jobs_waiting")} where ${waiting}), 1
+      union all
+      select (select min(lane_seq) from job ${indexedBy("jobs_waiting")} where ${waiting} and lane_seq > turn.seq), place + 1
+      from turn where turn.seq is not null and place < ${limits.releaseLanesMax}
+    )
+    select seq as lane_seq from turn where seq is not null`);
+  return lanes.map((row) => row.lane_seq);
 }
 
 /** Queues the jobs whose time has come, at most `most` of them. */

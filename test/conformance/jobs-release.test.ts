@@ -1,0 +1,86 @@
+// What is let in when an obstacle is gone, and by whom: nobody waits for what others cannot use.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { job } from "../../src/index.ts";
+import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import { sweep } from "../../src/jobs/rescue.ts";
+import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
+import { assertTrueReasons } from "../jobs/true-reasons.ts";
+import { backends } from "../support/open-test.ts";
+
+type Account = { readonly account: string };
+const run = (_params: Account): void => undefined;
+const plain = job("plain", { run });
+const keyed = job("keyed", { limit: { key: ({ account }) => account, concurrency: 1 }, attempts: 1, run });
+const use = [plain, keyed];
+const a = { account: "a" };
+const many = (count: number): Account[] => Array.from({ length: count }, () => a);
+
+// The ways in which a lane can be closed to a claimer.
+const closed: Record<string, { close(at: TestEngine): Promise<void>; queues?: readonly string[] }> = {
+  paused: { close: (at) => at.queues.pause("closed") },
+  full: {
+    async close(at) {
+      await at.queues.limit("closed", { concurrency: 1 });
+      await at.jobs.enqueue(plain, a, { queue: "closed", priority: 1 });
+      assert.equal((await at.claimFrom("closed"))?.name, "plain");
+    },
+  },
+  "over its rate": {
+    async close(at) {
+      await at.queues.limit("closed", { rate: { max: 1, per: "1d" } });
+      await at.jobs.enqueue(plain, a, { queue: "closed", priority: 1 });
+      assert.equal((await at.claimFrom("closed"))?.name, "plain");
+    },
+  },
+  "served by nobody": { close: () => Promise.resolve(), queues: ["open"] },
+};
+
+for (const backend of backends) {
+  describe(backend, () => {
+    for (const [how, { close, queues }] of Object.entries(closed)) {
+      test(`a free slot is not kept by those who wait for it in a lane that is ${how}`, async (t) => {
+        const at = await openEngine(t, backend, { use });
+        const by = { ...at.claimer(), queues: queues === undefined ? null : new Set(queues) };
+        const first = await runningWithParked(at);
+        await close(at);
+
+        await at.end(first, { status: "success" });
+        const next = await at.claim(10, by);
+
+        assert.deepEqual(
+          next.map((each) => [each.name, each.queue]),
+          [["keyed", "open"]],
+        );
+        await assertTrueReasons(at);
+      });
+    }
+
+    test("the sweep lets in the first of each lane, too", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      await runningWithParked(at);
+      await at.queues.pause("closed");
+
+      // As if rows had been edited by hand.
+      await at.run("update job set key_slot = null where status = 'running'");
+      const found = await sweep(at.engine);
+
+      assert.equal(found, 2);
+      assert.deepEqual(
+        (await at.claim(10)).map((each) => each.queue),
+        ["open"],
+      );
+    });
+  });
+}
+
+/** One of `keyed` runs; four wait for its key in the lane `closed`, and after them one in `open`. */
+async function runningWithParked(at: TestEngine): Promise<ClaimedJob> {
+  await at.jobs.enqueue(keyed, a, { queue: "open" });
+  const [first] = await at.claim(10);
+  await at.jobs.enqueueMany(keyed, many(4), { queue: "closed" });
+  await at.jobs.enqueue(keyed, a, { queue: "open" });
+  assert.deepEqual(await at.claim(10), []);
+  assert.ok(first);
+  return first;
+}
