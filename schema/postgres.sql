@@ -333,9 +333,11 @@ CREATE INDEX sessions_running ON daybook.session USING btree (seq) WHERE (status
 create table session_host (
   session_seq bigint not null,
   name text not null,
-  constraint session_host_pkey PRIMARY KEY (session_seq, name),
+  queue text,
   constraint session_host_session_seq_fkey FOREIGN KEY (session_seq) REFERENCES session(seq)
 );
+
+CREATE UNIQUE INDEX session_hosts_once ON daybook.session_host USING btree (session_seq, name, COALESCE(queue, ''::text));
 
 create view direct_reservations as
  SELECT reservation.id AS reservation_id,

@@ -296,8 +296,10 @@ CREATE INDEX sessions_running on session (seq) where status = 'running';
 CREATE TABLE session_host (
   session_seq integer not null references session (seq),
   name text not null,
-  primary key (session_seq, name)
+  queue text
 ) strict;
+
+CREATE UNIQUE INDEX session_hosts_once on session_host (session_seq, name, coalesce(queue, ''));
 
 CREATE VIEW direct_reservations as select
   reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,

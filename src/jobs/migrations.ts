@@ -108,12 +108,13 @@ export const jobMigrations: readonly Migration[] = [
         used ${integer} not null,
         primary key (tenant_id, rate_key)
       )${strict}`,
-      // Which names the workers of a session run; explain reads it.
+      // Which names the workers of a session run, and in which queues; null means all. Explain reads it.
       sql`create table session_host (
         session_seq ${integer} not null references session (seq),
         name text not null,
-        primary key (session_seq, name)
+        queue text
       )${strict}`,
+      sql`create unique index session_hosts_once on session_host (session_seq, name, coalesce(queue, ''))`,
       // The seed's names and words; docs/origins.md says what differs.
       sql`create view jobs as select
         job.id as job_id, job.tenant_id, null as template_id, null as schedule_id, null as group_id,

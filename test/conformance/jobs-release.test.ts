@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
+import type { Turn } from "../../src/jobs/turn.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
 import { backends } from "../support/open-test.ts";
@@ -56,6 +57,25 @@ for (const backend of backends) {
       });
     }
 
+    test("a worker leaves a job that waits for a host where it is when it does not serve the job's queue", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      const elsewhere = await at.jobs.enqueue(plain, a, { queue: "b" });
+      const stranger = { ...at.claimer(), hosts: new Set(["keyed"]) };
+      const host = { ...at.claimer(), hosts: new Set(["plain"]), queues: new Set(["a"]) };
+      await at.turn(10, stranger, { lookForHosted: true });
+
+      const { moreHosted } = await at.turn(10, host, { lookForHosted: true });
+      const { status } = await at.jobs.get(elsewhere.id);
+      const here = await at.jobs.enqueue(plain, a, { queue: "a" });
+      await at.turn(10, stranger);
+      const found = await at.turn(10, host, { lookForHosted: true });
+      const all = await at.turn(10, { ...host, queues: null }, { lookForHosted: true });
+
+      assert.deepEqual([moreHosted, status], [false, "waiting"]);
+      assert.deepEqual(idsOf(found), [here.id]);
+      assert.deepEqual(idsOf(all), [elsewhere.id]);
+    });
+
     test("the sweep lets in the first of each lane, too", async (t) => {
       const at = await openEngine(t, backend, { use });
       await runningWithParked(at);
@@ -72,6 +92,10 @@ for (const backend of backends) {
       );
     });
   });
+}
+
+function idsOf({ claim }: Turn): string[] {
+  return claim.jobs.map((each) => each.id);
 }
 
 /** One of `keyed` runs; four wait for its key in the lane `closed`, and after them one in `open`. */
