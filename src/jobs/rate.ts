@@ -43,13 +43,28 @@ export async function takeFromRate(
   return { granted, opensAt: current.window_at + rule.ms };
 }
 
-async function currentWindow(tx: Tx, rule: RateRule): Promise<{ window_at: number; used: number }> {
-  const windowAt = tx.now - (tx.now % rule.ms);
-  const row = await tx.get<{ window_at: number; used: number }>(
+async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {
+  const row = await tx.get<RateWindow>(
     sql`select window_at, used from rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
   );
-  if (row === undefined || row.window_at < windowAt) return { window_at: windowAt, used: 0 };
-  // A clock that went back goes on counting in the window it is in now, rather than opening one again or closing it for
-  // as long as the step was.
-  return { window_at: windowAt, used: row.used };
+  const current = windowAt(tx.now, rule.ms, row);
+  // The clock was set. What follows counts from here, also when nothing can start now.
+  if (row !== undefined && current.window_at < row.window_at - (row.window_at % rule.ms)) {
+    await tx.run(sql`update rate_window set window_at = ${current.window_at}
+      where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`);
+  }
+  return current;
+}
+
+export type RateWindow = { readonly window_at: number; readonly used: number };
+
+/** The window of a rate at `now`, after the one that was last counted in. */
+export function windowAt(now: number, ms: number, last: RateWindow | undefined): RateWindow {
+  const at = now - (now % ms);
+  const lastAt = last === undefined ? 0 : last.window_at - (last.window_at % ms);
+  if (last === undefined || lastAt < at) return { window_at: at, used: 0 };
+  // Clocks of two machines differ a little. The one behind counts in the window that the other has opened: if it went
+  // back to its own, the other would find that one old and open the next anew. A larger difference means that the clock
+  // was set: it goes on counting in the window it is in now, rather than closing the rate for as long as the step was.
+  return { window_at: lastAt - at <= ms ? lastAt : at, used: last.used };
 }
