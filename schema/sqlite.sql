@@ -64,7 +64,8 @@ CREATE TABLE job (
     end)
 ) strict;
 
-CREATE INDEX jobs_due on job (available_at) where status = 'waiting' and waits_for = 'time';
+CREATE INDEX jobs_due on job (available_at)
+where status = 'waiting' and waits_for = 'time' and waits_key is null;
 
 CREATE INDEX jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null;
 
@@ -94,7 +95,7 @@ CREATE INDEX jobs_to_claim on job (lane_seq, priority desc, position, seq)
 where status = 'queued';
 
 CREATE INDEX jobs_waiting on job (waits_for, waits_key, tenant_id, lane_seq, priority desc, position, seq)
-where status = 'waiting' and waits_for <> 'time';
+where status = 'waiting' and waits_key is not null;
 
 CREATE TABLE job_group (
   seq integer primary key,
@@ -190,8 +191,12 @@ CREATE TABLE rate_window (
   rate_key text not null,
   window_at integer not null,
   used integer not null,
+  let_in integer not null,
+  opens_at integer,
   primary key (tenant_id, rate_key)
 ) strict;
+
+CREATE INDEX rates_to_open on rate_window (opens_at) where opens_at is not null;
 
 CREATE TABLE reservation (
   seq integer primary key,

@@ -31,7 +31,7 @@ async function explainRate(store: Store, lane: LaneRow): Promise<string[] | unde
   const { tenant_id: tenant, queue, rate_max: most, rate_ms: ms } = lane;
   if (most === null || ms === null) return undefined;
   const [last] = await store.read<RateWindow>(
-    sql`select window_at, used from rate_window where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)}`,
+    sql`select window_at, used, let_in from rate_window where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)}`,
   );
   const window = windowAt(store.clock.now(), ms, last);
   if (window.used < most) return undefined;

@@ -4,6 +4,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy, rowSet, skipLocked } from "../storage/word.ts";
+import { earlier } from "./alarm.ts";
 import { jobsChannel, type WaitsFor } from "./job.ts";
 
 export type Parked = {
@@ -22,7 +23,7 @@ export async function park(tx: Tx, jobs: readonly Parked[]): Promise<void> {
     from ${rowSet("v", columns, jobs)} where job.seq = v.seq and job.started_at is null and job.finished_at is null`);
 }
 
-export type Reason = { readonly tenant: string; readonly waitsFor: Exclude<WaitsFor, "time">; readonly key: string };
+export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
 
 /** Queues the first `most` jobs of each lane that wait for this reason and key. Not only the first of all: its lane may
  *  be closed, or served by nobody, and what it cannot use would be kept from the others. Whoever comes too late for what
@@ -32,8 +33,8 @@ export async function release(tx: Tx, reason: Reason, most: number, lanes?: read
   for (const lane of lanes ?? (await lanesThatWait(tx, reason))) {
     released += await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
       where seq in (select seq from job ${indexedBy("jobs_waiting")}
-        where status = 'waiting' and waits_for <> 'time' and waits_for = ${reason.waitsFor}
-          and waits_key = ${reason.key} and tenant_id = ${reason.tenant} and lane_seq = ${lane}
+        where status = 'waiting' and waits_for = ${reason.waitsFor} and waits_key = ${reason.key}
+          and tenant_id = ${reason.tenant} and lane_seq = ${lane}
         order by priority desc, position, seq limit ${most} ${skipLocked})`);
   }
   if (released > 0) tx.wake(jobsChannel);
@@ -42,8 +43,7 @@ export async function release(tx: Tx, reason: Reason, most: number, lanes?: read
 
 /** The lanes in which jobs wait for this. Each costs one seek, however many do. */
 export async function lanesThatWait(tx: Tx, { tenant, waitsFor, key }: Reason): Promise<number[]> {
-  const waiting = sql`status = 'waiting' and waits_for <> 'time' and waits_for = ${waitsFor} and waits_key = ${key}
-    and tenant_id = ${tenant}`;
+  const waiting = sql`status = 'waiting' and waits_for = ${waitsFor} and waits_key = ${key} and tenant_id = ${tenant}`;
   const lanes = await tx.all<{ lane_seq: number }>(sql`
     with recursive turn (seq, place) as (
       select (select min(lane_seq) from job ${indexedBy("jobs_waiting")} where ${waiting}), 1
@@ -59,14 +59,14 @@ export async function lanesThatWait(tx: Tx, { tenant, waitsFor, key }: Reason): 
 export async function releaseDue(tx: Tx, most: number): Promise<number> {
   return tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
     where seq in (select seq from job ${indexedBy("jobs_due")}
-      where status = 'waiting' and waits_for = 'time' and available_at <= ${tx.now}
+      where status = 'waiting' and waits_for = 'time' and waits_key is null and available_at <= ${tx.now}
       order by available_at limit ${most} ${skipLocked})`);
 }
 
-/** When the next waiting job is due; null when none waits for its time. */
+/** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
 export async function nextDueAt(tx: Tx): Promise<number | null> {
-  const row = await tx.get<{ at: number | null }>(
-    sql`select min(available_at) as at from job where status = 'waiting' and waits_for = 'time'`,
-  );
-  return row?.at ?? null;
+  const row = await tx.get<{ due_at: number | null; opens_at: number | null }>(sql`select
+    (select min(available_at) from job where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
+    (select min(opens_at) from rate_window where opens_at is not null) as opens_at`);
+  return earlier(row?.due_at ?? null, row?.opens_at ?? null);
 }

@@ -40,7 +40,7 @@ const hostShare = 5;
 
 async function nextTenant(tx: Tx, name: string, after: string): Promise<string | undefined> {
   const row = await tx.get<{ tenant_id: string }>(sql`select tenant_id from job ${indexedBy("jobs_waiting")}
-    where status = 'waiting' and waits_for <> 'time' and waits_for = 'host' and waits_key = ${name}
+    where status = 'waiting' and waits_for = 'host' and waits_key = ${name}
       and tenant_id > ${after}
     order by tenant_id limit 1`);
   return row?.tenant_id;

@@ -11,6 +11,7 @@ import type { JobHooks } from "./hooks.ts";
 import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue } from "./park.ts";
 import { releaseHosted } from "./release-hosted.ts";
+import { releaseRates } from "./release-rates.ts";
 import { settle } from "./settle.ts";
 import { supersededOf } from "./superseded.ts";
 import { unclaim } from "./unclaim.ts";
@@ -56,6 +57,7 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   killPoint("jobs.settled");
   const alive = await isAlive(tx, claimer.sessionSeq);
   if (work.lookForDue) await releaseDue(tx, limits.claimParkedMax);
+  if (work.lookForDue) await releaseRates(tx);
   const claims = alive && work.want > 0;
   const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, work.want)));
   const claimed = claims ? await claim(tx, claimer, work.want, work) : nothing;

@@ -13,7 +13,13 @@ type Account = { readonly account: string };
 const run = (_params: Account): void => undefined;
 const plain = job("plain", { run });
 const keyed = job("keyed", { limit: { key: ({ account }) => account, concurrency: 1 }, attempts: 1, run });
-const use = [plain, keyed];
+const rated = job("rated", { rate: { max: 2, per: "1m" }, run });
+const wide = job("wide", { rate: { max: 500, per: "1m" }, run });
+const pair = job("pair", {
+  limit: { key: ({ account }) => account, concurrency: 1 },
+  ...{ rate: { max: 1, per: "1m" }, attempts: 1, run },
+});
+const use = [plain, keyed, rated, wide, pair];
 const a = { account: "a" };
 const many = (count: number): Account[] => Array.from({ length: count }, () => a);
 
@@ -76,6 +82,90 @@ for (const backend of backends) {
       assert.deepEqual(idsOf(all), [elsewhere.id]);
     });
 
+    test("a window lets in what its rate allows, the most urgent first, and the rest stays parked", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      const by = at.claimer();
+      await at.jobs.enqueueMany(rated, many(700));
+      for (let turn = 0; turn < 4; turn++) await at.turn(10, by);
+      const urgent = await at.jobs.enqueue(rated, a, { priority: 900 });
+      await at.turn(10, by);
+      assert.equal(await countOf(at, "queued"), 0);
+
+      const started: string[][] = [];
+      const queued: number[] = [];
+      for (let window = 0; window < 3; window++) {
+        await at.clock.advance(60_000);
+        for (let turn = 0; turn < 3; turn++) {
+          started.push(idsOf(await at.turn(1, by, { lookForDue: true })));
+          queued.push(await countOf(at, "queued"));
+        }
+      }
+
+      assert.deepEqual(
+        started.map((ids) => ids.length),
+        [1, 1, 0, 1, 1, 0, 1, 1, 0],
+      );
+      assert.equal(started[0]?.[0], urgent.id);
+      assert.deepEqual(queued, [1, 0, 0, 1, 0, 0, 1, 0, 0]);
+    });
+
+    test("a large allowance is let in by and by, and is neither exceeded nor left", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      const by = at.claimer();
+      await at.run(`insert into rate_window (tenant_id, rate_key, window_at, used, let_in)
+        values ('default', 'wide\n*', ${at.clock.now() - (at.clock.now() % 60_000)}, 500, 0)`);
+      await at.jobs.enqueueMany(wide, many(1100));
+      for (let turn = 0; turn < 5; turn++) await at.turn(10, by);
+      assert.equal(await countOf(at, "queued"), 0);
+      await at.clock.advance(60_000);
+      await at.queues.pause("default");
+
+      const letIn: number[] = [];
+      for (let turn = 0; turn < 4; turn++) {
+        await at.turn(10, by, { lookForDue: true });
+        letIn.push(await countOf(at, "queued"));
+      }
+      await at.queues.resume("default");
+      let started = 0;
+      for (let turn = 0; turn < 8; turn++) started += idsOf(await at.turn(100, by, { lookForDue: true })).length;
+
+      assert.deepEqual([letIn, started], [[300, 500, 500, 500], 500]);
+    });
+
+    test("a rate's start that one cannot use, because another limit stops it, is the next one's in the same window", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      const by = at.claimer();
+      const [busy] = await at.jobs.enqueueMany(pair, [a, a, a, { account: "b" }]);
+      // The first takes both the key and, with the next, the window's only starts.
+      const first = await at.turn(10, by);
+      assert.deepEqual(idsOf(first), [busy?.id]);
+      const other = (await at.jobs.list({ status: "waiting" })).items.find((each) =>
+        JSON.stringify(each.params).includes("b"),
+      );
+
+      await at.clock.advance(60_000);
+      const next: string[] = [];
+      for (let turn = 0; turn < 4; turn++) next.push(...idsOf(await at.turn(10, by, { lookForDue: true })));
+
+      assert.deepEqual(next, [other?.id]);
+    });
+
+    test("a rate is not kept by those who wait for it in a closed lane", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      const by = at.claimer();
+      await at.jobs.enqueueMany(rated, many(2));
+      await at.turn(10, by);
+      await at.jobs.enqueueMany(rated, many(20), { queue: "closed" });
+      const [last] = await at.jobs.enqueueMany(rated, many(1), { queue: "open" });
+      await at.turn(30, by);
+      await at.queues.pause("closed");
+
+      await at.clock.advance(60_000);
+      const next = await at.turn(10, by, { lookForDue: true });
+
+      assert.deepEqual(idsOf(next), [last?.id]);
+    });
+
     test("the sweep lets in the first of each lane, too", async (t) => {
       const at = await openEngine(t, backend, { use });
       await runningWithParked(at);
@@ -92,6 +182,11 @@ for (const backend of backends) {
       );
     });
   });
+}
+
+async function countOf(at: TestEngine, status: string): Promise<number> {
+  const [row] = await at.rows<{ n: number }>(`select count(*) as n from job where status = '${status}'`);
+  return row?.n ?? 0;
 }
 
 function idsOf({ claim }: Turn): string[] {
