@@ -35,6 +35,12 @@ export type Claim = {
   readonly leftAlone: boolean;
   /** There may be more that this claim did not get to. */
   readonly more: boolean;
+  /** How many were found unable to run, and parked. */
+  readonly parked: number;
+  /** The last lane that has something in line was passed or reached. */
+  readonly wentRound: boolean;
+  /** Another claimer was just counting one of our limits; what it names was left in line. */
+  readonly contended: boolean;
   /** When a lane that its rate closed opens again. */
   readonly opensAt: number | null;
   /** A job was parked until a time, so the next due time may have changed. */
@@ -68,7 +74,7 @@ export async function claim(
   want: number,
   { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
 ): Promise<Claim> {
-  const { lanes, last, more } = await nextLanes(tx, claimer, limits.claimLanesMax);
+  const { lanes, last, more, wentRound } = await nextLanes(tx, claimer, limits.claimLanesMax);
   const gates = await readGates(tx, lanes);
   const paused = gates.every((gate) => gate.room <= 0) ? new Set<string>() : await pausedNames(tx);
   const batch: Batch = {
@@ -90,6 +96,7 @@ export async function claim(
     jobs: inTurn(batch.jobs),
     leftAlone: batch.leftAlone,
     more: pass.length > 0 || more || batch.contended || batch.tookAlone,
+    ...{ parked: batch.parked, wentRound, contended: batch.contended },
     opensAt: nextOpening(gates),
     parkedForTime: batch.parkedForTime,
   };

@@ -45,7 +45,10 @@ export type Turn = {
   readonly moreHosted: boolean;
 };
 
-const nothing: Claim = { jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false };
+const nothing: Claim = {
+  ...{ jobs: [], leftAlone: false, more: false, parked: 0, wentRound: false, contended: false },
+  ...{ opensAt: null, parkedForTime: false },
+};
 
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
