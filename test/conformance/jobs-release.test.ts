@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import { hostChannel, jobsChannel } from "../../src/jobs/job.ts";
+import { resumeName } from "../../src/jobs/pause.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import type { Turn } from "../../src/jobs/turn.ts";
+import type { Tx } from "../../src/storage/store.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
 import { backends } from "../support/open-test.ts";
@@ -166,6 +169,15 @@ for (const backend of backends) {
       assert.deepEqual(idsOf(next), [last?.id]);
     });
 
+    test("resume of a name tells workers to look for more than it releases at once", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      await at.jobs.pause("plain");
+
+      const heard = await at.store.write((tx) => wakesOf(tx, (spied) => resumeName(spied, "plain")));
+
+      assert.deepEqual(heard.toSorted(), [hostChannel, jobsChannel].toSorted());
+    });
+
     test("the sweep lets in the first of each lane, too", async (t) => {
       const at = await openEngine(t, backend, { use });
       await runningWithParked(at);
@@ -182,6 +194,14 @@ for (const backend of backends) {
       );
     });
   });
+}
+
+/** The channels that `unit` wakes. */
+async function wakesOf(tx: Tx, unit: (spied: Tx) => Promise<unknown>): Promise<string[]> {
+  const heard: string[] = [];
+  const wake = (channel: string): void => void heard.push(channel);
+  await unit(Object.defineProperty(tx, "wake", { value: wake }));
+  return heard;
 }
 
 async function countOf(at: TestEngine, status: string): Promise<number> {
