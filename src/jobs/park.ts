@@ -55,12 +55,15 @@ export async function lanesThatWait(tx: Tx, { tenant, waitsFor, key }: Reason): 
   return lanes.map((row) => row.lane_seq);
 }
 
-/** Queues the jobs whose time has come, at most `most` of them. */
-export async function releaseDue(tx: Tx, most: number): Promise<number> {
-  return tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+/** Queues the jobs whose time has come, at most `most` of them, and names them. */
+export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
+  const released = await tx.all<{
+    seq: number;
+  }>(sql`update job set status = 'queued', waits_for = null, waits_key = null
     where seq in (select seq from job ${indexedBy("jobs_due")}
       where status = 'waiting' and waits_for = 'time' and waits_key is null and available_at <= ${tx.now}
-      order by available_at limit ${most} ${skipLocked})`);
+      order by available_at limit ${most} ${skipLocked}) returning seq`);
+  return released.map((row) => row.seq);
 }
 
 /** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */

@@ -8,6 +8,7 @@ import { forShare, rowSet } from "../storage/word.ts";
 import { writeLogs, type RunLogRow } from "../telemetry/log.ts";
 import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
 import type { JobHooks } from "./hooks.ts";
+import { jobsChannel } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue } from "./park.ts";
 import { releaseHosted } from "./release-hosted.ts";
@@ -59,15 +60,23 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   await writeProgress(tx, work.progress);
   killPoint("jobs.settled");
   const alive = await isAlive(tx, claimer.sessionSeq);
-  if (work.lookForDue) await releaseDue(tx, limits.claimParkedMax);
+  const due = work.lookForDue ? await releaseDue(tx, limits.claimParkedMax) : [];
   if (work.lookForDue) await releaseRates(tx);
   const claims = alive && work.want > 0;
   const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, work.want)));
   const claimed = claims ? await claim(tx, claimer, work.want, work) : nothing;
+  tellOfDue(tx, due, claimed);
   // After the claim, which may have parked a job until its rate opens.
   const dueAt = work.lookForDue || claimed.parkedForTime ? await nextDueAt(tx) : undefined;
   killPoint("jobs.claimed");
   return { superseded, claim: claimed, alive, dueAt, moreHosted };
+}
+
+// What became due may be another's to run, and that one no longer finds it among what is to come. When we took all of it,
+// nobody is woken for nothing.
+function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
+  const ours = new Set(jobs.map((job) => job.seq));
+  if (due.some((seq) => !ours.has(seq))) tx.wake(jobsChannel);
 }
 
 // A session that others have ended must not claim: nobody would recover what it took. The lock makes whoever is just

@@ -6,7 +6,7 @@ import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { hostChannel, jobsChannel } from "../../src/jobs/job.ts";
 import { resumeName } from "../../src/jobs/pause.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
-import type { Turn } from "../../src/jobs/turn.ts";
+import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
 import type { Tx } from "../../src/storage/store.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
@@ -178,6 +178,26 @@ for (const backend of backends) {
       assert.deepEqual(heard.toSorted(), [hostChannel, jobsChannel].toSorted());
     });
 
+    test("a worker that releases what is due tells the others, unless it takes it all", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      await at.jobs.enqueue(plain, a, { in: 10, queue: "b" });
+      await at.jobs.enqueue(plain, a, { in: 20, queue: "a" });
+      const wakes = (queues: readonly string[]): Promise<string[]> => {
+        const by = { ...at.claimer(), queues: new Set(queues) };
+        return at.store.write((tx) =>
+          wakesOf(tx, (spied) => takeTurn(spied, {}, by, { ...lookForDue, attempted: [] })),
+        );
+      };
+
+      await at.clock.advance(10);
+      const others = await wakes(["a"]);
+      const none = await wakes(["a"]);
+      await at.clock.advance(10);
+      const own = await wakes(["a"]);
+
+      assert.deepEqual([others, none, own], [[jobsChannel], [], []]);
+    });
+
     test("the sweep lets in the first of each lane, too", async (t) => {
       const at = await openEngine(t, backend, { use });
       await runningWithParked(at);
@@ -195,6 +215,10 @@ for (const backend of backends) {
     });
   });
 }
+
+const lookForDue: Omit<TurnWork, "attempted"> = {
+  ...{ endings: [], logs: [], progress: [], unclaims: [], want: 5, idle: true, lookForDue: true, lookForHosted: false },
+};
 
 /** The channels that `unit` wakes. */
 async function wakesOf(tx: Tx, unit: (spied: Tx) => Promise<unknown>): Promise<string[]> {
