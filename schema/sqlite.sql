@@ -64,7 +64,8 @@ CREATE TABLE job (
     end)
 ) strict;
 
-CREATE INDEX jobs_due on job (available_at) where status = 'waiting' and waits_for = 'time';
+CREATE INDEX jobs_due on job (available_at)
+where status = 'waiting' and waits_for = 'time' and waits_key is null;
 
 CREATE INDEX jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null;
 
@@ -93,8 +94,8 @@ CREATE INDEX jobs_timing_out on job (timeout_at) where status = 'running' and ti
 CREATE INDEX jobs_to_claim on job (lane_seq, priority desc, position, seq)
 where status = 'queued';
 
-CREATE INDEX jobs_waiting on job (waits_for, waits_key, tenant_id, priority desc, position, seq)
-where status = 'waiting' and waits_for <> 'time';
+CREATE INDEX jobs_waiting on job (waits_for, waits_key, tenant_id, lane_seq, priority desc, position, seq)
+where status = 'waiting' and waits_key is not null;
 
 CREATE TABLE job_group (
   seq integer primary key,
@@ -193,8 +194,12 @@ CREATE TABLE rate_window (
   rate_key text not null,
   window_at integer not null,
   used integer not null,
+  let_in integer not null,
+  opens_at integer,
   primary key (tenant_id, rate_key)
 ) strict;
+
+CREATE INDEX rates_to_open on rate_window (opens_at) where opens_at is not null;
 
 CREATE TABLE reservation (
   seq integer primary key,
@@ -302,8 +307,10 @@ CREATE INDEX sessions_running on session (seq) where status = 'running';
 CREATE TABLE session_host (
   session_seq integer not null references session (seq),
   name text not null,
-  primary key (session_seq, name)
+  queue text
 ) strict;
+
+CREATE UNIQUE INDEX session_hosts_once on session_host (session_seq, name, coalesce(queue, ''));
 
 CREATE VIEW direct_reservations as select
   reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,

@@ -1,4 +1,4 @@
-// When a worker looks without being woken: at the next due time, and when the rate of a lane opens. One timer, no polling.
+// When a worker looks without being woken: at the next due time, and when a rate opens. One timer, no polling.
 import type { Clock, Timer } from "../core/clock.ts";
 
 export type Alarm = {
@@ -54,7 +54,7 @@ export function createAlarm(clock: Clock, ring: () => void): Alarm {
   };
 }
 
-function earlier(a: number | null, b: number | null): number | null {
+export function earlier(a: number | null, b: number | null): number | null {
   if (a === null || b === null) return a ?? b;
   return Math.min(a, b);
 }

@@ -67,5 +67,14 @@ export const jobChecks: readonly Check[] = [
       (waits_for = 'time' and available_at is null) or (waits_for in ('key', 'host') and waits_key is null))`,
     advice: report,
   },
+  {
+    promise: "J15",
+    name: "a rate that jobs wait for has a time at which it opens",
+    find: () => sql`select job.id as finding from job left join rate_window
+        on rate_window.tenant_id = job.tenant_id and rate_window.rate_key = job.waits_key
+      where job.status = 'waiting' and job.waits_for = 'time' and job.waits_key is not null
+        and rate_window.opens_at is null`,
+    advice: report,
+  },
   ...groupChecks,
 ];

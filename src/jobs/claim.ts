@@ -39,6 +39,12 @@ export type Claim = {
   readonly leftAlone: boolean;
   /** There may be more that this claim did not get to. */
   readonly more: boolean;
+  /** How many were found unable to run, and parked. */
+  readonly parked: number;
+  /** The last lane that has something in line was passed or reached. */
+  readonly wentRound: boolean;
+  /** Another claimer was just counting one of our limits; what it names was left in line. */
+  readonly contended: boolean;
   /** When a lane that its rate closed opens again. */
   readonly opensAt: number | null;
   /** A job was parked until a time, so the next due time may have changed. */
@@ -72,7 +78,7 @@ export async function claim(
   want: number,
   { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
 ): Promise<Claim> {
-  const { lanes: next, last, more } = await nextLanes(tx, claimer, limits.claimLanesMax);
+  const { lanes: next, last, more, wentRound } = await nextLanes(tx, claimer, limits.claimLanesMax);
   const { lanes, contended } = await enterLanes(tx, next);
   const gates = await readGates(tx, lanes);
   const paused = gates.every((gate) => gate.room <= 0) ? new Set<string>() : await pausedNames(tx);
@@ -96,6 +102,7 @@ export async function claim(
     jobs: inTurn(batch.jobs),
     leftAlone: batch.leftAlone,
     more: pass.length > 0 || more || batch.contended || batch.tookAlone,
+    ...{ parked: batch.parked, wentRound, contended: batch.contended },
     opensAt: nextOpening(gates),
     parkedForTime: batch.parkedForTime,
   };

@@ -5,6 +5,7 @@ import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { laneRateKey } from "./gate.ts";
 import type { LaneRow } from "./lane.ts";
+import { windowAt, type RateWindow } from "./rate.ts";
 
 /** The gate in one word and a sentence about it; undefined when the lane is open. */
 export async function explainGate(store: Store, lane: LaneRow): Promise<string[] | undefined> {
@@ -29,13 +30,12 @@ async function explainLimit(store: Store, { seq, queue, limit_max: most }: LaneR
 async function explainRate(store: Store, lane: LaneRow): Promise<string[] | undefined> {
   const { tenant_id: tenant, queue, rate_max: most, rate_ms: ms } = lane;
   if (most === null || ms === null) return undefined;
-  const now = store.clock.now();
-  const opens = now - (now % ms) + ms;
-  const [window] = await store.read<{ used: number }>(
-    sql`select used from rate_window
-      where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)} and window_at >= ${opens - ms}`,
+  const [last] = await store.read<RateWindow>(
+    sql`select window_at, used, let_in from rate_window where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)}`,
   );
-  if (window === undefined || window.used < most) return undefined;
+  const window = windowAt(store.clock.now(), ms, last);
+  if (window.used < most) return undefined;
+  const opens = window.window_at + ms;
   const per = formatDuration(ms);
   return [
     "rate",

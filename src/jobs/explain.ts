@@ -89,9 +89,9 @@ async function explainKey(store: Store, job: JobRow): Promise<string[]> {
 async function explainHost(store: Store, job: JobRow): Promise<string[]> {
   const paused = await pausedName(store, job);
   if (paused !== undefined) return paused;
-  const hosts = await hostsOf(store, job.name);
-  if (hosts.length > 0) return ["host", `Session ${hosts[0]} runs ${job.name} and will take it at its next claim.`];
-  return ["host", `No running session hosts ${job.name}: start a process that lists it in "use".`];
+  const host = await hostOf(store, job);
+  if ("missing" in host) return ["host", host.missing];
+  return ["host", `Session ${host.session} runs ${job.name} and will take it at its next claim.`];
 }
 
 async function pausedName(store: Store, job: JobRow): Promise<string[] | undefined> {
@@ -109,12 +109,11 @@ async function explainQueued(store: Store, job: JobRow): Promise<string[]> {
   const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${lane?.queue}.`;
   const closed = (lane && (await explainGate(store, lane))) ?? (await pausedName(store, job));
   if (closed !== undefined) return [...closed, place];
-  const hosts = await hostsOf(store, job.name);
-  if (hosts.length === 0)
-    return ["host", `No running session hosts ${job.name}: start a process that lists it in "use".`, place];
+  const host = await hostOf(store, job);
+  if ("missing" in host) return ["host", host.missing, place];
   if (job.alone > 0)
     return ["alone", "Its process was lost before, so it runs alone, once a session has nothing else to run.", place];
-  return ["place", place, `Session ${hosts[0]} runs ${job.name}.`];
+  return ["place", place, `Session ${host.session} runs ${job.name}.`];
 }
 
 async function explainRunning(store: Store, job: JobRow): Promise<string[]> {
@@ -154,12 +153,21 @@ async function countAhead(store: Store, job: JobRow): Promise<number> {
   return row?.n ?? 0;
 }
 
-async function hostsOf(store: Store, name: string): Promise<string[]> {
-  const rows = await store.read<{ id: string }>(
-    sql`select session.id from session join session_host on session_host.session_seq = session.seq
-      where session.status = 'running' and session_host.name = ${name} order by session.seq desc limit 5`,
+/** A session that runs the job's name and serves its queue, or a sentence about what is missing. */
+async function hostOf(store: Store, job: JobRow): Promise<{ session: string } | { missing: string }> {
+  const [lane] = await store.read<{ queue: string }>(sql`select queue from lane where seq = ${job.lane_seq}`);
+  const [host] = await store.read<{ id: string; serves: number }>(
+    sql`select session.id, case when session_host.queue is null or session_host.queue = ${lane?.queue ?? ""}
+        then 1 else 0 end as serves
+      from session join session_host on session_host.session_seq = session.seq
+      where session.status = 'running' and session_host.name = ${job.name} order by serves desc, session.seq desc limit 1`,
   );
-  return rows.map((row) => row.id);
+  if (host === undefined)
+    return { missing: `No running session hosts ${job.name}: start a process that lists it in "use".` };
+  if (host.serves === 1) return { session: host.id };
+  return {
+    missing: `No session that hosts ${job.name} serves queue ${lane?.queue}: start a worker that does, or one without "queues".`,
+  };
 }
 
 async function one<R>(store: Store, statement: Sql): Promise<R | undefined> {

@@ -2,8 +2,9 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
-import { limitKeysOf, lockLimits, lockNames, type Limited } from "./limit.ts";
+import { limitKeysOf, limitsOf, lockLimits, lockNames, type Limited } from "./limit.ts";
 import { release } from "./park.ts";
+import { roomInRate, type RateRule } from "./rate.ts";
 
 /** The slots of these jobs, whose runs ended, go to those who wait for them. The lock is the claimers' own: one that is
  *  just parking a job because of this very slot has either committed, and is seen, or will count after us. */
@@ -11,18 +12,36 @@ export async function freeSlots(tx: Tx, ended: readonly Limited[]): Promise<void
   const limited = ended.filter((job) => job.limits !== null);
   if (limited.length === 0) return;
   await lockLimits(tx, lockNames(limited));
-  await passOn(tx, limited);
+  await letIn(tx, limited);
   // Direct work is not in line, so nobody lets it in: it looks for itself.
   if ((await tx.get(sql`select seq from reservation where status = 'active' limit 1`)) !== undefined)
     tx.wake(jobsChannel);
 }
 
-/** Jobs that stood in line for a slot have left without taking it: the next ones are let in. They may find the slot
- *  taken after all, and are then parked again. What a job itself waits for now is known to be used up. */
-export async function passOn(
-  tx: Tx,
-  jobs: readonly (Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>)[],
-): Promise<void> {
+type Leaving = Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>;
+
+/** Jobs that stood in line for a slot, or for a start that a rate allows, have left without taking it: the next ones are
+ *  let in. They may find it taken after all, and are then parked again. What a job itself waits for now is known to be
+ *  used up. */
+export async function passOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
+  await letIn(tx, jobs);
+  const starts = new Map<string, { rule: RateRule; count: number }>();
+  for (const job of jobs) {
+    const { rate } = limitsOf(job);
+    if (rate === undefined || (job.waits_for === "time" && job.waits_key === rate.key)) continue;
+    const rule = { tenant: job.tenant_id, ...rate };
+    const entry = starts.get(JSON.stringify(rule)) ?? { rule, count: 0 };
+    entry.count++;
+    starts.set(JSON.stringify(rule), entry);
+  }
+  for (const { rule, count } of starts.values()) {
+    const { room } = await roomInRate(tx, rule);
+    const { tenant, key } = rule;
+    if (room > 0) await release(tx, { tenant, waitsFor: "time", key }, Math.min(room, count));
+  }
+}
+
+async function letIn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
   const freed = new Map<string, { tenant: string; key: string; count: number }>();
   for (const job of jobs) {
     for (const key of limitKeysOf(job)) {

@@ -8,8 +8,8 @@
 // `queued` means "may run now": the index that claims read holds nothing else, so what cannot run never stands in
 // front of what can. A job *waits* for one reason at a time, and whoever removes that reason queues it again:
 //
-//   time   until `available_at`: delayed, retried, or `waits_key`
-//          names the rate that is used up until then             released by the clock
+//   time   until `available_at`: delayed or retried              released by the clock
+//          or `waits_key` names a rate that is used up           released as its windows open, as many as it allows
 //   key    a limit named by `waits_key` is used up               released by whoever frees a slot
 //   host   nobody here runs `waits_key`, or that name is paused  released by a worker that runs it, or by resume
 //   group, reservation, order                                    released by their own rooms

@@ -36,19 +36,29 @@ export async function findLane(tx: Tx, tenant: string, queue: string): Promise<L
   return tx.get<LaneRow>(sql`select * from lane where tenant_id = ${tenant} and queue = ${queue}`);
 }
 
-/** Up to a round of lanes that have something in line, beginning behind the cursor. `last` is where the next look goes on,
- *  also when none of them is ours to serve; `more` says that there are others. */
+/** Up to `most` lanes that have something in line and are ours to serve, beginning behind the cursor. `last` is where the
+ *  next look goes on, also when none of them is; `more` says that there are others; `wentRound`, that the last lane was
+ *  passed or reached. */
 export async function nextLanes(
   tx: Tx,
   { cursor, queues }: { readonly cursor: number; readonly queues: ReadonlySet<string> | null },
   most: number,
-): Promise<{ lanes: LaneRow[]; last: number; more: boolean }> {
-  const ahead = await lanesInTurn(tx, cursor, most);
-  const around = ahead.length < most && cursor > 0 ? await lanesInTurn(tx, 0, most - ahead.length) : [];
+): Promise<{ lanes: LaneRow[]; last: number; more: boolean; wentRound: boolean }> {
+  // Those of other queues are passed over here, because a turn for every few of them would keep the worker busy.
+  const seen = queues === null ? most : Math.max(most, passedMax);
+  const ahead = await lanesInTurn(tx, cursor, seen);
+  const around = ahead.length < seen && cursor > 0 ? await lanesInTurn(tx, 0, seen - ahead.length) : [];
   const all = [...ahead, ...around.filter((lane) => lane.seq <= cursor)];
-  const lanes = queues === null ? all : all.filter((lane) => queues.has(lane.queue));
-  return { lanes, last: all.at(-1)?.seq ?? 0, more: all.length === most };
+  const ours = queues === null ? all : all.filter((lane) => queues.has(lane.queue));
+  const lanes = ours.slice(0, most);
+  const cut = ours.length > most;
+  const last = (cut ? lanes : all).at(-1)?.seq ?? 0;
+  const wentRound = ahead.length < seen && (!cut || last <= cursor);
+  return { lanes, last, more: cut || all.length === seen, wentRound };
 }
+
+/** So many lanes are looked at for those of one's own queues. */
+const passedMax = 500;
 
 /** The next lanes after `cursor` that have something to run, in turn. Each costs one seek in the claim index, however
  *  long the lanes are. */

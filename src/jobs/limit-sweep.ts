@@ -1,14 +1,25 @@
-// A second look at jobs that wait for a limit: if there is room, the first of them is released. Slots are freed by
-// whoever ends a run, so this only finds what a changed limit or an edited book left behind.
+// A second look at jobs that wait for a limit or a rate: if there is room, the first of them are released, lane by lane. Slots are
+// freed by whoever ends a run, so this only finds what a changed limit, an edited book or more lanes than are looked at
+// then left behind.
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { limitsOf, nameOfKey, tryLimits } from "./limit.ts";
+import { indexedBy } from "../storage/word.ts";
+import type { WaitsFor } from "./job.ts";
+import { limitsOf, nameOfKey, rateLock, tryLimits } from "./limit.ts";
 import { release } from "./park.ts";
+import { roomInRate } from "./rate.ts";
+import { ruleOfFirst } from "./release-rates.ts";
 
-export type Key = { tenant_id: string; waits_key: string };
+export type Key = {
+  readonly waits_for?: WaitsFor;
+  readonly waits_key: string;
+  readonly tenant_id: string;
+  readonly lane_seq?: number;
+};
 
-/** Looks at a slice of the keys that jobs wait for. `next` is where the next slice begins; undefined after the last. */
+/** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next slice begins; undefined after the
+ *  last. */
 export async function releaseFreeKeys(
   tx: Tx,
   from: Key = { tenant_id: "", waits_key: "" },
@@ -23,29 +34,40 @@ export async function releaseFreeKeys(
   return { released, next };
 }
 
-/** Lets in as many as there is room for. */
+/** Lets in as many as there is room for: of the lane, or of every lane when none is named. */
 export async function releaseFreeKey(tx: Tx, of: Key): Promise<number> {
-  const { tenant_id: tenant, waits_key: key } = of;
+  const { waits_for: waitsFor = "key", tenant_id: tenant, waits_key: key, lane_seq: lane } = of;
   // Whoever has the lock is just freeing or taking a slot, and lets the next one in if there is room.
-  if ((await tryLimits(tx, [`${tenant}\n${key}`])).size > 0) return 0;
-  const room = await roomOf(tx, of);
-  return room > 0 ? release(tx, { tenant, waitsFor: "key", key }, room) : 0;
+  const lock = waitsFor === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
+  if ((await tryLimits(tx, [lock])).size > 0) return 0;
+  const room = waitsFor === "time" ? await roomOfRate(tx, of) : await roomOf(tx, of);
+  return room > 0 ? release(tx, { tenant, waitsFor, key }, room, lane === undefined ? undefined : [lane]) : 0;
 }
 
-// Each key costs one seek, however many jobs wait for it.
+// Each lane of a key costs one seek, however many jobs wait in it.
 async function nextKey(tx: Tx, after: Key): Promise<Key | undefined> {
-  return tx.get<Key>(sql`select tenant_id, waits_key from job
-    where status = 'waiting' and waits_for <> 'time' and waits_for = 'key'
-      and (waits_key, tenant_id) > (${after.waits_key}, ${after.tenant_id})
-    order by waits_key, tenant_id limit 1`);
+  const { waits_for: reason = "key", waits_key, tenant_id, lane_seq = 0 } = after;
+  const found =
+    await tx.get<Key>(sql`select waits_for, waits_key, tenant_id, lane_seq from job ${indexedBy("jobs_waiting")}
+    where status = 'waiting' and waits_key is not null
+      and (waits_for, waits_key, tenant_id, lane_seq) > (${reason}, ${waits_key}, ${tenant_id}, ${lane_seq})
+    order by waits_for, waits_key, tenant_id, lane_seq limit 1`);
+  if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
+  // What stands between the two is not ours to release.
+  return nextKey(tx, { waits_for: "time", waits_key: "", tenant_id: "" });
+}
+
+async function roomOfRate(tx: Tx, { tenant_id, waits_key }: Key): Promise<number> {
+  const rule = await ruleOfFirst(tx, tenant_id, waits_key);
+  return rule === undefined ? 0 : Math.min((await roomInRate(tx, rule)).room, limits.claimParkedMax);
 }
 
 async function roomOf(tx: Tx, { tenant_id, waits_key }: Key): Promise<number> {
   const name = nameOfKey(waits_key);
   const first = await tx.get<{ limits: string | null }>(
-    sql`select limits from job where status = 'waiting' and waits_for <> 'time' and waits_for = 'key'
+    sql`select limits from job where status = 'waiting' and waits_for = 'key'
       and tenant_id = ${tenant_id} and waits_key = ${waits_key}
-      order by priority desc, position, seq limit 1`,
+      order by lane_seq, priority desc, position, seq limit 1`,
   );
   const used = await tx.get<{ count: number }>(
     name !== undefined

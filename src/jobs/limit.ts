@@ -4,7 +4,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { LaneRow } from "./lane.ts";
-import { takeFromRate } from "./rate.ts";
+import { openAt, takeFromRate, type RateRule } from "./rate.ts";
 
 /** What limits a job, as its row keeps it: how many of its name, how many of its `limit_key`, how many starts. */
 export type Limits = {
@@ -50,8 +50,12 @@ export function lockNames(jobs: readonly Limited[]): string[] {
   return jobs.flatMap((job) => {
     const { rate } = limitsOf(job);
     const keys = limitKeysOf(job).map((key) => `${job.tenant_id}\n${key}`);
-    return rate === undefined ? keys : [...keys, `${job.tenant_id}\nrate\n${rate.key}`];
+    return rate === undefined ? keys : [...keys, rateLock(job.tenant_id, rate.key)];
   });
+}
+
+export function rateLock(tenant: string, key: string): string {
+  return `${tenant}\nrate\n${key}`;
 }
 
 /** Locks limits until the transaction ends, so that nobody counts what another is about to take. SQLite's only writer
@@ -77,6 +81,7 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
 /** Hands out slots within one claim: what was counted once is kept up to date as jobs are taken. */
 export function createSlots(tx: Tx): { take(job: Limited, lane: LaneRow): Promise<OwnSlots | Refused> } {
   const used = new Map<string, Set<number>>();
+  const usedUp = new Map<string, number>();
 
   async function usedSlots(key: string, count: () => PromiseLike<{ slot: number }[]>): Promise<Set<number>> {
     let slots = used.get(key);
@@ -93,6 +98,17 @@ export function createSlots(tx: Tx): { take(job: Limited, lane: LaneRow): Promis
       tx.all<{ slot: number }>(sql`select key_slot as slot from job
         where tenant_id = ${tenant_id} and limit_key = ${limit_key} and key_slot is not null`),
     );
+  /** Takes one start from a rate; when it is used up, says until when. */
+  async function takeStart(rule: RateRule): Promise<number | null> {
+    const name = JSON.stringify(rule);
+    const known = usedUp.get(name);
+    if (known !== undefined) return known;
+    const { granted, opensAt } = await takeFromRate(tx, rule, 1);
+    if (granted > 0) return null;
+    await openAt(tx, rule, opensAt);
+    usedUp.set(name, opensAt);
+    return opensAt;
+  }
 
   return {
     async take(job, lane) {
@@ -110,8 +126,8 @@ export function createSlots(tx: Tx): { take(job: Limited, lane: LaneRow): Promis
         mine.push([all, (slots.key_slot = freeSlot(all))]);
       }
       if (rate !== undefined) {
-        const { granted, opensAt } = await takeFromRate(tx, { tenant: lane.tenant_id, ...rate }, 1);
-        if (granted === 0) return { waitsFor: "time", key: rate.key, until: opensAt };
+        const until = await takeStart({ tenant: lane.tenant_id, ...rate });
+        if (until !== null) return { waitsFor: "time", key: rate.key, until };
       }
       for (const [all, slot] of mine) all.add(slot);
       return slots;

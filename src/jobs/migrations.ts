@@ -88,9 +88,10 @@ export const jobMigrations: readonly Migration[] = [
       )${strict}`,
       sql`create index jobs_to_claim on job (lane_seq, priority desc, position, seq)
         where status = 'queued'`,
-      sql`create index jobs_due on job (available_at) where status = 'waiting' and waits_for = 'time'`,
-      sql`create index jobs_waiting on job (waits_for, waits_key, tenant_id, priority desc, position, seq)
-        where status = 'waiting' and waits_for <> 'time'`,
+      sql`create index jobs_due on job (available_at)
+        where status = 'waiting' and waits_for = 'time' and waits_key is null`,
+      sql`create index jobs_waiting on job (waits_for, waits_key, tenant_id, lane_seq, priority desc, position, seq)
+        where status = 'waiting' and waits_key is not null`,
       sql`create index jobs_running on job (session_seq) where status = 'running'`,
       sql`create index jobs_timing_out on job (timeout_at) where status = 'running' and timeout_at is not null`,
       sql`create unique index jobs_one_per_key on job (tenant_id, name, key_held) where key_held is not null`,
@@ -100,20 +101,25 @@ export const jobMigrations: readonly Migration[] = [
       sql`create unique index jobs_one_per_name_slot on job (tenant_id, name, name_slot) where name_slot is not null`,
       sql`create unique index jobs_one_per_key_slot on job (tenant_id, limit_key, key_slot) where key_slot is not null`,
       sql`create unique index jobs_one_per_lane_slot on job (lane_seq, lane_slot) where lane_slot is not null`,
-      // How many starts a rate has let through in its current window.
+      // How many starts a rate has let through in its current window, how many of each lane that waits for it were let in,
+      // and when the next are: null when nobody waits.
       sql`create table rate_window (
         tenant_id text not null,
         rate_key text not null,
         window_at ${integer} not null,
         used ${integer} not null,
+        let_in ${integer} not null,
+        opens_at ${integer},
         primary key (tenant_id, rate_key)
       )${strict}`,
-      // Which names the workers of a session run; explain reads it.
+      sql`create index rates_to_open on rate_window (opens_at) where opens_at is not null`,
+      // Which names the workers of a session run, and in which queues; null means all. Explain reads it.
       sql`create table session_host (
         session_seq ${integer} not null references session (seq),
         name text not null,
-        primary key (session_seq, name)
+        queue text
       )${strict}`,
+      sql`create unique index session_hosts_once on session_host (session_seq, name, coalesce(queue, ''))`,
       // The seed's names and words; docs/origins.md says what differs.
       sql`create view jobs as select
         job.id as job_id, job.tenant_id, null as template_id, null as schedule_id, null as group_id,

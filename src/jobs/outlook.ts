@@ -27,20 +27,24 @@ export type Outlook = {
 export type Asked = { readonly wakes: number; readonly alarm: ReturnType<Alarm["ask"]>; readonly hosted: boolean };
 
 const retryMs = 200;
-const emptyLooksMax = 50;
+// Looks may begin anywhere, so only the second time that the end is passed is every lane known to have been seen.
+const emptyRoundsMax = 2;
+const contendedLooksMax = 50;
 
 /** `changed` is told that there is reason for a turn. */
 export function createOutlook(clock: Clock, changed: () => void): Outlook {
   const alarm = createAlarm(clock, look);
   let mayHaveWork = true;
   let wakes = 0;
-  let emptyLooks = 0;
+  let emptyRounds = 0;
+  let contendedLooks = 0;
   let lookForHosted = true;
   let aloneLeft = false;
 
   function look(): void {
     wakes++;
-    emptyLooks = 0;
+    emptyRounds = 0;
+    contendedLooks = 0;
     mayHaveWork = true;
     changed();
   }
@@ -51,12 +55,29 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   }
 
   function learnOfClaim(asked: Asked, work: TurnWork, { claim, moreHosted }: Turn): void {
-    const { jobs, more, leftAlone } = claim;
-    // Lanes that are all closed would be visited for ever; after a round of them only a wake or the sweep goes on.
-    emptyLooks = jobs.length === 0 ? emptyLooks + 1 : 0;
-    const mayHaveMore = jobs.length >= work.want || (more && emptyLooks < emptyLooksMax) || moreHosted;
-    mayHaveWork = mayHaveMore || wakes !== asked.wakes;
-    if (leftAlone) aloneLeft = true;
+    const goOn = goesOn(claim);
+    mayHaveWork = goOn || claim.jobs.length >= work.want || moreHosted || wakes !== asked.wakes;
+    if (claim.leftAlone) aloneLeft = true;
+  }
+
+  /** Lanes that are all closed would be visited for ever; after a round of them only a wake or the sweep goes on. */
+  function goesOn({ jobs, parked, more, wentRound, contended }: Turn["claim"]): boolean {
+    if (jobs.length + parked > 0 || !more) {
+      emptyRounds = 0;
+      contendedLooks = 0;
+      return more;
+    }
+    if (contended) {
+      if (++contendedLooks < contendedLooksMax) return true;
+      // Whoever counts our limit has not committed yet: asking at every turn of the loop is no help.
+      contendedLooks = 0;
+      clock.after(retryMs, look);
+      return false;
+    }
+    if (wentRound) emptyRounds++;
+    if (emptyRounds < emptyRoundsMax) return true;
+    emptyRounds = 0;
+    return false;
   }
 
   return {

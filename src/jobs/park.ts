@@ -4,6 +4,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy, rowSet, skipLocked } from "../storage/word.ts";
+import { earlier } from "./alarm.ts";
 import { jobsChannel, type WaitsFor } from "./job.ts";
 
 export type Parked = {
@@ -22,78 +23,53 @@ export async function park(tx: Tx, jobs: readonly Parked[]): Promise<void> {
     from ${rowSet("v", columns, jobs)} where job.seq = v.seq and job.started_at is null and job.finished_at is null`);
 }
 
-/** Queues the first `most` jobs that wait for this reason and key, in the order of their lane. */
-export async function release(
-  tx: Tx,
-  reason: { readonly tenant: string; readonly waitsFor: Exclude<WaitsFor, "time">; readonly key: string },
-  most: number,
-): Promise<number> {
-  const released = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
-    where seq in (select seq from job ${indexedBy("jobs_waiting")}
-      where status = 'waiting' and waits_for <> 'time' and tenant_id = ${reason.tenant}
-        and waits_for = ${reason.waitsFor} and waits_key = ${reason.key}
-      order by priority desc, position, seq limit ${most} ${skipLocked})`);
+export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
+
+/** Queues the first `most` jobs of each lane that wait for this reason and key. Not only the first of all: its lane may
+ *  be closed, or served by nobody, and what it cannot use would be kept from the others. Whoever comes too late for what
+ *  has become free is parked again on contact. */
+export async function release(tx: Tx, reason: Reason, most: number, lanes?: readonly number[]): Promise<number> {
+  let released = 0;
+  for (const lane of lanes ?? (await lanesThatWait(tx, reason))) {
+    released += await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+      where seq in (select seq from job ${indexedBy("jobs_waiting")}
+        where status = 'waiting' and waits_for = ${reason.waitsFor} and waits_key = ${reason.key}
+          and tenant_id = ${reason.tenant} and lane_seq = ${lane}
+        order by priority desc, position, seq limit ${most} ${skipLocked})`);
+  }
   if (released > 0) tx.wake(jobsChannel);
   return released;
 }
 
-/** Queues the jobs whose time has come, at most `most` of them. */
-export async function releaseDue(tx: Tx, most: number): Promise<number> {
-  return tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+/** The lanes in which jobs wait for this. Each costs one seek, however many do. */
+export async function lanesThatWait(tx: Tx, { tenant, waitsFor, key }: Reason): Promise<number[]> {
+  const waiting = sql`status = 'waiting' and waits_for = ${waitsFor} and waits_key = ${key} and tenant_id = ${tenant}`;
+  const lanes = await tx.all<{ lane_seq: number }>(sql`
+    with recursive turn (seq, place) as (
+      select (select min(lane_seq) from job ${indexedBy("jobs_waiting")} where ${waiting}), 1
+      union all
+      select (select min(lane_seq) from job ${indexedBy("jobs_waiting")} where ${waiting} and lane_seq > turn.seq), place + 1
+      from turn where turn.seq is not null and place < ${limits.releaseLanesMax}
+    )
+    select seq as lane_seq from turn where seq is not null`);
+  return lanes.map((row) => row.lane_seq);
+}
+
+/** Queues the jobs whose time has come, at most `most` of them, and names them. */
+export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
+  const released = await tx.all<{
+    seq: number;
+  }>(sql`update job set status = 'queued', waits_for = null, waits_key = null
     where seq in (select seq from job ${indexedBy("jobs_due")}
-      where status = 'waiting' and waits_for = 'time' and available_at <= ${tx.now}
-      order by available_at limit ${most} ${skipLocked})`);
+      where status = 'waiting' and waits_for = 'time' and waits_key is null and available_at <= ${tx.now}
+      order by available_at limit ${most} ${skipLocked}) returning seq`);
+  return released.map((row) => row.seq);
 }
 
-/** When the next waiting job is due; null when none waits for its time. */
+/** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
 export async function nextDueAt(tx: Tx): Promise<number | null> {
-  const row = await tx.get<{ at: number | null }>(
-    sql`select min(available_at) as at from job where status = 'waiting' and waits_for = 'time'`,
-  );
-  return row?.at ?? null;
-}
-
-type Host = {
-  readonly hosts: ReadonlySet<string>;
-  /** Per name, the tenant that was served last. */
-  readonly hostCursors: Map<string, string>;
-};
-
-/** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names
- *  and tenants take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the
- *  others. True when there may be more. */
-export async function releaseHosted(tx: Tx, { hosts, hostCursors }: Host, most: number): Promise<boolean> {
-  const share = Math.max(hostShare, Math.ceil(most / hosts.size));
-  let more = false;
-  for (const name of hosts) {
-    const from = hostCursors.get(name) ?? "";
-    let released = 0;
-    let seen = 0;
-    let tenant = await nextTenant(tx, name, from);
-    while (tenant !== undefined && released < share && seen++ < limits.claimLanesMax) {
-      hostCursors.set(name, tenant);
-      const paused = await isPaused(tx, tenant, name);
-      released += paused ? 0 : await release(tx, { tenant, waitsFor: "host", key: name }, hostShare);
-      tenant = await nextTenant(tx, name, tenant);
-    }
-    // After the last tenant the round is over. It may have begun in the middle, or left something for the next.
-    if (tenant === undefined) hostCursors.delete(name);
-    more ||= tenant !== undefined || from !== "" || released > 0;
-  }
-  return more;
-}
-
-/** So many jobs of one tenant are released before the next has its turn. */
-const hostShare = 5;
-
-async function nextTenant(tx: Tx, name: string, after: string): Promise<string | undefined> {
-  const row = await tx.get<{ tenant_id: string }>(sql`select tenant_id from job ${indexedBy("jobs_waiting")}
-    where status = 'waiting' and waits_for <> 'time' and waits_for = 'host' and waits_key = ${name}
-      and tenant_id > ${after}
-    order by tenant_id limit 1`);
-  return row?.tenant_id;
-}
-
-async function isPaused(tx: Tx, tenant: string, name: string): Promise<boolean> {
-  return (await tx.get(sql`select 1 from paused_name where tenant_id = ${tenant} and name = ${name}`)) !== undefined;
+  const row = await tx.get<{ due_at: number | null; opens_at: number | null }>(sql`select
+    (select min(available_at) from job where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
+    (select min(opens_at) from rate_window where opens_at is not null) as opens_at`);
+  return earlier(row?.due_at ?? null, row?.opens_at ?? null);
 }

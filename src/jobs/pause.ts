@@ -10,10 +10,10 @@ import type { Tx } from "../storage/store.ts";
 import { rowSet } from "../storage/word.ts";
 import { closeLane } from "./enter-lanes.ts";
 import { laneLock } from "./gate.ts";
-import { jobsChannel } from "./job.ts";
+import { hostChannel, jobsChannel } from "./job.ts";
 import { laneOf } from "./lane.ts";
 import { lockLimits } from "./limit.ts";
-import { release } from "./park.ts";
+import { lanesThatWait, release } from "./park.ts";
 import { checkRate } from "./rate.ts";
 
 export async function pauseLane(tx: Tx, queue: string, note: string | null): Promise<void> {
@@ -38,8 +38,11 @@ export async function pauseName(tx: Tx, name: string, note: string | null): Prom
 
 export async function resumeName(tx: Tx, name: string): Promise<void> {
   await tx.run(sql`delete from paused_name where tenant_id = ${tx.tenant} and name = ${name}`);
-  // The rest follow as claims look for hosted jobs; the wake makes them look.
-  await release(tx, { tenant: tx.tenant, waitsFor: "host", key: name }, limits.bulkRowsMax);
+  // The rest follow as claims look for hosted jobs; the wakes make them look.
+  const reason = { tenant: tx.tenant, waitsFor: "host", key: name } as const;
+  const lanes = await lanesThatWait(tx, reason);
+  await release(tx, reason, Math.ceil(limits.bulkRowsMax / Math.max(1, lanes.length)), lanes);
+  tx.wake(hostChannel);
   tx.wake(jobsChannel);
 }
 

@@ -1,5 +1,6 @@
 // A rate lets at most `max` jobs start in each window of time. What has started is counted per window in the claim's
-// own transaction; a job over the allowance waits for the time at which the next window opens.
+// own transaction; a job over the allowance waits for the rate, which lets in as many as it allows when its next window
+// opens.
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -36,20 +37,42 @@ export async function takeFromRate(
   const current = await currentWindow(tx, rule);
   const granted = Math.max(0, Math.min(want, rule.max - current.used));
   if (granted > 0) {
-    await tx.run(sql`insert into rate_window (tenant_id, rate_key, window_at, used)
-      values (${rule.tenant}, ${rule.key}, ${current.window_at}, ${current.used + granted})
-      on conflict (tenant_id, rate_key) do update set window_at = excluded.window_at, used = excluded.used`);
+    await tx.run(sql`insert into rate_window (tenant_id, rate_key, window_at, used, let_in)
+      values (${rule.tenant}, ${rule.key}, ${current.window_at}, ${current.used + granted}, ${current.let_in})
+      on conflict (tenant_id, rate_key) do update
+        set window_at = excluded.window_at, used = excluded.used, let_in = excluded.let_in`);
   }
   return { granted, opensAt: current.window_at + rule.ms };
 }
 
-async function currentWindow(tx: Tx, rule: RateRule): Promise<{ window_at: number; used: number }> {
-  const windowAt = tx.now - (tx.now % rule.ms);
-  const row = await tx.get<{ window_at: number; used: number }>(
-    sql`select window_at, used from rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
+/** Somebody waits for the rate, and is to be let in then. */
+export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<void> {
+  await tx.run(sql`update rate_window set opens_at = ${opensAt}
+    where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`);
+}
+
+async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {
+  const row = await tx.get<RateWindow>(
+    sql`select window_at, used, let_in from rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
   );
-  if (row === undefined || row.window_at < windowAt) return { window_at: windowAt, used: 0 };
-  // A clock that went back goes on counting in the window it is in now, rather than opening one again or closing it for
-  // as long as the step was.
-  return { window_at: windowAt, used: row.used };
+  const current = windowAt(tx.now, rule.ms, row);
+  // The clock was set. What follows counts from here, also when nothing can start now.
+  if (row !== undefined && current.window_at < row.window_at - (row.window_at % rule.ms)) {
+    await tx.run(sql`update rate_window set window_at = ${current.window_at}
+      where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`);
+  }
+  return current;
+}
+
+export type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
+
+/** The window of a rate at `now`, after the one that was last counted in. */
+export function windowAt(now: number, ms: number, last: RateWindow | undefined): RateWindow {
+  const at = now - (now % ms);
+  const lastAt = last === undefined ? 0 : last.window_at - (last.window_at % ms);
+  if (last === undefined || lastAt < at) return { window_at: at, used: 0, let_in: 0 };
+  // Clocks of two machines differ a little. The one behind counts in the window that the other has opened: if it went
+  // back to its own, the other would find that one old and open the next anew. A larger difference means that the clock
+  // was set: it goes on counting in the window it is in now, rather than closing the rate for as long as the step was.
+  return { ...last, window_at: lastAt - at <= ms ? lastAt : at };
 }

@@ -107,12 +107,13 @@ export async function sweep(engine: Engine): Promise<number> {
   return found;
 }
 
-/** Writes down which names this session runs, so that a waiting job can say who it waits for. */
-export async function hostNames(engine: Engine, claimer: Claimer): Promise<void> {
-  const rows = [...claimer.hosts].map((name) => ({ session_seq: claimer.sessionSeq, name }));
+/** Writes down which names this session runs, and in which queues, so that a waiting job can say who it waits for. */
+export async function hostNames(engine: Engine, { hosts, queues, sessionSeq: session_seq }: Claimer): Promise<void> {
+  const served = queues === null ? [null] : [...queues];
+  const rows = [...hosts].flatMap((name) => served.map((queue) => ({ session_seq, name, queue })));
   if (rows.length === 0) return;
   await engine.store.write((tx) =>
-    tx.run(sql`insert into session_host (session_seq, name)
-      ${eachRow({ session_seq: "integer", name: "text" }, rows)} on conflict do nothing`),
+    tx.run(sql`insert into session_host (session_seq, name, queue)
+      ${eachRow({ session_seq: "integer", name: "text", queue: "text" }, rows)} on conflict do nothing`),
   );
 }

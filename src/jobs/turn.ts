@@ -9,9 +9,12 @@ import { writeLogs } from "../telemetry/log.ts";
 import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
 import { claimReserved } from "./direct/claim-reserved.ts";
 import type { JobHooks } from "./hooks.ts";
+import { jobsChannel } from "./job.ts";
 import type { News } from "./news.ts";
 import type { Ending } from "./outcome.ts";
-import { nextDueAt, releaseDue, releaseHosted } from "./park.ts";
+import { nextDueAt, releaseDue } from "./park.ts";
+import { releaseHosted } from "./release-hosted.ts";
+import { releaseRates } from "./release-rates.ts";
 import { settle } from "./settle.ts";
 import { supersededOf } from "./superseded.ts";
 import { unclaim } from "./unclaim.ts";
@@ -40,7 +43,10 @@ export type Turn = {
   readonly moreHosted: boolean;
 };
 
-const nothing: Claim = { jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false };
+const nothing: Claim = {
+  ...{ jobs: [], leftAlone: false, more: false, parked: 0, wentRound: false, contended: false },
+  ...{ opensAt: null, parkedForTime: false },
+};
 
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
@@ -52,10 +58,12 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   await writeBegun(tx, work.begun);
   killPoint("jobs.settled");
   const alive = await isAlive(tx, claimer.sessionSeq);
-  if (work.lookForDue) await releaseDue(tx, limits.claimParkedMax);
+  const due = work.lookForDue ? await releaseDue(tx, limits.claimParkedMax) : [];
+  if (work.lookForDue) await releaseRates(tx);
   const claims = alive && work.want > 0;
   const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, work.want)));
   const claimed = claims ? await claimFor(tx, claimer, work) : nothing;
+  tellOfDue(tx, due, claimed);
   // After the claim, which may have parked a job until its rate opens.
   const dueAt = work.lookForDue || claimed.parkedForTime ? await nextDueAt(tx) : undefined;
   killPoint("jobs.claimed");
@@ -66,6 +74,13 @@ function claimFor(tx: Tx, claimer: Claimer, work: TurnWork): Promise<Claim> {
   const { reserved, sessionSeq } = claimer;
   if (reserved === undefined) return claim(tx, claimer, work.want, work);
   return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
+}
+
+// What became due may be another's to run, and that one no longer finds it among what is to come. When we took all of it,
+// nobody is woken for nothing.
+function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
+  const ours = new Set(jobs.map((job) => job.seq));
+  if (due.some((seq) => !ours.has(seq))) tx.wake(jobsChannel);
 }
 
 // A session that others have ended must not claim: nobody would recover what it took. The lock makes whoever is just

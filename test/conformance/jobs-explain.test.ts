@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, type Explanation } from "../../src/index.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
+import { hostNames, recoverSession } from "../../src/jobs/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, type Backend } from "../support/open-test.ts";
@@ -58,6 +58,34 @@ const cases: Record<string, { reach(at: TestEngine): Promise<string>; reason: st
     reach: async (at) => (await at.jobs.enqueue(plain, a)).id,
     reason: "host",
     says: /^No running session hosts plain: start a process that lists it in "use"\. 0 jobs stand before it in queue default\.$/,
+  },
+  "a host that serves its queue, parked": {
+    async reach(at) {
+      const { id } = await at.jobs.enqueue(plain, a);
+      await at.claim(1, { ...at.claimer(), hosts: new Set() });
+      await hostNames(at.engine, { ...at.claimer(), queues: new Set(["other", "third"]) });
+      return id;
+    },
+    reason: "host",
+    says: /^No session that hosts plain serves queue default: start a worker that does, or one without "queues"\.$/,
+  },
+  "a host that serves its queue, in line": {
+    async reach(at) {
+      await hostNames(at.engine, { ...at.claimer(), queues: new Set(["other"]) });
+      return (await at.jobs.enqueue(plain, a)).id;
+    },
+    reason: "host",
+    says: /^No session that hosts plain serves queue default: .+ 0 jobs stand before it in queue default\.$/,
+  },
+  "a host that serves its queue among others and has come": {
+    async reach(at) {
+      const { id } = await at.jobs.enqueue(plain, a);
+      await at.claim(1, { ...at.claimer(), hosts: new Set() });
+      await hostNames(at.engine, { ...at.claimer(), queues: new Set(["other", "default"]) });
+      return id;
+    },
+    reason: "host",
+    says: /^Session <session> runs plain and will take it at its next claim\.$/,
   },
   "a host that has come": {
     async reach(at) {

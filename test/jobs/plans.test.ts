@@ -52,6 +52,7 @@ for (const backend of backends) {
       await fill(at, [
         ...["queued", "waiting, waits_for: 'time'", "waiting, waits_for: 'key', waits_key: 'key-' || n"],
         "waiting, waits_for: 'host', waits_key: 'unhosted'",
+        "waiting, waits_for: 'time', waits_key: 'rate-' || n",
         `running, started_at: 1, run_id: 'o' || n, session_seq: ${at.session.seq}, timeout_at: 9000000000000 + n`,
       ]);
       await at.run("analyze");
@@ -131,6 +132,8 @@ async function work(at: TestEngine, onRead: (statement: Sql) => void): Promise<v
     Array.from({ length: 5 }, () => ({ account: "d" })),
   );
   await inLine(at);
+  await at.clock.advance(60_000);
+  await at.turn(0, by, { lookForDue: true });
   const dead = await at.newSession();
   await at.claim(3, at.claimer(dead.seq));
   await at.run(`update session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${dead.seq}`);

@@ -11,7 +11,10 @@ import { take, type Claimed } from "../take.ts";
 /** What a worker that serves one reservation looks for. */
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
 
-const none: Claim = { jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false };
+const none: Claim = {
+  ...{ jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false },
+  ...{ parked: 0, wentRound: true, contended: false },
+};
 
 export async function claimReserved(
   tx: Tx,
@@ -33,7 +36,7 @@ export async function claimReserved(
       and reservation.status = 'active' and reservation.session_seq = ${sessionSeq}`);
   const lane = await tx.get<LaneRow>(sql`select * from lane where seq = ${reserved.laneSeq}`);
   if (job === undefined || lane === undefined) return none;
-  if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true };
+  if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true, contended: true };
   const slots = await createSlots(tx).take(job, lane);
   if ("waitsFor" in slots) return none;
   const laneSlot = lane.limit_max === null ? null : 0;
