@@ -25,6 +25,25 @@ const cases: Record<string, { reach(at: TestEngine): Promise<string>; reason: st
     reason: "time",
     says: /^It waits until 2026-01-01T00:21:30.000Z \(1m 30s from now\): it was enqueued for then\.$/,
   },
+  "a time that has come, and nobody to see it": {
+    async reach(at) {
+      const { id } = await at.jobs.enqueue(plain, a, { in: "90s" });
+      await at.clock.advance(100_000);
+      return id;
+    },
+    reason: "host",
+    says: /^No running session hosts plain: .+ Its time came at 2026-01-01T00:21:30.000Z \(10s ago\): it was enqueued for then\.$/,
+  },
+  "a time that has come, and a host": {
+    async reach(at) {
+      await host(at);
+      const { id } = await at.jobs.enqueue(plain, a, { in: "90s" });
+      await at.clock.advance(100_000);
+      return id;
+    },
+    reason: "time",
+    says: /^Its time came at 2026-01-01T00:21:30.000Z \(10s ago\): .+\. Session <session> runs plain and will take it at its next claim\.$/,
+  },
   "the backoff of a retry": {
     reach: (at) => retried(at),
     reason: "time",
@@ -34,6 +53,40 @@ const cases: Record<string, { reach(at: TestEngine): Promise<string>; reason: st
     reach: (at) => second(at, rated),
     reason: "rate",
     says: /^It waits until 2026-01-01T01:00:00.000Z \(40m from now\): at most 1 of its rate may start per 1h, and 1 did\.$/,
+  },
+  "a rate, with others before it": {
+    async reach(at) {
+      await second(at, rated);
+      await at.jobs.enqueue(rated, a, { priority: 1 });
+      const { id } = await at.jobs.enqueue(rated, a);
+      await at.claim(9);
+      return id;
+    },
+    reason: "rate",
+    says: /: at most 1 of its rate may start per 1h, and 1 did\. Before it in its queue, 2 wait for the rate\.$/,
+  },
+  "a rate that has opened, and nobody to see it": {
+    async reach(at) {
+      const id = await second(at, rated);
+      await at.clock.advance(3_600_000);
+      return id;
+    },
+    reason: "host",
+    says: /^No running session hosts rated: .+ At most 1 of its rate may start per 1h; since 2026-01-01T01:00:00.000Z 0 did, and it is let in after those before it\.$/,
+  },
+  "a free place behind one in a closed queue": {
+    async reach(at) {
+      await at.jobs.enqueue(single, a);
+      const [running] = await at.claim(1);
+      await at.jobs.enqueue(single, a);
+      const { id } = await at.jobs.enqueue(single, a);
+      await at.claim(2);
+      await at.queues.pause("default");
+      await at.end(running as never, { status: "success" });
+      return id;
+    },
+    reason: "paused",
+    says: /^The queue default is paused since .+\. At most 1 of single may run at the same time; 0 do, and those that were let in before it have the first choice\.$/,
   },
   "a key": {
     reach: (at) => second(at, keyed),
