@@ -52,6 +52,9 @@ create table job (
   group_slot bigint,
   chain_seq bigint,
   awaited bigint default 0 not null,
+  kind text,
+  kind_seq bigint,
+  about text,
   constraint job_pkey PRIMARY KEY (seq),
   constraint job_tenant_id_id_key UNIQUE (tenant_id, id),
   constraint job_group_seq_fkey FOREIGN KEY (group_seq) REFERENCES job_group(seq),
@@ -90,6 +93,8 @@ CREATE UNIQUE INDEX jobs_one_per_lane_slot ON daybook.job USING btree (lane_seq,
 CREATE UNIQUE INDEX jobs_one_per_name_slot ON daybook.job USING btree (tenant_id, name, name_slot) WHERE (name_slot IS NOT NULL);
 
 CREATE UNIQUE INDEX jobs_one_retry ON daybook.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
+
+CREATE INDEX jobs_open_by_kind ON daybook.job USING btree (kind, kind_seq) WHERE ((kind IS NOT NULL) AND (finished_at IS NULL));
 
 CREATE INDEX jobs_open_in_group ON daybook.job USING btree (group_seq, group_slot) WHERE ((group_seq IS NOT NULL) AND (finished_at IS NULL));
 

@@ -48,7 +48,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status
@@ -81,6 +81,8 @@ CREATE UNIQUE INDEX jobs_one_per_lane_slot on job (lane_seq, lane_slot) where la
 CREATE UNIQUE INDEX jobs_one_per_name_slot on job (tenant_id, name, name_slot) where name_slot is not null;
 
 CREATE UNIQUE INDEX jobs_one_retry on job (retry_of) where retry_of is not null;
+
+CREATE INDEX jobs_open_by_kind on job (kind, kind_seq) where kind is not null and finished_at is null;
 
 CREATE INDEX jobs_open_in_group on job (group_seq, group_slot)
 where group_seq is not null and finished_at is null;

@@ -52,6 +52,11 @@ export const aroundMigrations: readonly Migration[] = [
       sql`alter table job add column chain_seq ${integer}`,
       // Somebody waits for the end, so whoever ends it says so.
       sql`alter table job add column awaited ${integer} not null default 0`,
+      // Whose job it is, when a room above made it: that room hears of its end, and tells its handler more about it.
+      sql`alter table job add column kind text`,
+      sql`alter table job add column kind_seq ${integer}`,
+      sql`alter table job add column about text`,
+      sql`create index jobs_open_by_kind on job (kind, kind_seq) where kind is not null and finished_at is null`,
       sql`create index jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null`,
       sql`create index jobs_open_in_group on job (group_seq, group_slot)
         where group_seq is not null and finished_at is null`,

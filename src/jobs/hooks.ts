@@ -19,8 +19,9 @@ export type JobEnded = {
 export type JobHooks = {
   /** A job ended; events publish it if someone listens. */
   onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }): Awaitable<void>;
-  /** A job ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that owns the kind reacts. */
-  onSettled?(tx: Tx, job: JobRow, outcome: JobEnded): Awaitable<void>;
+  /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
+   *  reacts. */
+  onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
 };
 
 /** A run ended and is on disk. */
@@ -37,7 +38,7 @@ export const jobsClaimed = defineFact<{ count: number; sessionSeq: number }>("jo
 export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; retried: number }>("session.recovered");
 
 export async function tellEnded(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
-  await hooks.onSettled?.(tx, row, ended);
+  if (row.kind !== null) await hooks.onSettled?.[row.kind]?.(tx, row, ended);
   await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended });
   if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(ended));
 }

@@ -13,7 +13,9 @@ export type NewJob = Pick<
   | ("limits" | "limit_key" | "tags")
   | ("cause_run_id" | "root_run_id")
 > &
-  Partial<Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited">>;
+  Partial<
+    Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited" | "kind" | "kind_seq" | "about">
+  >;
 
 const columns = {
   tenant_id: "text",
@@ -56,11 +58,14 @@ const allColumns = {
   group_slot: "integer",
   chain_seq: "integer",
   awaited: "integer",
+  kind: "text",
+  kind_seq: "integer",
+  about: "text",
 } as const satisfies Record<keyof NewJob, "text" | "integer">;
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
 export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
-  const belongs = rows.some((row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? null) !== null);
+  const belongs = rows.some((row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? null) !== null);
   const into = belongs ? everything : usual;
   const given = belongs ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
   const values = given as readonly (NewJob & Record<string, Value>)[];
@@ -71,7 +76,10 @@ export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<numbe
     : tx.run(sql`${into.head} ${eachRow(into.columns, values)} on conflict do nothing`);
 }
 
-const belongsToNothing = { template_id: null, group_seq: null, group_slot: null, chain_seq: null, awaited: 0 };
+const belongsToNothing = {
+  ...{ template_id: null, group_seq: null, group_slot: null, chain_seq: null, awaited: 0 },
+  ...{ kind: null, kind_seq: null, about: null },
+};
 
 function insertInto<Columns extends object>(these: Columns) {
   const names = Object.keys(these).join(", ");

@@ -71,6 +71,11 @@ export type JobRow = {
   group_slot: number | null;
   /** The first job of the chain; null on that one itself. */
   chain_seq: number | null;
+  /** The room above that made it, and its row there; null for a job of its own. */
+  kind: string | null;
+  kind_seq: number | null;
+  /** JSON: what that room tells the handler. */
+  about: string | null;
   /** 1 when somebody waits for the end. */
   awaited: number;
 };

@@ -51,9 +51,9 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
 }
 
 // What a job is part of, its next try is part of as well; only then does anything change hands.
-function belongings(old: JobRow): Pick<NewJob, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited"> {
-  const { template_id, group_seq, group_slot, awaited } = old;
-  return { template_id, group_seq, group_slot, awaited, chain_seq: old.chain_seq ?? old.seq };
+function belongings(old: JobRow): Partial<NewJob> {
+  const { template_id, group_seq, group_slot, awaited, kind, kind_seq, about } = old;
+  return { template_id, group_seq, group_slot, awaited, kind, kind_seq, about, chain_seq: old.chain_seq ?? old.seq };
 }
 
 function pickKept(old: JobRow): Pick<NewJob, Exclude<keyof NewJob, "id" | "status">> {

@@ -20,7 +20,7 @@ export type Settled = {
 
 type Owned = Pick<
   JobRow,
-  "seq" | "run_id" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited"
+  "seq" | "run_id" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited" | "kind"
 > & {
   readonly lane_limit: number | null;
   readonly lane_reserved: number | null;
@@ -57,7 +57,7 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
       key_held = case when key_scope = 'window' then key_held else null end
     from ${rowSet("v", jobColumns, rows)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
-    returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited,
+    returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited, job.kind,
       (select limit_max from lane where lane.seq = job.lane_seq) as lane_limit,
       (select 1 from reservation where reservation.lane_seq = job.lane_seq and reservation.status = 'active')
         as lane_reserved`);
@@ -92,12 +92,12 @@ async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
 
 /** Makes the retries and tells the rooms above. Runs that simply succeeded cost nothing here when nobody listens. */
 async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings: readonly Ending[]): Promise<number> {
-  const listening = hooks.onFact !== undefined || hooks.onSettled !== undefined || jobSettled.heard;
-  const grouped = owned.some((job) => job.group_seq !== null);
-  if (!listening && !grouped && endings.every((ending) => ending.status === "success")) return 0;
+  const listening = hooks.onFact !== undefined || jobSettled.heard;
+  const belongs = (job: Owned): boolean => job.group_seq !== null || job.kind !== null;
+  if (!listening && !owned.some(belongs) && endings.every((ending) => ending.status === "success")) return 0;
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const interesting = owned.filter(
-    (job) => listening || job.group_seq !== null || endingOf.get(job.run_id ?? "")?.status !== "success",
+    (job) => listening || belongs(job) || endingOf.get(job.run_id ?? "")?.status !== "success",
   );
   if (interesting.length === 0) return 0;
   const rows = await tx.all<JobRow>(
