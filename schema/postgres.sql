@@ -94,7 +94,7 @@ CREATE UNIQUE INDEX jobs_one_per_name_slot ON daybook.job USING btree (tenant_id
 
 CREATE UNIQUE INDEX jobs_one_retry ON daybook.job USING btree (retry_of) WHERE (retry_of IS NOT NULL);
 
-CREATE INDEX jobs_open_by_kind ON daybook.job USING btree (kind, kind_seq) WHERE ((kind IS NOT NULL) AND (finished_at IS NULL));
+CREATE INDEX jobs_open_by_kind ON daybook.job USING btree (tenant_id, kind, kind_seq) WHERE ((kind IS NOT NULL) AND (finished_at IS NULL));
 
 CREATE INDEX jobs_open_in_group ON daybook.job USING btree (group_seq, group_slot) WHERE ((group_seq IS NOT NULL) AND (finished_at IS NULL));
 

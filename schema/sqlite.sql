@@ -82,7 +82,7 @@ CREATE UNIQUE INDEX jobs_one_per_name_slot on job (tenant_id, name, name_slot) w
 
 CREATE UNIQUE INDEX jobs_one_retry on job (retry_of) where retry_of is not null;
 
-CREATE INDEX jobs_open_by_kind on job (kind, kind_seq) where kind is not null and finished_at is null;
+CREATE INDEX jobs_open_by_kind on job (tenant_id, kind, kind_seq) where kind is not null and finished_at is null;
 
 CREATE INDEX jobs_open_in_group on job (group_seq, group_slot)
 where group_seq is not null and finished_at is null;

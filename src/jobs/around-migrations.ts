@@ -56,7 +56,7 @@ export const aroundMigrations: readonly Migration[] = [
       sql`alter table job add column kind text`,
       sql`alter table job add column kind_seq ${integer}`,
       sql`alter table job add column about text`,
-      sql`create index jobs_open_by_kind on job (kind, kind_seq) where kind is not null and finished_at is null`,
+      sql`create index jobs_open_by_kind on job (tenant_id, kind, kind_seq) where kind is not null and finished_at is null`,
       sql`create index jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null`,
       sql`create index jobs_open_in_group on job (group_seq, group_slot)
         where group_seq is not null and finished_at is null`,
