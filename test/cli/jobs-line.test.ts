@@ -34,6 +34,15 @@ for (const backend of backends) {
     assert.deepEqual(across.slice(0, 2), [5, "conflict"]);
     assert.match(across[2], /prioritise it to -7 first/);
 
+    for (const args of [
+      ["move", a, "--first"],
+      ["prioritise", a, "1"],
+      ["place", a],
+    ]) {
+      const theirs = await refusal(["jobs", ...args, "--tenant", "acme"], url);
+      assert.deepEqual(theirs.slice(0, 2), [4, "not_found"], args.join(" "));
+    }
+
     const json = await answer(["jobs", "place", a], url);
     assert.deepEqual(json, { id: a, status: "queued", place: 2, of: 3, startsAt: null });
     const stands = await runCli(["jobs", "place", a, "--book", url]);
