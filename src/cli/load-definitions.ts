@@ -2,6 +2,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { systemClock } from "../core/clock.ts";
 import { DaybookError, describeError, invalid } from "../core/error.ts";
 import type { AnyJob } from "../jobs/define.ts";
 
@@ -19,6 +20,16 @@ export async function loadDefinitions(path: string): Promise<AnyJob[]> {
   const names = Object.keys(module);
   const exported = names.length === 0 ? "nothing" : `${names.join(", ")}, and none of it is a definition`;
   throw invalid(`${file} exports ${exported}: ${advice}`, { details: { path: file, exports: names } });
+}
+
+/** Runs a command that needs a user's file and has an answer. What the file left open (a timer, a connection) does not keep
+ *  the program from ending, whatever became of the command. */
+export async function withDefinitions(path: string, run: (use: AnyJob[]) => Promise<void>): Promise<void> {
+  try {
+    await run(await loadDefinitions(path));
+  } finally {
+    systemClock.after(500, () => process.exit());
+  }
 }
 
 async function importFile(file: string): Promise<Record<string, unknown>> {

@@ -26,7 +26,10 @@ export function nextPage(command: Command, next: string | null): string[] {
   const given = command.options
     .filter((option) => !["limit", "after"].includes(option.attributeName()))
     .filter((option) => command.getOptionValueSource(option.attributeName()) === "cli")
-    .map((option) => `${option.long ?? ""} ${forShell(String(command.getOptionValue(option.attributeName())))}`);
+    .map((option) => {
+      const value: unknown = command.getOptionValue(option.attributeName());
+      return value === true ? (option.long ?? "") : `${option.long ?? ""} ${forShell(String(value))}`;
+    });
   return ["", `There are more: ${["daybook", ...pathOf(command), ...given, "--after", next].join(" ")}`];
 }
 

@@ -5,17 +5,21 @@ import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
 import { doctor } from "./doctor.ts";
+import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
 import { migrate } from "./migrate.ts";
+import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
 import { sessions } from "./sessions.ts";
+import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, queues, runs],
+  ...[run, jobs, groups, templates, queues, reservations, runs, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

@@ -41,10 +41,17 @@ Example:
   $ daybook queues limit --book shop.db mail --concurrency 2 --rate 100/1m
   $ daybook queues limit --book shop.db mail --rate none`;
 
+const normaliseExample = `
+Positions become 50, 150, 250 … per priority, in unchanged order. Nothing needs it: moves make their
+own room.
+
+Example:
+  $ daybook queues normalise --book shop.db mail --dry-run`;
+
 export function queues(program: Command): void {
   const group = program
     .command("queues")
-    .description("list, pause, resume and limit queues")
+    .description("list, pause, resume, limit and normalise queues")
     .helpCommand(false)
     .addHelpText("after", groupExample);
   group
@@ -80,6 +87,23 @@ export function queues(program: Command): void {
       const to = toLimits(options);
       return withBook(command, changing, (book) => change(book, queue, () => book.queues.limit(queue, to)));
     });
+  group
+    .command("normalise")
+    .description("renumber the positions of a queue's open jobs; their order stays")
+    .argument("<queue>", "the name of the queue")
+    .option("--dry-run", "only count")
+    .addHelpText("after", normaliseExample)
+    .action((queue: string, { dryRun = false }: { dryRun?: boolean }, command: Command) =>
+      withBook(command, changing, (book) => normalise(book, queue, dryRun)),
+    );
+}
+
+async function normalise(book: Book, queue: string, dryRun: boolean): Promise<Answer> {
+  const { jobs, changed } = await book.queues.normalise(queue, { dryRun });
+  return {
+    json: { queue, dryRun, jobs, changed },
+    text: () => `${changed} of ${jobs} open jobs ${dryRun ? "would get" : "got"} another number`,
+  };
 }
 
 function toLimits({ concurrency, rate }: { concurrency?: string; rate?: string }): LaneLimits {

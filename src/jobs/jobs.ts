@@ -144,7 +144,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     list: (filter = {}) => listJobs(store, tenant, filter),
     chain: (id) => readChain(store, tenant, id),
     explain: (id) => explainJob(store, tenant, id),
-    prune: (options) => prune(store, tenant, options ?? {}),
+    prune: (options) => prune(store, tenant, engine.files, options ?? {}),
     result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
     place: (id) => placeOf(store, tenant, id),
   };

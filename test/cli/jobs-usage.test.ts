@@ -6,12 +6,19 @@ import { refusal } from "./answer-of.ts";
 import { runCli } from "./run-cli.ts";
 
 const groups = {
-  jobs: ["list", "show", "explain", "enqueue", "cancel", "retry", "pause", "resume"],
-  queues: ["list", "pause", "resume", "limit"],
+  jobs: [
+    ...["list", "show", "explain", "place", "result", "enqueue", "run-now", "cancel", "retry"],
+    ...["move", "prioritise", "edit", "pause", "resume"],
+  ],
+  groups: ["list", "show", "cancel", "wait"],
+  templates: ["list", "show", "create", "edit", "archive", "restore"],
+  queues: ["list", "pause", "resume", "limit", "normalise"],
+  reservations: ["list"],
   runs: ["list", "show"],
 };
 const commands = [
   "run",
+  "prune",
   ...Object.entries(groups).flatMap(([group, verbs]) => verbs.map((verb) => `${group} ${verb}`)),
 ];
 
@@ -50,7 +57,9 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   [`jobs explain ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs cancel ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs retry ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
-  ["jobs enqueue", "invalid", /missing required argument 'name'/],
+  ["jobs enqueue", "invalid", /give the name of the job, or --template <name>/],
+  ["jobs enqueue x --template y", "invalid", /give a name or --template, not both/],
+  ["jobs enqueue --template weekly", "not_found", /there is no template "weekly"/],
   ["jobs enqueue x --params {a", "invalid", /params is not valid JSON: "a" is unexpected \(position 1\)/],
   ["jobs enqueue x --params {}{}", "invalid", /params is not valid JSON: "\{" is unexpected \(position 2\)/],
   ["jobs enqueue x --params @gone.json", "not_found", /there is no file "gone\.json" to read params from/],
@@ -65,6 +74,38 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   ["jobs enqueue x --attempts 0", "invalid", /attempts 0 is not a whole number from 1/],
   ["jobs enqueue x --timeout 0s", "invalid", /timeout is "0s"; it must be at least 1ms/],
   ["jobs enqueue x --idempotenci-key k", "invalid", /Did you mean --idempotency-key\?/],
+  [`jobs move ${id}`, "invalid", /no place given: --before, --after, --first or --last/],
+  [`jobs move ${id} --first --after x`, "invalid", /more than one place given: --before, --after, --first or --last/],
+  [`jobs move ${id} --first`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs move ${id} --before ${id}`, "invalid", /cannot be moved before itself/],
+  [`jobs prioritise ${id} high`, "invalid", /priority "high" is not a whole number/],
+  [`jobs prioritise ${id} 1001`, "invalid", /priority 1001 is not a whole number from -1000 to 1000/],
+  [`jobs prioritise ${id} -1`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs edit ${id}`, "invalid", /required option '--params <json>' not specified/],
+  [`jobs edit ${id} --params {}`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs place ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs result ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
+  [`jobs result ${id} --timeout 1s`, "invalid", /--timeout is for --wait: give both/],
+  [`jobs result ${id} --wait --timeout soon`, "invalid", /timeout is "soon", which is not a duration/],
+  ["jobs run-now x", "invalid", /required option '--from <module>' not specified/],
+  ["jobs run-now x --from gone.ts", "not_found", /there is no file .*gone\.ts/],
+  ["queues normalise mail", "not_found", /there is no queue "mail"/],
+  [`groups show ${id}`, "not_found", new RegExp(`there is no group ${id}`)],
+  [`groups cancel ${id}`, "not_found", new RegExp(`there is no group ${id}`)],
+  [`groups wait ${id}`, "not_found", new RegExp(`there is no group ${id}`)],
+  ["groups list --status done", "invalid", /'done' is invalid\. Allowed choices are open, completed/],
+  ["templates show weekly", "not_found", /there is no template "weekly"/],
+  ["templates create weekly", "invalid", /required option '--job <name>' not specified/],
+  ["templates create weekly --job x --attempts few", "invalid", /--attempts "few" is not a whole number/],
+  ["templates create weekly --job x --backoff soon", "invalid", /backoff is "soon", which is not a duration/],
+  ["templates create weekly --job x --params null", "invalid", /params is null/],
+  ["templates edit weekly", "invalid", /nothing to change in template "weekly": give one of job, params/],
+  ["templates list --archived --active", "invalid", /'--archived' cannot be used with option '--active'/],
+  ["reservations list --al", "invalid", /Did you mean --all\?/],
+  ["prune", "invalid", /give --older-than or --keep, or both/],
+  ["prune --older-than long", "invalid", /olderThan is "long", which is not a duration/],
+  ["prune --keep -1", "invalid", /keep -1 is not a whole number from 0/],
+  ["prune --keep 1 --status running", "invalid", /status "running" is not an end/],
   ["queues limit mail", "invalid", /give --concurrency or --rate, or both/],
   ["queues limit mail --concurrency 0", "invalid", /concurrency 0 is not a whole number from 1/],
   ["queues limit mail --concurrency many", "invalid", /--concurrency "many" is not a whole number/],
@@ -102,7 +143,14 @@ test("params over the limit are refused while they are read", async (t) => {
 test("commands that change something make no book", async (t) => {
   const folder = testFolder(t);
 
-  for (const args of ["jobs enqueue x", `jobs cancel ${id}`, "jobs pause x", "queues pause mail", "jobs list"]) {
+  for (const args of [
+    "jobs enqueue x",
+    `jobs cancel ${id}`,
+    "jobs pause x",
+    "queues pause mail",
+    "jobs list",
+    "prune --keep 1",
+  ]) {
     const [exit, code, message] = await refusal(args.split(" "), `${folder}/missing.db`);
 
     assert.deepEqual([exit, code], [4, "not_found"], args);

@@ -14,7 +14,7 @@ const plain = job("plain", { attempts: 1, run });
 const other = job("other", { attempts: 1, queue: "side", run });
 const stubborn = job("stubborn", { attempts: 3, backoff: ["0s"], run });
 const use = [plain, other, stubborn];
-const none = { jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, files: [], dryRun: false, slices: 0 };
+const none = { jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, files: [], filesDeleted: 0, dryRun: false, slices: 0 };
 
 for (const backend of backends) {
   describe(backend, () => {
@@ -39,7 +39,7 @@ for (const backend of backends) {
 
       const files = old.map((id) => `logs/${id}`);
       assert.deepEqual(unchanged, before);
-      const removed = { jobs: 4, groups: 0, runs: 3, logs: 6, steps: 3, slices: 1, files: files.toSorted() };
+      const removed = { ...none, jobs: 4, runs: 3, logs: 6, steps: 3, slices: 1, files: files.toSorted() };
       assert.deepEqual(sorted(dry), { ...removed, dryRun: true });
       assert.deepEqual(sorted(done), { ...removed, dryRun: false });
       assert.deepEqual(again, none);
@@ -240,7 +240,7 @@ for (const backend of backends) {
         },
       };
 
-      const done = await prune(store, "default", { olderThan: 0 });
+      const done = await prune(store, "default", at.engine.files, { olderThan: 0 });
 
       assert.equal(done.jobs, 1);
       await assert.rejects(at.jobs.get(gone), { code: "not_found" });

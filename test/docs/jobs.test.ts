@@ -18,7 +18,8 @@ test("the examples of docs/jobs.md and of the README's jobs are programs that ru
   assert.deepEqual([ran.code, ran.stderr], [0, ""]);
   assert.match(ran.stdout, /^true false\nsuccess /);
   assert.match(ran.stdout, /time \[\s+'It waits until [^]*it was enqueued for then/);
-  assert.match(ran.stdout, /status: 'cancelled' \}\ntrue manual\n$/);
+  assert.match(ran.stdout, /status: 'cancelled' \}\ntrue manual\n/);
+  assert.match(ran.stdout, /\ncompleted 3 3\napp-1\.4\.1\.zip 1\n$/);
   assert.deepEqual([first.code, first.stderr], [0, ""]);
   assert.equal(first.stdout, "o-17 is paid\n");
 });
@@ -32,6 +33,16 @@ test("the first job fails once, is finished once, and what is delayed says so", 
   assert.match(delayed ?? "", /^ask-for-review, attempt 1: waiting\. It waits until .* it was enqueued for then\.$/);
   assert.match(completed ?? "", /^send-receipt, attempt 2: completed\. Its run ended as success/);
   assert.equal(receipt, "The receipt of o-17 was sent once.");
+});
+
+test("the pipeline waits for a retry, completes, and makes another job from a template", async (t) => {
+  const { code, stdout, stderr } = await runProgram(join(root, "examples/pipeline.ts"), testFolder(t));
+
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.deepEqual(stdout.split("\n"), [
+    ...["fetched the orders of May", "sent the report of May to ada", "completed: 2 of 2 jobs"],
+    ...["sent the report of June to bob", "{ sentTo: 'bob' }", ""],
+  ]);
 });
 
 test("the tour shows a job that is tried again and one that waits", async (t) => {

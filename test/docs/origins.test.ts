@@ -25,7 +25,7 @@ for (const backend of backends) {
     assert.deepEqual(idsOf(1, "id"), [session]);
     assert.deepEqual(idsOf(2, "status"), ["running"]);
     assert.deepEqual(idsOf(3, "job_id"), [ids.urgent]);
-    assert.deepEqual(idsOf(4, "job_id"), [ids.urgent, ids.second, ids.delayed]);
+    assert.deepEqual(idsOf(4, "job_id"), [ids.urgent, ids.second, ids.delayed, ...ids.later]);
     assert.deepEqual(idsOf(5, "id"), [ids.urgent, ids.second], "one that waits does not stand in the claim's line");
     assert.deepEqual(idsOf(6, "job_id"), [ids.running]);
     assert.deepEqual(idsOf(6, "worker_id"), [session]);
@@ -37,7 +37,12 @@ for (const backend of backends) {
     assert.deepEqual(idsOf(11, "error"), ["out of paper"]);
     const chain = (rows[12] ?? []).find((row) => row["root_id"] === ids.failed[0]);
     assert.equal(Number(chain?.["jobs"]), 2);
-    assert.equal(rows.length, 13, "a statement was added that no line here looks at");
+    assert.deepEqual(idsOf(13, "name"), ["reminder"]);
+    assert.deepEqual(idsOf(13, "jobs").map(Number), [1]);
+    assert.deepEqual([idsOf(14, "group_id"), idsOf(14, "status")], [[ids.group], ["OPEN"]]);
+    assert.deepEqual(idsOf(14, "jobs").map(Number), [2]);
+    assert.deepEqual([idsOf(15, "reservation_id"), idsOf(15, "reserved_by")], [[ids.reservation], [session]]);
+    assert.equal(rows.length, 16, "a statement was added that no line here looks at");
   });
 }
 
@@ -70,8 +75,19 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   const second = await book.jobs.enqueue(hold, {});
   const delayed = await book.jobs.enqueue(hold, {}, { in: "1h" });
   const urgent = await book.jobs.enqueue(hold, {}, { priority: 10 });
+  await book.templates.create("reminder", { job: hold });
+  const reminder = await book.jobs.enqueueFrom("reminder", {}, { queue: "side" });
+  const group = await book.groups.create({ mode: "parallel" }, (jobs) => {
+    jobs.add(hold, {}, { queue: "side" });
+    jobs.add(hold, {}, { queue: "side" });
+  });
+  const reservation = await book.reservations.reserve("side");
   const failed = (await book.jobs.chain(first.id)).map(({ id }) => id);
-  const ids = { running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed };
+  const later = [reminder.id, ...group.jobs.map(({ id }) => id)];
+  const ids = {
+    ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
+    ...{ group: group.id, reservation: reservation.id },
+  };
   return { url, session: book.sessionId, ids };
 }
 

@@ -1,6 +1,7 @@
-// daybook jobs enqueue: a job by its name, from a shell.
+// daybook jobs enqueue: a job by its name, or from a template, from a shell.
 import { Option, type Command } from "commander";
 import type { Book } from "../../book.ts";
+import { invalid } from "../../core/error.ts";
 import type { EnqueueOptions } from "../../jobs/prepare.ts";
 import type { Answer } from "../answer.ts";
 import { readParams } from "../read-params.ts";
@@ -10,14 +11,17 @@ import { changing, withBook } from "../with-book.ts";
 
 const example = `
 Only the name is known here, not its definition: what the definition says of queue, priority,
-attempts, timeout and limits does not apply, and the params are checked when the job runs.
+attempts, timeout and limits does not apply, and the params are checked when the job runs. From a
+template, the params are laid over its defaults, and its settings hold where no option is given.
 
 Example:
   $ daybook jobs enqueue --book shop.db send-receipt --params '{"orderId": "o-17"}' --key o-17
   $ daybook jobs enqueue --book shop.db sum-orders --params @month.json --at 2026-12-01T06:00:00Z
-  $ echo '{"to": "ada"}' | daybook jobs enqueue --book shop.db greet --params - --in 5m --tag test`;
+  $ echo '{"to": "ada"}' | daybook jobs enqueue --book shop.db greet --params - --in 5m --tag test
+  $ daybook jobs enqueue --book shop.db --template reminder --params '{"orderId": "o-18"}'`;
 
 type Options = Pick<EnqueueOptions, "queue" | "priority" | "key" | "onConflict" | "idempotencyKey" | "attempts"> & {
+  readonly template?: string;
   readonly params?: string;
   readonly at?: string;
   readonly in?: string;
@@ -29,8 +33,9 @@ type Options = Pick<EnqueueOptions, "queue" | "priority" | "key" | "onConflict" 
 export function enqueueJob(jobs: Command): void {
   jobs
     .command("enqueue")
-    .description("make a job, by the name of its definition")
-    .argument("<name>", "the name of the job")
+    .description("make a job, by the name of its definition or from a template")
+    .argument("[name]", "the name of the job, unless --template is given")
+    .option("--template <name>", "make it from this template")
     .option("--params <json>", 'the params as JSON, "@file" to read them from a file, "-" from standard input')
     .option("--queue <queue>", 'the queue (default: "default")')
     .option("--priority <n>", "from -1000 to 1000, higher runs first (default: 0)", wholeNumber("--priority"))
@@ -50,13 +55,29 @@ export function enqueueJob(jobs: Command): void {
     .option("--attempts <n>", "how often it may be tried in total (default: 4)", wholeNumber("--attempts"))
     .option("--timeout <duration>", "how long one run may take")
     .addHelpText("after", example)
-    .action(async (name: string, options: Options, command: Command) => {
-      const params = await readParams(options.params);
-      await withBook(command, changing, (book) => enqueue(book, name, params, toEnqueueOptions(options)));
+    .action(async (name: string | undefined, options: Options, command: Command) => {
+      const make = await toMaker(name, options);
+      await withBook(command, changing, (book) => enqueue(book, make, options));
     });
 }
 
-function toEnqueueOptions({ params: _params, keyScope, tag, ...rest }: Options): EnqueueOptions {
+type Maker = (book: Book) => ReturnType<Book["jobs"]["enqueueFrom"]>;
+
+async function toMaker(name: string | undefined, given: Options): Promise<Maker> {
+  const { template, params } = given;
+  const options = toEnqueueOptions(given);
+  if (template !== undefined) {
+    if (name !== undefined) throw invalid("give a name or --template, not both: the template says which job it is");
+    // Not given is not the same as {}: the defaults of a template may be something else than an object.
+    const overrides = params === undefined ? undefined : await readParams(params);
+    return (book) => book.jobs.enqueueFrom(template, overrides, options);
+  }
+  if (name === undefined) throw invalid("give the name of the job, or --template <name>");
+  const read = await readParams(params);
+  return (book) => book.jobs.enqueue(name, read, options);
+}
+
+function toEnqueueOptions({ params: _params, template: _template, keyScope, tag, ...rest }: Options): EnqueueOptions {
   return {
     ...rest,
     ...(keyScope === undefined ? {} : { keyScope: toScope(keyScope) }),
@@ -72,15 +93,13 @@ function collect(tag: string, before: readonly string[] = []): string[] {
   return [...before, tag];
 }
 
-async function enqueue(book: Book, name: string, params: unknown, options: EnqueueOptions): Promise<Answer> {
-  const made = await book.jobs.enqueue(name, params, options);
+async function enqueue(book: Book, make: Maker, { onConflict }: Options): Promise<Answer> {
+  const made = await make(book);
   return {
     json: made,
     async text() {
       const kept =
-        options.onConflict === "replace"
-          ? "has the key already and was replaced"
-          : "has the key already, so none was made";
+        onConflict === "replace" ? "has the key already and was replaced" : "has the key already, so none was made";
       const what = made.created ? "is enqueued" : kept;
       const { reason, because } = await book.jobs.explain(made.id);
       // A misspelt name waits for ever, so that nobody runs it is said at once.

@@ -63,6 +63,7 @@ function fieldsOf(job: JobRecord): (readonly [string, string])[] {
     ["status", `${showStatus(job.status)}${job.waitsFor === null ? "" : `, waits for its ${job.waitsFor}`}`],
     ["attempt", `${job.attempt} of ${job.attempts}${job.losses === 0 ? "" : `, ${job.losses} losses`}`],
     ["origin", job.origin],
+    ["template", job.template === null ? null : plainCell(job.template, 200)],
     ["key", job.key === null ? null : plainCell(job.key, 512)],
     ["tags", job.tags.length === 0 ? null : job.tags.map((tag) => plainCell(tag)).join(", ")],
     ["created", moment(job.createdAt)],

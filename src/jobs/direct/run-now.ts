@@ -1,7 +1,7 @@
 // Direct execution: the caller's own job comes next in a queue, before everything that stands in line, and its result goes
 // back to the caller. The lane is reserved, what runs there is waited for, the job runs in this process, and the queue
 // goes on in its order. There is no automatic retry: the caller is told.
-import { durationMs, type Duration } from "../../core/duration.ts";
+import { durationMs, formatDuration, type Duration } from "../../core/duration.ts";
 import { DaybookError, invalid, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
@@ -82,8 +82,16 @@ export async function runNow(
     const left = Math.max(1, Math.ceil(timeoutMs - (clock.monotonic() - startedMs)));
     return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
-    if (isDaybookError(error) && error.code === "timeout") await giveUp(parts, turn.jobId);
-    throw error;
+    if (!isDaybookError(error) || error.code !== "timeout") throw error;
+    await giveUp(parts, turn.jobId);
+    const waited = formatDuration(timeoutMs);
+    throw new DaybookError(
+      "timeout",
+      `job ${turn.jobId} (${prepared.name}) had not ended after ${waited} and is cancelled`,
+      {
+        details: error.details,
+      },
+    );
   } finally {
     await worker.stop();
     parts.workers.delete(worker);

@@ -4,6 +4,7 @@
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { deleteFiles } from "./delete-files.ts";
 import { findRoots, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
 import { removeFamilies } from "./remove.ts";
 import { toRule, type PruneOptions, type Rule } from "./rule.ts";
@@ -14,13 +15,16 @@ export type Pruned = Removed & {
   readonly dryRun: boolean;
   /** In how many transactions. */
   readonly slices: number;
+  /** How many of `files` were deleted: those in the book's own folder that were there. */
+  readonly filesDeleted: number;
 };
 
-export async function prune(store: Store, tenant: string, options: PruneOptions): Promise<Pruned> {
+/** `folder` is where the book keeps its files. */
+export async function prune(store: Store, tenant: string, folder: string, options: PruneOptions): Promise<Pruned> {
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
-  let [removed, slices] = [nothing, 0];
-  if (rule === undefined) return { ...removed, dryRun, slices };
+  let [removed, slices, filesDeleted] = [nothing, 0, 0];
+  if (rule === undefined) return { ...removed, dryRun, slices, filesDeleted };
   for await (const slice of slicesOf(leaving(store, rule))) {
     const gone = dryRun
       ? slice.map(({ weight }) => weight).reduce(add)
@@ -36,8 +40,10 @@ export async function prune(store: Store, tenant: string, options: PruneOptions)
     if (gone.jobs === 0) continue;
     removed = add(removed, gone);
     slices++;
+    // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
+    if (!dryRun) filesDeleted += await deleteFiles(folder, gone.files);
   }
-  return { ...removed, dryRun, slices };
+  return { ...removed, dryRun, slices, filesDeleted };
 }
 
 type Weighed = { readonly family: Family; readonly weight: Removed };

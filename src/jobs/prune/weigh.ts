@@ -9,7 +9,7 @@ export type Removed = {
   readonly runs: number;
   readonly logs: number;
   readonly steps: number;
-  /** The log files of programs that the removed rows named. The files themselves are still there. */
+  /** The log files of programs that the removed rows named. */
   readonly files: readonly string[];
 };
 

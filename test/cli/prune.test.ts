@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { command, job } from "../../src/index.ts";
+import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { answer } from "./answer-of.ts";
+import { runCli } from "./run-cli.ts";
+
+const quick = job("quick", { run: () => undefined });
+const mail = job("mail", { queue: "mail", run: () => undefined });
+const say = command("say", { argv: [process.execPath, "-e", "console.log('said')"], attempts: 1 });
+
+for (const backend of backends) {
+  test(`${backend}: finished jobs leave by what a shell asks for, and a dry run removes nothing`, async (t) => {
+    const { book, url } = await openTest(t, backend, { use: [quick, mail] });
+    const acme = book.tenant("acme");
+    await book.jobs.enqueueMany(quick, [{}, {}, {}]);
+    await book.jobs.enqueue(mail, {});
+    await acme.jobs.enqueue(quick, {});
+    await (await book.startWorker()).idle();
+    const cancelled = await book.jobs.enqueue(quick, {}, { in: "1h" });
+    await book.jobs.cancel(cancelled.id);
+    const left = async (): Promise<number> => (await book.jobs.list()).items.length;
+
+    const dry = await answer(["prune", "--keep", "0", "--dry-run"], url);
+    const young = await answer(["prune", "--older-than", "30d"], url);
+    assert.deepEqual([dry["jobs"], dry["dryRun"], young["jobs"], await left()], [5, true, 0, 5]);
+    const words = await runCli(["prune", "--keep", "1", "--status", "completed", "--name", "quick", "--book", url]);
+    assert.equal(words.stdout, "2 jobs, 0 groups, 2 runs, 0 log lines and 0 steps removed\n");
+    const queue = await answer(["prune", "--older-than", "0s", "--queue", "mail"], url);
+    const ends = await answer(["prune", "--older-than", "0s", "--status", "failed, cancelled"], url);
+    assert.deepEqual([queue["jobs"], ends["jobs"], await left()], [1, 1, 1]);
+    assert.equal((await acme.jobs.list()).items.length, 1);
+  });
+
+  test(`${backend}: the log files of programs go with their jobs`, async (t) => {
+    const files = join(testFolder(t), "files");
+    const { book, url } = await openTest(t, backend, { use: [say], files });
+    const [first, second] = [await book.jobs.enqueue(say, {}), await book.jobs.enqueue(say, {})];
+    await (await book.startWorker()).idle();
+    const paths = await Promise.all(
+      [first, second].map(async ({ id }) => (await book.jobs.get(id)).run?.command?.log?.path ?? ""),
+    );
+
+    const dry = await runCli(["prune", "--keep", "1", "--dry-run", "--files", files, "--book", url]);
+    const one = await answer(["prune", "--keep", "1", "--files", files], url);
+    const other = await runCli(["prune", "--keep", "0", "--book", url], { cwd: testFolder(t) });
+
+    assert.match(dry.stdout, /would be removed; 1 log files go with them\n$/);
+    assert.deepEqual([(one["files"] as string[]).length, one["filesDeleted"]], [1, 1]);
+    assert.match(other.stdout, /removed; 0 log files deleted, 1 were not there or elsewhere\n$/);
+    assert.deepEqual([readdirSync(files).length, paths.filter((path) => existsSync(path)).length], [1, 1]);
+  });
+}
