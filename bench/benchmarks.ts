@@ -7,5 +7,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   jobs: async () => (await import("./jobs.ts")).jobs,
   growth: async () => (await import("./growth.ts")).growth,
   reads: async () => (await import("./reads.ts")).reads,
+  schedules: async () => (await import("./schedules.ts")).schedules,
   open: async () => (await import("./open.ts")).open,
 };

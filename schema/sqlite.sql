@@ -3,7 +3,25 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 4;
+pragma user_version = 5;
+
+CREATE TABLE decision (
+  seq integer primary key,
+  tenant_id text not null,
+  schedule_seq integer not null references schedule (seq),
+  slot_at integer not null,
+  until_at integer not null,
+  slots integer not null check (slots >= 1),
+  kind text not null check (kind in ('fired', 'late', 'caught_up', 'shifted_dst', 'backfilled', 'manual',
+    'skipped_missed', 'skipped_overlap', 'skipped_paused')),
+  decided_at integer not null,
+  local text,
+  job_id text,
+  note text,
+  unique (tenant_id, schedule_seq, slot_at),
+  check (until_at >= slot_at),
+  check ((job_id is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
+) strict;
 
 CREATE TABLE job (
   seq integer primary key,
@@ -282,6 +300,49 @@ CREATE TABLE run_log (
 
 CREATE INDEX run_logs_of_run on run_log (tenant_id, run_id, seq);
 
+CREATE TABLE schedule (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  name text not null,
+  source text not null check (source in ('code', 'api')),
+  kind text not null check (kind in ('cron', 'every', 'once', 'daily')),
+  expression text not null,
+  zone text not null,
+  gap text not null check (gap in ('shift', 'skip')),
+  overlap text not null check (overlap in ('first', 'last', 'both')),
+  starts_at integer,
+  ends_at integer,
+  anchor_at integer,
+  target text not null check (target in ('job', 'template')),
+  target_name text not null,
+  job text not null,
+  missed text not null check (missed in ('latest', 'all', 'skip')),
+  max_lateness_ms integer check (max_lateness_ms >= 0),
+  concurrency text not null check (concurrency in ('skip', 'queue', 'cancel', 'allow')),
+  jitter_ms integer not null check (jitter_ms >= 0),
+  max_fires integer check (max_fires > 0),
+  pause_after integer check (pause_after > 0),
+  fires integer not null default 0,
+  failures integer not null default 0,
+  cursor_at integer not null,
+  next_at integer,
+  last_fired_at integer,
+  paused_at integer,
+  paused_note text,
+  removed_at integer,
+  restored integer not null default 0,
+  revision integer not null default 1,
+  created_at integer not null,
+  updated_at integer not null,
+  unique (tenant_id, id),
+  -- A name that was removed keeps its row: whoever makes it again cannot fire a slot that was fired before.
+  unique (tenant_id, name),
+  check (next_at is null or (paused_at is null and removed_at is null))
+) strict;
+
+CREATE INDEX schedules_due on schedule (next_at) where next_at is not null;
+
 CREATE TABLE session (
   seq integer primary key,
   id text not null unique,
@@ -356,6 +417,17 @@ left join job parent on parent.seq = job.retry_of
 left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
+
+CREATE VIEW schedules as select
+  schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,
+  schedule.expression as cron_expression, schedule.zone as timezone,
+  case when schedule.paused_at is null and schedule.removed_at is null then 1 else 0 end as enabled,
+  schedule.job as param_overrides, schedule.last_fired_at as last_triggered_at,
+  schedule.next_at as next_trigger_at, schedule.created_at
+from schedule left join job_template template
+  on template.tenant_id = schedule.tenant_id and template.name = schedule.target_name
+    and schedule.target = 'template'
+where schedule.removed_at is null;
 
 CREATE VIEW sessions as with one as (select * from session) select
   id, id as session_id, null as namespace, null as tenant_id, started_at, stopped_at, last_heartbeat_at,

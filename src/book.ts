@@ -16,6 +16,9 @@ import { endWaiting } from "./jobs/waiters.ts";
 import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { Rooms } from "./rooms.ts";
+import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
+import { markRestored } from "./schedules/schedule.ts";
+import { startTicker } from "./schedules/ticker.ts";
 import { refuseInsideUnit, runUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { openRuns, type Runs } from "./telemetry/run.ts";
@@ -33,6 +36,7 @@ export type Book = AsyncDisposable & {
   readonly jobs: Jobs & DirectVerbs;
   readonly groups: Groups;
   readonly reservations: Reservations;
+  readonly schedules: Schedules;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -81,6 +85,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     if (rooms.worker === false) return refuseWithoutWorker();
     const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
     rooms.workers.add(worker);
+    rooms.ticker ??= startTicker(rooms.jobs);
     return worker;
   }
   return {
@@ -108,6 +113,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...groupReads(store, tenantId),
     }),
     reservations: outsideUnits(store, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
+    schedules: outsideUnits(store, "schedules", {
+      ...scheduleVerbs(rooms.jobs, within),
+      ...scheduleReads(rooms.jobs, tenantId),
+    }),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
@@ -130,7 +139,8 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
       refuse("backup");
-      return backupBook(store, path, options);
+      // A copy that is opened later must not do again what the original may have done since.
+      return backupBook(store, path, options, [markRestored]);
     },
     async doctor() {
       refuse("doctor");
@@ -147,7 +157,8 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs, ticker }: Rooms): Promise<void> {
+  await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);

@@ -2,8 +2,12 @@
 import type { Migration } from "./storage/migrate.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
+import { scheduleMigrations } from "./schedules/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
 
-export const migrations: readonly Migration[] = [...telemetryMigrations, ...jobMigrations, ...aroundMigrations].sort(
-  (a, b) => a.number - b.number,
-);
+export const migrations: readonly Migration[] = [
+  ...telemetryMigrations,
+  ...jobMigrations,
+  ...aroundMigrations,
+  ...scheduleMigrations,
+].sort((a, b) => a.number - b.number);

@@ -11,11 +11,14 @@ import { openStore } from "./storage/open-store.ts";
 import { jobContext } from "./job-context.ts";
 import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
-import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
-import { collectDefinitions, type Rooms } from "./rooms.ts";
+import type { JobHooks } from "./jobs/hooks.ts";
+import { collectDefinitions, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
+import { scheduleKind } from "./schedules/schedule.ts";
+import { scheduledJobEnded } from "./schedules/settled.ts";
+import { writeSchedules } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
 
@@ -33,7 +36,7 @@ export type OpenOptions = {
   /** False: look at the book without becoming a session of it. */
   readonly attach?: boolean;
   /** The definitions this program knows. Its workers run them. */
-  readonly use?: readonly AnyJob[];
+  readonly use?: readonly Definition[];
   /** How workers work; false: this process runs nothing and may enqueue names that it does not know. */
   readonly worker?: WorkerOptions | false;
   /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
@@ -71,10 +74,11 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
   }
   const definitions = collectDefinitions(options.use ?? []);
+  const schedules = collectSchedules(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks = {};
+    const hooks: JobHooks = { onSettled: { [scheduleKind]: scheduledJobEnded } };
     const attachment =
       options.attach === false
         ? undefined
@@ -95,6 +99,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
       overdue: () => attachment?.overdue ?? true,
       contextFor: (run) => jobContext(run, rooms),
     };
+    if (attachment !== undefined && options.worker !== false) await writeSchedules(jobs, tenant, schedules);
     const worker = attachment === undefined ? false : (options.worker ?? {});
     const rooms: Rooms = { store, attachment, jobs, worker, workers: new Set() };
     // Sessions that are provably gone are ended at once; open() does not wait for it.

@@ -5,6 +5,7 @@ import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
 import type { Rooms } from "./rooms.ts";
+import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
 import type { Sql, Value } from "./storage/sql.ts";
 import type { Reader, Row, Tx } from "./storage/store.ts";
 import { checkUserSql } from "./storage/user-sql.ts";
@@ -23,6 +24,7 @@ export type UserTx = {
   sql<R extends object = Row>(strings: TemplateStringsArray, ...values: Value[]): Promise<R[]>;
   readonly jobs: JobVerbs;
   readonly groups: GroupVerbs;
+  readonly schedules: ScheduleVerbs;
   readonly queues: QueueVerbs;
   readonly templates: TemplateVerbs;
 };
@@ -45,6 +47,12 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
           (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false),
           (work) => work(tx),
         ),
+      );
+    },
+    get schedules() {
+      return tracked(
+        unit,
+        scheduleVerbs(rooms.jobs, (work) => work(tx)),
       );
     },
     get queues() {

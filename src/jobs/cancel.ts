@@ -11,18 +11,23 @@ import { cancelChannel, doneChannel, type JobRow } from "./job.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
-export async function cancelJob(tx: Tx, hooks: JobHooks, id: string): Promise<Cancelled> {
-  const done = (await tryCancel(tx, hooks, id)) ?? (await tryCancel(tx, hooks, id));
+export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
+  const job = { tenant, id };
+  const done = (await tryCancel(tx, hooks, job)) ?? (await tryCancel(tx, hooks, job));
   if (done === undefined) throw await refusal(tx, id, "cancelled");
   return done;
 }
 
 // On PostgreSQL a job that was running when we looked for queued ones may have been given back when we look for running
 // ones, so it is looked at twice.
-async function tryCancel(tx: Tx, hooks: JobHooks, id: string): Promise<Cancelled | undefined> {
+async function tryCancel(
+  tx: Tx,
+  hooks: JobHooks,
+  { tenant, id }: { readonly tenant: string; readonly id: string },
+): Promise<Cancelled | undefined> {
   const ended = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
       waits_key = null, key_held = case when key_scope = 'window' then key_held else null end
-    where tenant_id = ${tx.tenant} and id = ${id} and status in ('waiting', 'queued') returning *`);
+    where tenant_id = ${tenant} and id = ${id} and status in ('waiting', 'queued') returning *`);
   const [row] = ended;
   if (row !== undefined) {
     await passOn(tx, [row]);
@@ -30,7 +35,7 @@ async function tryCancel(tx: Tx, hooks: JobHooks, id: string): Promise<Cancelled
     return { id, status: "cancelled" };
   }
   const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
-    where tenant_id = ${tx.tenant} and id = ${id} and status = 'running'`);
+    where tenant_id = ${tenant} and id = ${id} and status = 'running'`);
   if (asked === 0) return undefined;
   tx.wake(cancelChannel);
   return { id, status: "cancelling" };

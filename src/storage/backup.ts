@@ -19,6 +19,8 @@ export async function backupBook(
   store: Store,
   path: string,
   options: { overwrite?: boolean } = {},
+  /** Statements that tell the copy that it is one. */
+  marks: readonly string[] = [],
 ): Promise<BackupReport> {
   refuseUnknown(options, ["overwrite"], "backup");
   if (store.dialect === "postgres") {
@@ -40,6 +42,7 @@ export async function backupBook(
   }
   try {
     await store.readLong(sql`vacuum into ${vacuumTarget(store, unchecked)}`);
+    await markCopy(unchecked, marks);
     const tables = await checkCopy(unchecked);
     await syncFile(unchecked);
     // Somebody may have opened a book of that name while the copy was made.
@@ -118,6 +121,16 @@ function fromFileError(error: unknown, target: string): unknown {
   if (errno === undefined) return error;
   const [code, advice] = byErrno[errno] ?? ["unavailable", "check the disk, then try again"];
   return new DaybookError(code, `the backup ${target} cannot be written (${errno}): ${advice}`, { cause: error });
+}
+
+async function markCopy(path: string, marks: readonly string[]): Promise<void> {
+  if (marks.length === 0) return;
+  const thread = createReaderThread({ location: path, writable: true });
+  try {
+    for (const text of marks) await thread.all({ text, params: [] });
+  } finally {
+    await thread.close();
+  }
 }
 
 async function checkCopy(path: string): Promise<number> {

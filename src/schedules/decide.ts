@@ -1,0 +1,120 @@
+// What to make of the slots that are due: a pure function of the schedule, its timing and the time. Slots that are at most
+// a minute late are on time, however often the schedule is due; what is older was missed, and the policy says what
+// becomes of it.
+import { limits } from "../core/limits.ts";
+import { offsetOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import type { Slot } from "./timing/slot.ts";
+import type { Timing } from "./timing/timing.ts";
+
+/** A slot that is fired, unless its predecessor still runs and must not be joined. */
+export type Fire = {
+  readonly slot: Slot;
+  readonly kind: DecisionKind;
+  /** How many slots before it were missed and are not made up for. */
+  readonly missed: number;
+  readonly lateMs: number;
+};
+
+/** Slots that are not fired: one, or a span of them. */
+export type Skip = {
+  readonly first: Slot;
+  readonly last: Slot;
+  readonly slots: number;
+  readonly kind: DecisionKind;
+  readonly note: string | null;
+};
+
+export type Plan = {
+  readonly fires: readonly Fire[];
+  readonly skips: readonly Skip[];
+  /** Every slot up to here is decided by this plan. */
+  readonly cursorAt: number;
+};
+
+const onTimeMs = 60_000;
+const dayMs = 86_400_000;
+
+export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
+  const offset = offsetOf(row);
+  const until = now - offset;
+  const onTimeFrom = until - onTimeMs;
+  const fires: Fire[] = [];
+  const skips: Skip[] = [];
+  const plan = (cursorAt: number): Plan => ({ fires, skips, cursorAt });
+  const fire = (slot: Slot, kind: DecisionKind, missed = 0): void =>
+    void fires.push({ slot, kind, missed, lateMs: until - slot.at });
+
+  // A copy of the book must not do again what the original may have done.
+  if (row.restored !== 0) {
+    skip(timing, row.cursor_at, until, "skipped_missed", "the book was restored from a backup", skips);
+    return plan(Math.max(row.cursor_at, until));
+  }
+  const missed = timing.span(row.cursor_at, onTimeFrom, limits.missedSlotsMax);
+  const current = slotsAfter(timing, Math.max(row.cursor_at, onTimeFrom), until, limits.firesPerTickMax);
+  if (missed !== null) {
+    const late = until - missed.last.at;
+    if (row.missed === "all") {
+      const from = catchUpFrom(timing, Math.max(row.cursor_at, until - (row.max_lateness_ms ?? dayMs) - 1), onTimeFrom);
+      const caught = slotsAfter(timing, from, onTimeFrom, limits.firesPerTickMax + 1);
+      const kept = caught.slice(0, limits.firesPerTickMax);
+      const before = kept[0]?.at ?? onTimeFrom + 1;
+      skip(timing, row.cursor_at, before - 1, "skipped_missed", "missed for longer than maxLateness", skips);
+      for (const slot of kept) fire(slot, "caught_up");
+      // The rest follows with the next look: what comes later in time must not come earlier in line.
+      if (caught.length > kept.length) return plan(kept.at(-1)?.at ?? row.cursor_at);
+    } else {
+      const most = row.max_lateness_ms ?? Math.min(periodAfter(timing, missed.last), dayMs);
+      const makeUp = row.missed === "latest" && current.length === 0 && late <= most;
+      const note = makeUp ? "a later one was made up for" : whyMissed(row.missed, current.length > 0);
+      const last = makeUp ? missed.last.at - 1 : onTimeFrom;
+      skip(timing, row.cursor_at, last, "skipped_missed", note, skips);
+      if (makeUp) fire(missed.last, "late", missed.count - 1);
+    }
+  }
+  for (const slot of current) fire(slot, slot.dst === "gap" ? "shifted_dst" : "fired");
+  const decided = fires.at(-1)?.slot.at ?? skips.at(-1)?.last.at ?? row.cursor_at;
+  return plan(Math.max(row.cursor_at, decided));
+}
+
+/** From where the newest are caught up: what is older than the most that may be, in halves, is left. */
+function catchUpFrom(timing: Timing, after: number, until: number): number {
+  const most = limits.caughtUpSlotsMax;
+  let from = after;
+  while ((timing.span(from, until, most + 1)?.count ?? 0) > most) from += Math.ceil((until - from) / 2);
+  return from;
+}
+
+function whyMissed(policy: string, newer: boolean): string {
+  if (policy === "skip") return "missed, and the policy is skip";
+  return newer ? "missed, and a newer one was due" : "missed for longer than maxLateness";
+}
+
+/** Adds the slots of a span that are not fired, as one row. */
+export function skip(
+  timing: Timing,
+  after: number,
+  until: number,
+  kind: DecisionKind,
+  note: string | null,
+  skips: Skip[],
+): void {
+  const span = timing.span(after, until, limits.missedSlotsMax);
+  if (span === null) return;
+  const more = span.more ? ` (and more than ${limits.missedSlotsMax} before)` : "";
+  skips.push({ first: span.first, last: span.last, slots: span.count, kind, note: note === null ? null : note + more });
+}
+
+/** The slots after `after` up to `until`, in order, at most `most`. */
+export function slotsAfter(timing: Timing, after: number, until: number, most: number): Slot[] {
+  const slots: Slot[] = [];
+  for (let next = timing.next(after); next !== null && next.at <= until; next = timing.next(next.at)) {
+    slots.push(next);
+    if (slots.length >= most) break;
+  }
+  return slots;
+}
+
+function periodAfter(timing: Timing, slot: Slot): number {
+  const next = timing.next(slot.at);
+  return next === null ? dayMs : next.at - slot.at;
+}

@@ -1,0 +1,119 @@
+// Fires slots because somebody asked for it: one now, or those of a stretch of the past.
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { insertJobs } from "../jobs/insert.ts";
+import { jobsChannel } from "../jobs/job.ts";
+import { slotsAfter, type Fire } from "./decide.ts";
+import { insertDecisions, jobFor, type DecisionRow } from "./fire.ts";
+import { timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { targetOf } from "./target.ts";
+import { findSchedule } from "./write-schedule.ts";
+import type { Slot } from "./timing/slot.ts";
+
+export type Triggered = { readonly jobId: string };
+
+/** Fires once, now, whatever the schedule says; also while it is paused. */
+export async function triggerSchedule(tx: Tx, name: string): Promise<Triggered> {
+  const row = await findSchedule(tx, name);
+  const taken = await decidedSlots(tx, row, tx.now, tx.now + 1000);
+  let at = tx.now;
+  while (taken.has(at)) at++;
+  const [jobId] = await fireSlots(tx, row, [{ at, local: "", dst: null }], "manual");
+  return { jobId: jobId ?? "" };
+}
+
+export type Backfilled = {
+  readonly dryRun: boolean;
+  /** The slots that were, or would be, fired. */
+  readonly slots: readonly number[];
+  /** Slots of the stretch that had been fired before, and are not fired again. */
+  readonly already: number;
+};
+
+/** Fires the slots from `from` up to `to` that were not fired before. What was skipped there is fired now. */
+export async function backfillSchedule(
+  tx: Tx,
+  name: string,
+  { from, to, dryRun }: { readonly from: number; readonly to: number; readonly dryRun: boolean },
+): Promise<Backfilled> {
+  if (to < from) throw invalid("backfill: the end is before the start");
+  if (to > tx.now) throw invalid("backfill is for the past: the end is in the future");
+  const row = await findSchedule(tx, name);
+  const slots = slotsAfter(timingOf(row), from - 1, to, limits.backfillSlotsMax + 1);
+  if (slots.length > limits.backfillSlotsMax) {
+    throw invalid(`more than ${limits.backfillSlotsMax} slots in that stretch: backfill it in parts`);
+  }
+  const taken = await firedSlots(tx, row, from, to);
+  const open = slots.filter((slot) => !taken.has(slot.at));
+  if (!dryRun && open.length > 0) {
+    await forgetSkipped(tx, row, open);
+    await fireSlots(tx, row, open, "backfilled");
+    const last = open.at(-1)?.at ?? row.cursor_at;
+    // The ticker must not decide them again.
+    if (last > row.cursor_at) await tx.run(sql`update schedule set cursor_at = ${last} where seq = ${row.seq}`);
+  }
+  return { dryRun, slots: open.map((slot) => slot.at), already: slots.length - open.length };
+}
+
+async function fireSlots(tx: Tx, row: ScheduleRow, slots: readonly Slot[], kind: DecisionKind): Promise<string[]> {
+  const target = await targetOf(tx, row);
+  if ("refused" in target) throw new DaybookError("conflict", `schedule "${row.name}" cannot fire: ${target.refused}`);
+  const ids: string[] = [];
+  const decisions: DecisionRow[] = [];
+  const jobs = [];
+  for (const slot of slots) {
+    const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at };
+    const job = await jobFor(tx, row, fire, target, false);
+    jobs.push(job);
+    ids.push(job.id);
+    decisions.push({
+      ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: slot.at, until_at: slot.at, slots: 1, kind },
+      ...{ decided_at: tx.now, local: slot.local === "" ? null : slot.local, job_id: job.id, note: null },
+    });
+  }
+  await insertDecisions(tx, decisions);
+  await insertJobs(tx, jobs);
+  await tx.run(sql`update schedule set last_fired_at = ${tx.now} where seq = ${row.seq}`);
+  tx.wake(jobsChannel);
+  return ids;
+}
+
+async function firedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
+  const rows = await tx.all<{ slot_at: number }>(sql`select slot_at from decision where tenant_id = ${row.tenant_id}
+    and schedule_seq = ${row.seq} and slot_at between ${from} and ${to} and job_id is not null`);
+  return new Set(rows.map((each) => each.slot_at));
+}
+
+async function decidedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
+  const rows = await tx.all<{ slot_at: number }>(sql`select slot_at from decision where tenant_id = ${row.tenant_id}
+    and schedule_seq = ${row.seq} and slot_at between ${from} and ${to}`);
+  return new Set(rows.map((each) => each.slot_at));
+}
+
+// A skipped slot that is fired after all has one decision: the new one. A span keeps the rest of its count.
+async function forgetSkipped(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Promise<void> {
+  const first = open[0]?.at ?? 0;
+  const last = open.at(-1)?.at ?? 0;
+  await tx.run(sql`delete from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+    and job_id is null and slot_at >= ${first} and until_at <= ${last}`);
+  const cut = await tx.all<{ seq: number; slot_at: number; until_at: number; slots: number }>(sql`select seq, slot_at,
+      until_at, slots from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+    and job_id is null and slot_at <= ${last} and until_at >= ${first}`);
+  const timing = timingOf(row);
+  for (const span of cut) {
+    // What remains of it lies before, behind, or on both sides of what is filled.
+    const before = timing.span(span.slot_at - 1, Math.min(span.until_at, first - 1), limits.missedSlotsMax);
+    const behind = timing.span(Math.max(last, span.slot_at - 1), span.until_at, limits.missedSlotsMax);
+    const part = before ?? behind;
+    if (part === null) continue;
+    await tx.run(sql`update decision set slot_at = ${part.first.at}, until_at = ${part.last.at}, slots = ${part.count},
+      local = ${part.first.local} where seq = ${span.seq}`);
+    if (before === null || behind === null) continue;
+    await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
+        job_id, note)
+      select tenant_id, schedule_seq, ${behind.first.at}, ${behind.last.at}, ${behind.count}, kind, decided_at,
+        ${behind.first.local}, null, note from decision where seq = ${span.seq}`);
+  }
+}

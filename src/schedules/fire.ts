@@ -1,0 +1,193 @@
+// Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs and cursors
+// in one transaction. On PostgreSQL others pass by the rows that we hold; the unique slot is the last word.
+import { killPoint } from "../core/fault.ts";
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { anyOf, eachRow, rowSet, skipLocked } from "../storage/word.ts";
+import { cancelJob } from "../jobs/cancel.ts";
+import type { FireInfo } from "../jobs/context.ts";
+import { newJob } from "../jobs/enqueue.ts";
+import type { JobHooks } from "../jobs/hooks.ts";
+import { insertJobs, type NewJob } from "../jobs/insert.ts";
+import { jobsChannel } from "../jobs/job.ts";
+import { laneOf } from "../jobs/lane.ts";
+import { decide, type Fire, type Skip } from "./decide.ts";
+import { nextFireAt, scheduleKind, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { targetOf } from "./target.ts";
+
+export type DecisionRow = {
+  tenant_id: string;
+  schedule_seq: number;
+  slot_at: number;
+  until_at: number;
+  slots: number;
+  kind: DecisionKind;
+  decided_at: number;
+  local: string | null;
+  job_id: string | null;
+  note: string | null;
+};
+
+type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] };
+
+/** Fires the schedules that are due, at most some hundred; true when there may be more. */
+export async function fireDue(tx: Tx, hooks: JobHooks): Promise<boolean> {
+  const due = await tx.all<ScheduleRow>(sql`select * from schedule where next_at <= ${tx.now}
+    order by next_at limit ${limits.schedulesPerTickMax} ${skipLocked}`);
+  if (due.length === 0) return false;
+  const busy = await openFires(tx, due);
+  const written: Written = { decisions: [], jobs: [], rows: [] };
+  for (const row of due) {
+    const timing = timingOf(row);
+    const plan = decide(row, timing, tx.now);
+    for (const each of plan.skips) written.decisions.push(skipped(tx, row, each));
+    const pausedNote = await fireAll(tx, hooks, row, plan.fires, busy, written);
+    const next: ScheduleRow = {
+      ...row,
+      cursor_at: plan.cursorAt,
+      restored: 0,
+      ...(pausedNote === null ? {} : { paused_at: tx.now, paused_note: pausedNote }),
+    };
+    written.rows.push({ ...next, next_at: nextFireAt(next, timing) });
+  }
+  await write(tx, written);
+  return due.length >= limits.schedulesPerTickMax || written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
+}
+
+/** Makes the jobs of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
+async function fireAll(
+  tx: Tx,
+  hooks: JobHooks,
+  row: ScheduleRow,
+  fires: readonly Fire[],
+  busy: Map<number, string[]>,
+  written: Written,
+): Promise<string | null> {
+  for (const fire of fires) {
+    if (row.max_fires !== null && row.fires >= row.max_fires) return null;
+    const open = busy.get(row.seq) ?? [];
+    if (open.length > 0 && row.concurrency === "skip") {
+      written.decisions.push(refusedFire(tx, row, fire, "skipped_overlap", `job ${open.at(-1)} has not ended`));
+      continue;
+    }
+    const target = await targetOf(tx, row);
+    if ("refused" in target) {
+      written.decisions.push(refusedFire(tx, row, fire, "skipped_paused", target.refused));
+      return target.refused;
+    }
+    if (open.length > 0 && row.concurrency === "cancel") {
+      for (const id of open) await cancelJob(tx, hooks, id, row.tenant_id);
+    }
+    const waits = open.length > 0 && row.concurrency === "queue";
+    const job = await jobFor(tx, row, fire, target, waits);
+    written.jobs.push(job);
+    written.decisions.push({ ...decisionOf(tx, row, fire), job_id: job.id });
+    busy.set(row.seq, row.concurrency === "cancel" ? [job.id] : [...open, job.id]);
+    Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
+  }
+  return null;
+}
+
+export async function jobFor(
+  tx: Tx,
+  row: ScheduleRow,
+  fire: Fire,
+  target: Extract<Awaited<ReturnType<typeof targetOf>>, { prepared: unknown }>,
+  waits: boolean,
+): Promise<NewJob> {
+  const about: FireInfo = {
+    name: row.name,
+    nominalAt: fire.slot.at,
+    firedAt: tx.now,
+    lateMs: Math.max(0, fire.lateMs),
+    reason: fire.kind,
+    missed: fire.missed,
+  };
+  const lane = await laneOf(tx, row.tenant_id, target.prepared.queue);
+  return {
+    ...newJob(tx, lane, target.prepared),
+    ...(waits ? ({ status: "waiting", waits_for: "order", waits_key: row.id } as const) : {}),
+    tenant_id: row.tenant_id,
+    template_id: target.templateId,
+    kind: scheduleKind,
+    kind_seq: row.seq,
+    about: JSON.stringify({ schedule: about }),
+  };
+}
+
+function decisionOf(tx: Tx, row: ScheduleRow, { slot, kind, missed }: Fire): DecisionRow {
+  return {
+    ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: slot.at, until_at: slot.at, slots: 1, kind },
+    ...{ decided_at: tx.now, local: slot.local, job_id: null },
+    note: missed > 0 ? `${missed} before it were missed` : null,
+  };
+}
+
+function refusedFire(tx: Tx, row: ScheduleRow, fire: Fire, kind: DecisionKind, note: string): DecisionRow {
+  return { ...decisionOf(tx, row, fire), kind, note };
+}
+
+export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, note }: Skip): DecisionRow {
+  return {
+    ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: first.at, until_at: last.at, slots, kind },
+    ...{ decided_at: tx.now, local: first.local, job_id: null, note },
+  };
+}
+
+/** The jobs of these schedules that have not ended, oldest first, retries included. */
+async function openFires(tx: Tx, rows: readonly ScheduleRow[]): Promise<Map<number, string[]>> {
+  const asked = rows.filter((row) => row.concurrency !== "allow");
+  const open = new Map<number, string[]>();
+  if (asked.length === 0) return open;
+  const tenants = new Set(asked.map((row) => row.tenant_id));
+  for (const tenant of tenants) {
+    const seqs = asked.filter((row) => row.tenant_id === tenant).map((row) => row.seq);
+    const jobs = await tx.all<{ kind_seq: number; id: string }>(sql`select kind_seq, id from job
+      where tenant_id = ${tenant} and kind = ${scheduleKind} and kind_seq ${anyOf("integer", seqs)}
+        and finished_at is null order by seq`);
+    for (const { kind_seq, id } of jobs) open.set(kind_seq, [...(open.get(kind_seq) ?? []), id]);
+  }
+  return open;
+}
+
+const decisionColumns = {
+  ...({
+    tenant_id: "text",
+    schedule_seq: "integer",
+    slot_at: "integer",
+    until_at: "integer",
+    slots: "integer",
+  } as const),
+  ...({ kind: "text", decided_at: "integer", local: "text", job_id: "text", note: "text" } as const),
+};
+
+export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
+      job_id, note) ${eachRow(decisionColumns, rows)}`);
+}
+
+const rowColumns = {
+  ...({
+    seq: "integer",
+    cursor_at: "integer",
+    next_at: "integer",
+    fires: "integer",
+    last_fired_at: "integer",
+  } as const),
+  ...({ paused_at: "integer", paused_note: "text", restored: "integer" } as const),
+};
+
+async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> {
+  await insertDecisions(tx, decisions);
+  killPoint("schedules.decided");
+  if (jobs.length > 0) {
+    await insertJobs(tx, jobs);
+    tx.wake(jobsChannel);
+  }
+  killPoint("schedules.fired");
+  await tx.run(sql`update schedule set cursor_at = v.cursor_at, next_at = v.next_at, fires = v.fires,
+      last_fired_at = v.last_fired_at, paused_at = v.paused_at, paused_note = v.paused_note, restored = v.restored
+    from ${rowSet("v", rowColumns, rows)} where schedule.seq = v.seq`);
+}

@@ -1,0 +1,81 @@
+// What a schedule is made of, checked. The same options serve definitions in code and schedules made at run time.
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { checkName } from "../core/name.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import type { FireConcurrency, Missed, ScheduleRow } from "./schedule.ts";
+import { checkTarget, type CheckedTarget, type LookUp, type TargetOptions } from "./target.ts";
+import { createTiming, type Timing, type TimingInput, type TimingOptions } from "./timing/timing.ts";
+
+export type Policies = {
+  /** What to make of slots that nobody was there for: run the latest of them (default), all of them, or none. */
+  readonly missed?: Missed;
+  /** How late a missed slot may still be run; default one period (at most a day) for `latest`, a day for `all`. */
+  readonly maxLateness?: Duration;
+  /** When the job of the slot before has not ended: leave this one out (default), let it wait, cancel the other, or run
+   *  both. */
+  readonly concurrency?: FireConcurrency;
+  /** Fires up to so much later, by an amount that is this schedule's own, so that many do not fire at once. */
+  readonly jitter?: Duration;
+  readonly maxFires?: number;
+  /** Pauses the schedule after so many jobs in a row that failed for good. */
+  readonly pauseAfterFailures?: number;
+};
+
+/** When, what and how. */
+export type ScheduleOptions<Input = unknown> = TimingInput & TimingOptions & Policies & TargetOptions<Input>;
+
+export type CheckedSchedule = CheckedTarget &
+  Pick<
+    ScheduleRow,
+    | ("kind" | "expression" | "zone" | "gap" | "overlap" | "starts_at" | "ends_at" | "anchor_at")
+    | ("missed" | "max_lateness_ms" | "concurrency" | "jitter_ms" | "max_fires" | "pause_after")
+  > & { readonly timing: Timing };
+
+const timingKeys = ["cron", "every", "at", "daily"] as const;
+const known = [
+  ...timingKeys,
+  ...(["anchor", "zone", "gap", "overlap", "start", "end"] as const),
+  ...(["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures"] as const),
+  ...(["job", "template", "params", "queue", "priority", "tags"] as const),
+];
+
+export async function checkSchedule(name: string, options: ScheduleOptions, lookUp: LookUp): Promise<CheckedSchedule> {
+  checkName(name, "schedule name");
+  refuseUnknown(options, known, `schedule "${name}"`);
+  const timing = checkTiming(name, options);
+  const { kind, expression, zone, gap, overlap, start, end, anchor } = timing.stored;
+  const { missed = "latest", concurrency = "skip", maxLateness, jitter, maxFires, pauseAfterFailures } = options;
+  oneOf("missed", missed, ["latest", "all", "skip"]);
+  oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
+  return {
+    ...{ kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor, timing },
+    ...(await checkTarget(name, options, lookUp)),
+    ...{ missed, concurrency },
+    max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
+    jitter_ms: jitter === undefined ? 0 : durationMs(jitter, "jitter"),
+    max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
+    pause_after: pauseAfterFailures === undefined ? null : checkCount(pauseAfterFailures, "pauseAfterFailures", 1),
+  };
+}
+
+export function checkTiming(name: string, options: object): Timing {
+  const given = timingKeys.filter((key) => key in options && (options as Record<string, unknown>)[key] !== undefined);
+  if (given.length !== 1) {
+    const what = given.length === 0 ? "says not when" : `says when in ${given.length} ways (${given.join(", ")})`;
+    throw invalid(`schedule "${name}" ${what}: give one of cron, every, at, daily`);
+  }
+  const { cron, every, at, daily, anchor, zone, gap, overlap, start, end } = options as Record<string, never>;
+  const timing = { cron, every, at, daily, anchor };
+  const picked = Object.fromEntries(Object.entries(timing).filter(([, value]) => value !== undefined));
+  const rest = Object.fromEntries(
+    Object.entries({ zone, gap, overlap, start, end }).filter(([, value]) => value !== undefined),
+  );
+  return createTiming(picked as unknown as TimingInput, rest);
+}
+
+function oneOf(what: string, value: string, allowed: readonly string[]): void {
+  if (allowed.includes(value)) return;
+  throw invalid(`${what} ${JSON.stringify(value)} is not known: ${allowed.map((each) => `"${each}"`).join(", ")}`);
+}

@@ -1,0 +1,87 @@
+// A schedule says when a job is due. Every slot (a moment at which it is due) is decided exactly once, and the decision is
+// a row: what was made of the slot, and why. The job that a slot makes and its decision are one transaction, so there is
+// never one without the other, and two processes that see the same slot cannot both fire it.
+//
+//   cursor ─────── slots ───────► now
+//      │  every slot up to the cursor is decided; the cursor never goes back
+//      ▼
+//   fired · late · caught_up · shifted_dst · skipped_missed · skipped_overlap · skipped_paused · backfilled · manual
+import { restoreTiming, type StoredTiming, type Timing } from "./timing/timing.ts";
+
+export type DecisionKind =
+  | ("fired" | "late" | "caught_up" | "shifted_dst" | "backfilled" | "manual")
+  | ("skipped_missed" | "skipped_overlap" | "skipped_paused");
+
+export type Missed = "latest" | "all" | "skip";
+export type FireConcurrency = "skip" | "queue" | "cancel" | "allow";
+export type ScheduleSource = "code" | "api";
+
+export type ScheduleRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  name: string;
+  source: ScheduleSource;
+  kind: StoredTiming["kind"];
+  expression: string;
+  zone: string;
+  gap: StoredTiming["gap"];
+  overlap: StoredTiming["overlap"];
+  starts_at: number | null;
+  ends_at: number | null;
+  anchor_at: number | null;
+  target: "job" | "template";
+  target_name: string;
+  /** JSON of what a fire enqueues; see target.ts. */
+  job: string;
+  missed: Missed;
+  max_lateness_ms: number | null;
+  concurrency: FireConcurrency;
+  jitter_ms: number;
+  max_fires: number | null;
+  pause_after: number | null;
+  fires: number;
+  failures: number;
+  /** Every slot up to here is decided. */
+  cursor_at: number;
+  /** When the next slot is fired: its time and the schedule's own jitter; null when there is none, or it is paused. */
+  next_at: number | null;
+  last_fired_at: number | null;
+  paused_at: number | null;
+  paused_note: string | null;
+  removed_at: number | null;
+  restored: number;
+  revision: number;
+  created_at: number;
+  updated_at: number;
+};
+
+/** The channel that tells the processes that fire schedules to look for the earliest slot anew. */
+export const schedulesChannel = "schedules";
+
+/** Run on a copy of the book: its schedules do not catch up on what was due since. */
+export const markRestored = "update schedule set restored = 1 where removed_at is null";
+
+/** The kind of the jobs that schedules make. */
+export const scheduleKind = "schedule";
+
+export function timingOf(row: ScheduleRow): Timing {
+  const { kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor } = row;
+  return restoreTiming({ kind, expression, zone, gap, overlap, start, end, anchor });
+}
+
+/** How much later than its slots this schedule fires: some part of its jitter, the same each time and in each process. */
+export function offsetOf({ id, jitter_ms: jitterMs }: Pick<ScheduleRow, "id" | "jitter_ms">): number {
+  if (jitterMs === 0) return 0;
+  let hash = 2_166_136_261;
+  for (let index = 0; index < id.length; index++) hash = Math.imul(hash ^ id.charCodeAt(index), 16_777_619) >>> 0;
+  return hash % (jitterMs + 1);
+}
+
+/** When the slot after the cursor is fired; null when the schedule is over, paused, or has fired as often as it may. */
+export function nextFireAt(row: ScheduleRow, timing: Timing = timingOf(row)): number | null {
+  if (row.paused_at !== null || row.removed_at !== null) return null;
+  if (row.max_fires !== null && row.fires >= row.max_fires) return null;
+  const next = timing.next(row.cursor_at);
+  return next === null ? null : next.at + offsetOf(row);
+}

@@ -1,0 +1,122 @@
+// What a user does with schedules, on the book and in a transaction.
+import { timeMs, type TimeInput } from "../core/time.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import type { Store } from "../storage/store.ts";
+import type { AnyJob } from "../jobs/define.ts";
+import type { Engine } from "../jobs/engine.ts";
+import type { Within } from "../jobs/jobs.ts";
+import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
+import { mergeOptions } from "./merge-options.ts";
+import { checkSchedule, type ScheduleOptions } from "./options.ts";
+import { previewFires, type FirePreview } from "./preview.ts";
+import { listDecisions, listSchedules, readOne, toSchedule } from "./read-schedule.ts";
+import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord } from "./read-schedule.ts";
+import { timingOf } from "./schedule.ts";
+import { whySchedule, type Why } from "./why.ts";
+import {
+  createSchedule,
+  editSchedule,
+  findSchedule,
+  pauseSchedule,
+  removeSchedule,
+  resumeSchedule,
+} from "./write-schedule.ts";
+
+export type Made = ScheduleRecord & {
+  /** Set when no definition of the job is known here: it fires, and its jobs wait for a process that has it. */
+  readonly warning: string | null;
+};
+
+export type ScheduleVerbs = {
+  /** Makes a schedule that lives in the book; for one that lives in code see `schedule()`.
+   *
+   *  ```ts
+   *  await book.schedules.create("receipts", { daily: "07:00", zone: "Europe/Madrid", job: sendReceipt, params: { orderId: "o-17" } });
+   *  ``` */
+  create<Input>(name: string, options: ScheduleOptions<Input>): Promise<Made>;
+  /** Changes what it names; the rest stays. An edited schedule never catches up on slots before the edit. */
+  edit(name: string, changes: Partial<ScheduleOptions>): Promise<Made>;
+  pause(name: string, note?: string): Promise<void>;
+  resume(name: string): Promise<void>;
+  remove(name: string): Promise<void>;
+  /** Fires once, now. */
+  trigger(name: string): Promise<Triggered>;
+  /** Fires the slots of a stretch of the past that were not fired. */
+  backfill(name: string, from: TimeInput, to: TimeInput, options?: { readonly dryRun?: boolean }): Promise<Backfilled>;
+};
+
+export type Schedules = ScheduleVerbs & {
+  get(name: string): Promise<ScheduleRecord>;
+  /** By name. */
+  list(filter?: ScheduleFilter): Promise<SchedulePage>;
+  /** What was made of each slot, the newest first. */
+  decisions(name: string, filter?: ScheduleFilter): Promise<DecisionPage>;
+  /** Why it did, or did not, run at a time. */
+  why(name: string, at: TimeInput): Promise<Why>;
+  /** The next fires of a schedule, of one that is being written, or of one as an edit would make it. */
+  preview(
+    what: string | ScheduleOptions,
+    options?: { readonly count?: number; readonly zone?: string; readonly after?: TimeInput; readonly edit?: object },
+  ): Promise<FirePreview[]>;
+};
+
+export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Within): ScheduleVerbs {
+  const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
+  const alone = { shared: false } as const;
+  const made = (name: string, unknown: boolean): string | null =>
+    unknown ? `no definition of job "${name}" is known here: its jobs wait for a process that has one` : null;
+  return {
+    async create(name: string, options: ScheduleOptions<never>) {
+      const checked = await checkSchedule(name, options, lookUp);
+      const row = await within((tx) => createSchedule(tx, name, checked), alone);
+      return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
+    },
+    async edit(name, changes) {
+      const options = mergeOptions(await within((tx) => findSchedule(tx, name), alone), changes);
+      const checked = await checkSchedule(name, options, lookUp);
+      const row = await within((tx) => editSchedule(tx, name, checked), alone);
+      return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
+    },
+    pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null), alone),
+    resume: (name) => within((tx) => resumeSchedule(tx, name), alone),
+    remove: (name) => within((tx) => removeSchedule(tx, name), alone),
+    trigger: (name) => within((tx) => triggerSchedule(tx, name), alone),
+    async backfill(name, from, to, options = {}) {
+      refuseUnknown(options, ["dryRun"], "backfill");
+      const stretch = { from: timeMs(from, "from"), to: timeMs(to, "to"), dryRun: options.dryRun ?? false };
+      return within((tx) => backfillSchedule(tx, name, stretch), alone);
+    },
+  };
+}
+
+export function scheduleReads(engine: Engine, tenant: string): Omit<Schedules, keyof ScheduleVerbs> {
+  const { store } = engine;
+  return {
+    get: async (name) => toSchedule(await readOne(store, tenant, name)),
+    list: (filter = {}) => listSchedules(store, tenant, filter),
+    decisions: (name, filter = {}) => listDecisions(store, tenant, name, filter),
+    why: async (name, at) => whySchedule(store, await readOne(store, tenant, name), timeMs(at, "at")),
+    preview: (what, options = {}) => preview(engine, store, tenant, what, options),
+  };
+}
+
+async function preview(
+  engine: Engine,
+  store: Store,
+  tenant: string,
+  what: string | ScheduleOptions,
+  options: { readonly count?: number; readonly zone?: string; readonly after?: TimeInput; readonly edit?: object },
+): Promise<FirePreview[]> {
+  refuseUnknown(options, ["count", "zone", "after", "edit"], "preview");
+  const { count = 10, zone = "UTC" } = options;
+  const after = options.after === undefined ? store.clock.now() : timeMs(options.after, "after");
+  if (typeof what === "string") {
+    const row = await readOne(store, tenant, what);
+    if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
+    const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
+    const edited = await checkSchedule(what, mergeOptions(row, options.edit), lookUp);
+    return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
+  }
+  const checked = await checkSchedule("preview", what, (name) => engine.definitions.get(name));
+  return previewFires(checked.timing, { id: "preview", ...checked }, { after, count, zone });
+}

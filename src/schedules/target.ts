@@ -1,0 +1,123 @@
+// What a schedule fires: a job by name, or a template. What the definition says (attempts, limits …) is written down when
+// the schedule is made, so that a process which does not know the definition can fire it all the same.
+import { DaybookError, invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { forShare } from "../storage/word.ts";
+import type { AnyJob, Job } from "../jobs/define.ts";
+import { defineJob } from "../jobs/define.ts";
+import { prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
+import type { ScheduleRow } from "./schedule.ts";
+
+export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
+  (
+    | { readonly job: Job<Input> | string; readonly template?: undefined; readonly params?: Input }
+    | { readonly template: string; readonly job?: undefined; readonly params?: unknown }
+  );
+
+/** As it is stored: what `enqueue` needs, and for a template what lies over its defaults. */
+export type StoredTarget = { readonly prepared: Omit<Prepared, "cause">; readonly overrides: unknown };
+
+export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> & {
+  /** Nobody here defines it; it is allowed, and said. */
+  readonly unknown: boolean;
+};
+
+export type LookUp = (name: string) => AnyJob | undefined;
+
+export async function checkTarget(name: string, options: TargetOptions, lookUp: LookUp): Promise<CheckedTarget> {
+  const { job, template, params, queue, priority, tags } = options;
+  const settings = {
+    ...(queue === undefined ? {} : { queue }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(tags === undefined ? {} : { tags }),
+  };
+  if ((job === undefined) === (template === undefined)) {
+    throw invalid(`schedule "${name}" fires one thing: give "job" or "template"`);
+  }
+  if (template !== undefined) {
+    const stub = defineJob(template, { run: () => undefined });
+    const stored: StoredTarget = {
+      prepared: withoutCause(await prepareJob(stub, {}, settings)),
+      overrides: params ?? {},
+    };
+    return { target: "template", target_name: template, job: toJson(stored, { what: "schedule" }), unknown: false };
+  }
+  const jobName = typeof job === "string" ? job : (job as AnyJob).name;
+  const known = typeof job === "string" ? lookUp(job) : (job as AnyJob);
+  const definition = known ?? defineJob(jobName, { run: () => undefined });
+  const prepared = withoutCause(await prepareJob(definition, params, settings));
+  const stored: StoredTarget = { prepared, overrides: null };
+  return {
+    target: "job",
+    target_name: jobName,
+    job: toJson(stored, { what: "schedule" }),
+    unknown: known === undefined,
+  };
+}
+
+function withoutCause({ cause: _cause, ...prepared }: Prepared): Omit<Prepared, "cause"> {
+  return prepared;
+}
+
+/** What to enqueue now, or why nothing can be. A template is read when it is fired. */
+export async function targetOf(
+  tx: Tx,
+  row: ScheduleRow,
+): Promise<{ readonly prepared: Prepared; readonly templateId: string | null } | { readonly refused: string }> {
+  const { prepared, overrides } = JSON.parse(row.job) as StoredTarget;
+  if (row.target === "job") return { prepared: { ...prepared, cause: undefined }, templateId: null };
+  const template =
+    await tx.get<Template>(sql`select id, job_name, params, queue, priority, attempts, backoff, timeout_ms,
+      losses, archived_at from job_template
+    where tenant_id = ${row.tenant_id} and name = ${row.target_name} ${forShare}`);
+  if (template === undefined) return { refused: `there is no template "${row.target_name}"` };
+  if (template.archived_at !== null) return { refused: `template "${row.target_name}" is archived` };
+  const defaults = JSON.parse(template.params) as unknown;
+  const merged = { ...(defaults as object), ...(overrides as object) };
+  return {
+    prepared: {
+      ...prepared,
+      name: template.job_name,
+      params: toJson(merged, { what: "params" }),
+      queue: prepared.queue === "default" ? (template.queue ?? prepared.queue) : prepared.queue,
+      priority: prepared.priority === 0 ? (template.priority ?? 0) : prepared.priority,
+      attempts: template.attempts ?? prepared.attempts,
+      backoff: template.backoff ?? prepared.backoff,
+      timeoutMs: template.timeout_ms ?? prepared.timeoutMs,
+      losses: template.losses ?? prepared.losses,
+      cause: undefined,
+    },
+    templateId: template.id,
+  };
+}
+
+type Template = {
+  id: string;
+  job_name: string;
+  params: string;
+  queue: string | null;
+  priority: number | null;
+  attempts: number | null;
+  backoff: string | null;
+  timeout_ms: number | null;
+  losses: number | null;
+  archived_at: number | null;
+};
+
+/** A template that is not there, or archived, is refused when the schedule is made. */
+export async function refuseMissingTemplate(tx: Tx, row: Pick<ScheduleRow, "target" | "target_name">): Promise<void> {
+  if (row.target !== "template") return;
+  const found = await tx.get<{ archived_at: number | null }>(
+    sql`select archived_at from job_template where tenant_id = ${tx.tenant} and name = ${row.target_name} ${forShare}`,
+  );
+  if (found !== undefined && found.archived_at === null) return;
+  throw new DaybookError(
+    found === undefined ? "not_found" : "conflict",
+    found === undefined
+      ? `there is no template "${row.target_name}": create it first`
+      : `template "${row.target_name}" is archived and makes no new jobs: restore it, or use another`,
+    { details: { template: row.target_name } },
+  );
+}

@@ -1,0 +1,80 @@
+// One timer to the earliest due slot. It is set anew at least every minute, so a machine that slept or whose clock was set
+// is noticed, and whenever a schedule is made or changed. Every process that works may have one: a slot is decided once.
+import type { Timer } from "../core/clock.ts";
+import { sql } from "../storage/sql.ts";
+import type { Engine } from "../jobs/engine.ts";
+import { fireDue } from "./fire.ts";
+import { schedulesChannel } from "./schedule.ts";
+
+export type Ticker = {
+  /** Fires what is due now; resolves when nothing is left that is. */
+  tick(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+const lookEveryMs = 60_000;
+const retryMs = 1000;
+
+export function startTicker({ store, hooks }: Pick<Engine, "store" | "hooks">): Ticker {
+  let timer: Timer | undefined;
+  let ticking: Promise<void> | undefined;
+  let again = false;
+  let stopped = false;
+  let armedFor = Number.POSITIVE_INFINITY;
+
+  const stopListening = store.onWake((channel) => {
+    if (channel === schedulesChannel) void tick();
+    // On SQLite another process has written something; only an earlier slot than the one we wait for is news.
+    else if (channel === null && ticking === undefined) void noticeEarlier();
+  });
+
+  async function noticeEarlier(): Promise<void> {
+    const at = await earliest().catch(() => null);
+    if (at !== null && at < armedFor) void tick();
+  }
+
+  async function earliest(): Promise<number | null> {
+    const [row] = await store.read<{ at: number | null }>(
+      sql`select min(next_at) as at from schedule where next_at is not null`,
+    );
+    return row?.at ?? null;
+  }
+
+  function tick(): Promise<void> {
+    if (ticking !== undefined) {
+      again = true;
+      return ticking;
+    }
+    timer?.cancel();
+    ticking = look().finally(() => {
+      ticking = undefined;
+      if (again && !stopped) void tick();
+    });
+    return ticking;
+  }
+
+  async function look(): Promise<void> {
+    again = false;
+    let waitMs = lookEveryMs;
+    try {
+      while (!stopped && (await store.write((tx) => fireDue(tx, hooks)))) continue;
+      const at = await earliest();
+      armedFor = at ?? Number.POSITIVE_INFINITY;
+      if (at !== null) waitMs = Math.min(lookEveryMs, Math.max(0, at - store.clock.now()));
+    } catch {
+      waitMs = retryMs; // what could not be decided is still due
+    }
+    if (!stopped) timer = store.clock.after(waitMs, () => void tick());
+  }
+
+  void tick();
+  return {
+    tick,
+    async stop() {
+      stopped = true;
+      timer?.cancel();
+      stopListening();
+      await ticking;
+    },
+  };
+}

@@ -1,0 +1,83 @@
+// Why a schedule did, or did not, run at a time: the decision about that slot, or what else the time is.
+import { isoTime } from "../core/time.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { toDecision, type DecisionRead, type DecisionRecord } from "./read-schedule.ts";
+import { offsetOf, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+
+export type Why = {
+  /** False when the schedule is not due at that time. */
+  readonly isSlot: boolean;
+  readonly decision: DecisionRecord | null;
+  /** The answer, in sentences. */
+  readonly because: readonly string[];
+};
+
+const meanings: Readonly<Record<DecisionKind, string>> = {
+  fired: "It ran: the slot was fired on time.",
+  late: "It ran late: nobody was there at the time, and the latest missed slot was made up for.",
+  caught_up: "It ran late: nobody was there at the time, and every missed slot was caught up.",
+  shifted_dst: "It ran at the first valid moment: the local time of the slot did not exist on that day.",
+  backfilled: "It ran because somebody asked for this stretch to be filled in.",
+  manual: "It ran because somebody triggered it by hand.",
+  skipped_missed: "It did not run: nobody was there at the time, and it was not made up for.",
+  skipped_overlap: "It did not run: the job of the slot before had not ended.",
+  skipped_paused: "It did not run: the schedule was paused.",
+};
+
+export async function whySchedule(store: Store, row: ScheduleRow, at: number): Promise<Why> {
+  const timing = timingOf(row);
+  // A person names a minute, and the slot lies somewhere in it.
+  const until = at % 60_000 === 0 ? at + 59_999 : at;
+  const [found] =
+    await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id,
+      note from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+      and slot_at <= ${until} and until_at >= ${at} order by slot_at limit 1`);
+  const slot = timing.next(at - 1);
+  const isSlot = slot !== null && slot.at <= until;
+  if (found !== undefined && (isSlot || found.kind === "manual")) {
+    const decision = toDecision(found);
+    const because = [meanings[found.kind]];
+    if (found.slots > 1) {
+      because.push(
+        `The decision is about ${found.slots} slots, from ${isoTime(found.slot_at)} to ${isoTime(found.until_at)}.`,
+      );
+    }
+    if (found.note !== null) because.push(`Its note: ${found.note}.`);
+    if (found.job_id !== null) because.push(`Its job is ${found.job_id}; "jobs explain" tells what became of that.`);
+    return { isSlot: true, decision, because };
+  }
+  return { isSlot, decision: null, because: undecided(store, row, at, isSlot) };
+}
+
+function undecided(store: Store, row: ScheduleRow, at: number, isSlot: boolean): string[] {
+  const timing = timingOf(row);
+  const now = store.clock.now();
+  if (!isSlot) {
+    const next = timing.next(at);
+    const before = timing.span(at - 366 * 86_400_000, at - 1, 1_000_000)?.last;
+    return [
+      `It is not due at ${isoTime(at)}: ${timing.words}.`,
+      ...(before === undefined ? [] : [`The slot before is ${isoTime(before.at)}.`]),
+      next === null ? "There is none after it." : `The next one is ${isoTime(next.at)}.`,
+    ];
+  }
+  if (row.paused_at !== null && at >= row.paused_at) {
+    const note = row.paused_note === null ? "" : ` (${row.paused_note})`;
+    return [`It is paused since ${isoTime(row.paused_at)}${note}: resume it, and it goes on with what is due then.`];
+  }
+  if (at > now) {
+    return [
+      `It is due then, which is in the future${row.jitter_ms > 0 ? `; it fires ${offsetOf(row)} ms later` : ""}.`,
+    ];
+  }
+  if (at <= row.created_at) return [`The schedule was made at ${isoTime(row.created_at)}, after that slot.`];
+  if (at <= row.cursor_at) {
+    return [
+      `The slot is not in the ledger: the schedule was edited after it, or its decision has been removed since.`,
+      `Edited or made again at ${isoTime(row.updated_at)}.`,
+    ];
+  }
+  if (row.max_fires !== null && row.fires >= row.max_fires) return [`It has fired ${row.fires} times, which is all.`];
+  return ["It is due and not decided yet: no process that works has looked since. Start a worker."];
+}
