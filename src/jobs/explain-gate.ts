@@ -1,8 +1,9 @@
-// Why a lane lets nothing through: its pause, its limit or its rate.
+// Why a lane lets nothing through: its pause, a reservation, its limit or its rate.
 import { formatDuration } from "../core/duration.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
+import { explainReservation } from "./explain-turn.ts";
 import { laneRateKey } from "./gate.ts";
 import type { LaneRow } from "./lane.ts";
 import { windowAt, type RateWindow } from "./rate.ts";
@@ -15,7 +16,9 @@ export async function explainGate(store: Store, lane: LaneRow): Promise<string[]
       `The queue ${lane.queue} is paused since ${isoTime(lane.paused_at)}${noteText(lane.paused_note)}.`,
     ];
   }
-  return (await explainLimit(store, lane)) ?? explainRate(store, lane);
+  return (
+    (await explainReservation(store, lane)) ?? (await explainLimit(store, lane)) ?? (await explainRate(store, lane))
+  );
 }
 
 async function explainLimit(store: Store, { seq, queue, limit_max: most }: LaneRow): Promise<string[] | undefined> {

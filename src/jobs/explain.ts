@@ -6,6 +6,7 @@ import type { Store } from "../storage/store.ts";
 import { hostOrObstacle, hostOrPause, willTakeIt } from "./explain-host.ts";
 import { explainKey } from "./explain-key.ts";
 import { explainTime } from "./explain-time.ts";
+import { explainTurn } from "./explain-turn.ts";
 import type { JobRow, JobStatus } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
 
@@ -47,7 +48,7 @@ async function explainWaiting(store: Store, job: JobRow): Promise<string[]> {
     case "host":
       return explainHost(store, job);
     default:
-      return [job.waits_for ?? "waiting", `It waits for its ${job.waits_for ?? "turn"} ${job.waits_key ?? ""}.`];
+      return explainTurn(store, job);
   }
 }
 
