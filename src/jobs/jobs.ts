@@ -13,6 +13,7 @@ import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
 import { moveJob, prioritiseJob, type Moved, type MoveTo } from "./line/move.ts";
 import { placeOf, type Place } from "./line/place.ts";
 import { retryJob } from "./manual-retry.ts";
+import { recover, type Recovery } from "./recover.ts";
 import { pauseName, resumeName } from "./pause.ts";
 import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
@@ -34,12 +35,18 @@ export type JobVerbs = {
   ): Promise<AwaitableJob<Result>>;
   /** By name, for programs that do not have the definition; params are checked when the job runs. */
   enqueue(name: string, params: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
-  /** Many jobs of one kind in one transaction. */
+  /** Many jobs of one kind in one transaction. Options that are a function are asked for each of them:
+   *  `(params, index) => ({ key: params.orderId })`. */
   enqueueMany<Input, Result>(
     definition: Job<Input, Result>,
     params: readonly NoInfer<Input>[],
-    options?: EnqueueOptions,
+    options?: EnqueueOptions | ((params: NoInfer<Input>, index: number) => EnqueueOptions),
   ): Promise<AwaitableJob<Result>[]>;
+  enqueueMany(
+    name: string,
+    params: readonly unknown[],
+    options?: EnqueueOptions | ((params: unknown, index: number) => EnqueueOptions),
+  ): Promise<AwaitableJob[]>;
   /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
    *  nothing else. */
   enqueueFrom(template: string, overrides?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
@@ -70,6 +77,9 @@ export type Jobs = JobVerbs & {
   chain(id: string): Promise<JobRecord[]>;
   /** Why a job has not run, or what became of it. */
   explain(id: string): Promise<Explanation>;
+  /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
+   *  run says what they would find. It is about the whole book. */
+  recover(options?: { readonly dryRun?: boolean }): Promise<Recovery>;
   /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
    *  whole or not at all.
    *
@@ -109,13 +119,20 @@ export function jobVerbs(
       const shared = prepared.key === null && prepared.idempotencyKey === null;
       return within((tx) => make(tx, prepared), { shared });
     },
-    async enqueueMany<Result>(definition: AnyJob, list: readonly unknown[], options: EnqueueOptions = {}) {
+    async enqueueMany<Result>(
+      definition: AnyJob | string,
+      list: readonly unknown[],
+      options: EnqueueOptions | ((params: never, index: number) => EnqueueOptions) = {},
+    ) {
       const found = known(definition);
       if (list.length > limits.bulkRowsMax) {
         throw invalid(`${list.length} jobs at once: at most ${limits.bulkRowsMax}, send them in parts`);
       }
       const prepared: Prepared[] = [];
-      for (const params of list) prepared.push(await prepareJob(found, params, options));
+      for (const [index, params] of list.entries()) {
+        const each = typeof options === "function" ? options(params as never, index) : options;
+        prepared.push(await prepareJob(found, params, each));
+      }
       const makeAll = async (tx: Tx): Promise<AwaitableJob<Result>[]> =>
         (await enqueueMany(tx, prepared)).map((made) => awaitable(store, tx.tenant, made));
       return within(makeAll, { shared: false });
@@ -144,6 +161,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     list: (filter = {}) => listJobs(store, tenant, filter),
     chain: (id) => readChain(store, tenant, id),
     explain: (id) => explainJob(store, tenant, id),
+    recover: (options = {}) => recover(engine, options),
     prune: (options) => prune(store, tenant, engine.files, options ?? {}),
     result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
     place: (id) => placeOf(store, tenant, id),
