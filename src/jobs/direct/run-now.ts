@@ -127,7 +127,8 @@ async function takeTurn(
 
 type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
 
-async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
+/** Reserves the lane and makes the job that waits for it, or says who holds it. */
+export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
   const lane = await laneOf(tx, tx.tenant, prepared.queue);
   const note = `direct: ${prepared.name}`;
   const asked = await reserveLane(tx, engine.hooks, { lane, sessionSeq: engine.session().seq, note });
