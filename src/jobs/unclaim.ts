@@ -65,6 +65,6 @@ async function lockRows(tx: Tx, jobs: readonly Claimed[]): Promise<void> {
   const seqs = jobs.map((job) => job.seq);
   // Whoever ends the reservation of direct work locks it before its job, and would not see that it waits again.
   await tx.all(sql`select seq from reservation where status = 'active' and lane_seq in (
-    select lane_seq from job where seq ${anyOf("integer", seqs)} and origin = 'direct') order by seq ${forShare}`);
+    select lane_seq from job where seq ${anyOf("integer", seqs)} and origin = 'direct') ${forShare}`);
   await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
 }
