@@ -85,6 +85,18 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
         );
       },
     }),
+    /** A job of a group: fails in its first `fails` attempts, then leaves its effect together with its completion. */
+    member: job("member", {
+      ...{ losses: lossesForKills, backoff: ["1ms"] },
+      async run({ name, fails = 0 }: { name: string; fails?: number }, context) {
+        ledger.note("start", of(context, name));
+        await context.step("look", () => name);
+        if (context.attempt <= fails) throw new Error(`attempt ${context.attempt} of ${name} fails`);
+        await context.finish(
+          (tx) => tx.sql`insert into effect (name, job_id, pid) values (${name}, ${context.job.id}, ${process.pid})`,
+        );
+      },
+    }),
     /** Five steps, of which the second and the fourth leave their effect in the book, and so does its end. Each result says
      *  which run it comes from. */
     stepped: job("stepped", {
