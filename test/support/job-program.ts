@@ -33,6 +33,10 @@ export type Command =
   /** Enqueues, one at a time and `callers` at once, until told to rest. */
   | { readonly do: "produce"; readonly callers: number; readonly keys: number }
   | { readonly do: "rest" }
+  /** Runs a job of this name directly, and says what came of it. */
+  | { readonly do: "runNow"; readonly name: string; readonly params?: object; readonly queue: string }
+  /** Asks for the queue so many times at once. */
+  | { readonly do: "reserve"; readonly queue: string; readonly times: number }
   | { readonly do: "count" }
   | { readonly do: "close" };
 
@@ -45,6 +49,8 @@ export type Said =
   | { readonly said: "orphaned"; readonly runId: string; readonly fate: string }
   | { readonly said: "lost"; readonly id: string; readonly replacement: string }
   | { readonly said: "rested"; readonly refused: readonly string[] }
+  | { readonly said: "ran"; readonly refused?: string }
+  | { readonly said: "reserved"; readonly granted: number; readonly refused: readonly string[] }
   | { readonly said: "counted"; readonly statements: readonly string[] }
   | { readonly said: "closed" };
 
@@ -112,12 +118,27 @@ async function obey(to: Book, command: Command): Promise<void> {
       resting = true;
       await producing;
       return say({ said: "rested", refused });
+    case "runNow":
+      return runDirectly(to, command);
+    case "reserve":
+      return reserve(to, command);
     case "count":
       return say({ said: "counted", statements: statements.splice(0) });
     case "close":
       await to.close();
       return say({ said: "closed" });
   }
+}
+
+async function runDirectly(to: Book, { name, params = {}, queue }: { name: string; params?: object; queue: string }) {
+  const failure = await to.jobs.runNow(name, params, { queue }).then(() => undefined, String);
+  say({ said: "ran", ...(failure === undefined ? {} : { refused: failure }) });
+}
+
+async function reserve(to: Book, { queue, times }: { queue: string; times: number }): Promise<void> {
+  const asked = await Promise.allSettled(Array.from({ length: times }, () => to.reservations.reserve(queue)));
+  const reasons = asked.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
+  say({ said: "reserved", granted: times - reasons.length, refused: reasons });
 }
 
 function count(moment: "before" | "after", text: string): void {
