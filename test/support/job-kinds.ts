@@ -41,6 +41,19 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
       limit: { key: (params: Work) => params.key ?? "", concurrency: 1 },
       run: work,
     }),
+    /** In three steps, of which one commits by itself. */
+    staged: job("staged", {
+      losses: lossesForKills,
+      async run({ ms }: Work, context) {
+        ledger.note("start", of(context));
+        const first = await context.step("first", () => 1);
+        if (ms !== undefined) await systemClock.sleep(ms);
+        const second = await context.step.write("second", () => first + 1);
+        const third = await context.step("third", () => second + 1);
+        ledger.note("end", of(context));
+        return third;
+      },
+    }),
     noop: job("noop", {
       run(_params: Work, context) {
         ledger.note("start", of(context));
