@@ -6,6 +6,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   storage: async () => (await import("./storage.ts")).storage,
   jobs: async () => (await import("./jobs.ts")).jobs,
   growth: async () => (await import("./growth.ts")).growth,
+  around: async () => (await import("./around.ts")).around,
   reads: async () => (await import("./reads.ts")).reads,
   schedules: async () => (await import("./schedules.ts")).schedules,
   open: async () => (await import("./open.ts")).open,

@@ -1,14 +1,12 @@
 // What stands in front costs nothing: the full cycle of small batches beside a million jobs that cannot run, against
 // the same on an empty book.
-import { job, open, type Book } from "../src/index.ts";
+import { open } from "../src/index.ts";
 import type { Benchmark } from "./harness/benchmark.ts";
 import { openBare } from "./harness/bare-sqlite.ts";
-import type { Load } from "./harness/load.ts";
 import { scratch } from "./harness/scratch.ts";
+import { cycle, nothing } from "./jobs/cycle.ts";
 
 const million = 1_000_000;
-const batch = 500;
-const nothing = job("nothing", { run: (params: { n: number }) => params.n });
 
 /** How the million stands there. All of it is before the measured jobs: its priority is higher. */
 const crowds: Readonly<Record<string, string>> = {
@@ -47,20 +45,4 @@ function crowd(path: string, state: string): void {
     where name = 'other' and status = 'completed';
     commit; analyze`);
   db.close();
-}
-
-/** Enqueues a batch and works until it is done. */
-function cycle(book: Book): Load {
-  const many = Array.from({ length: batch }, (_, n) => ({ n }));
-  return async (slice) => {
-    const worker = await book.startWorker();
-    let done = 0;
-    do {
-      await book.jobs.enqueueMany(nothing, many);
-      await worker.idle();
-      done += batch;
-    } while (!slice.over());
-    await worker.stop();
-    return done;
-  };
 }

@@ -1,6 +1,7 @@
 // What must hold of jobs and their runs; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
+import { directChecks } from "./direct/checks.ts";
 import { groupChecks } from "./group/checks.ts";
 
 const report = "report it: the tables' own rules and the engine should have made this impossible";
@@ -76,5 +77,14 @@ export const jobChecks: readonly Check[] = [
         and rate_window.opens_at is null`,
     advice: report,
   },
+  {
+    promise: "J2",
+    name: "a job that was made from a template names one of its tenant",
+    find: () => sql`select job.id as finding from job left join job_template template
+        on template.tenant_id = job.tenant_id and template.id = job.template_id
+      where job.template_id is not null and template.seq is null`,
+    advice: "rows of job_template were removed by hand: restore a backup, or set the template_id of these jobs to null",
+  },
   ...groupChecks,
+  ...directChecks,
 ];

@@ -7,7 +7,7 @@ import { eachRow, indexedBy } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
 import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
-import { freeReservationsOf } from "./direct/reservation.ts";
+import { expireReservations, freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import type { JobRow } from "./job.ts";
 import { jobsChannel } from "./job.ts";
@@ -94,6 +94,7 @@ export async function sweep(engine: Engine): Promise<number> {
     }
   };
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
+  await attempt((tx) => expireReservations(tx, hooks));
   await attempt((tx) => rescueTimedOut(tx, hooks));
   for (let from: Key | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));

@@ -1,7 +1,7 @@
 // Gives back jobs that were claimed and have not started: they stand where they stood, and it costs them nothing.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, rowSet } from "../storage/word.ts";
+import { anyOf, forShare, rowSet } from "../storage/word.ts";
 import { tellCancelled } from "./cancel.ts";
 import type { Claimed } from "./claim.ts";
 import { freeSlots } from "./free-slots.ts";
@@ -20,7 +20,10 @@ export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[])
   await endCancelled(tx, hooks, jobs);
   // A key that is taken while its job is queued is taken again, unless somebody else has it by now.
   // One that was to run alone may have been marked as begun by a write whose answer was lost; it has not begun.
-  const given = await tx.run(sql`update job set status = 'queued', run_id = null, session_seq = null, started_at = null,
+  // Direct work has no place in line: it waits for its own turn again.
+  const given = await tx.run(sql`update job set status = case origin when 'direct' then 'waiting' else 'queued' end,
+      waits_for = case origin when 'direct' then 'reservation' end,
+      waits_key = case origin when 'direct' then (${heldFor}) end, run_id = null, session_seq = null, started_at = null,
       timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, cancel_requested_at = null,
       alone = case when alone = 0 then 0 else 1 end,
       key_held = case when key_scope = 'queued' and not exists (select 1 from job other
@@ -32,11 +35,16 @@ export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[])
   return given;
 }
 
-// One that somebody asked to cancel meanwhile never runs.
+// The reservation of direct work that is still its session's.
+const heldFor = sql`select reservation.id from reservation where reservation.lane_seq = job.lane_seq
+  and reservation.status = 'active' and reservation.session_seq = job.session_seq`;
+
+// One that somebody asked to cancel meanwhile never runs, and neither does direct work whose turn is over.
 async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): Promise<void> {
   const rows = await tx.all<JobRow>(sql`select job.*
     from ${rowSet("v", { seq: "integer", run_id: "text" }, jobs)} cross join job
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null and job.cancel_requested_at is not null`);
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
+      and (job.cancel_requested_at is not null or (job.origin = 'direct' and not exists (${heldFor})))`);
   if (rows.length === 0) return;
   await tx.run(sql`update job set status = 'cancelled', finished_at = ${tx.now}, run_id = null, session_seq = null,
       started_at = null, timeout_at = null, name_slot = null, key_slot = null, lane_slot = null,
@@ -55,5 +63,8 @@ async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): 
 async function lockRows(tx: Tx, jobs: readonly Claimed[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
   const seqs = jobs.map((job) => job.seq);
+  // Whoever ends the reservation of direct work locks it before its job, and would not see that it waits again.
+  await tx.all(sql`select seq from reservation where status = 'active' and lane_seq in (
+    select lane_seq from job where seq ${anyOf("integer", seqs)} and origin = 'direct') ${forShare}`);
   await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
 }

@@ -61,7 +61,7 @@ type Group = { seq: number; id: string; mode: string; on_failure: string; status
 for (const backend of backends) {
   describe(backend, () => {
     test("whatever happens, a group follows its mode and policy, and ends once all its jobs have", async (t) => {
-      await tellStories(t, backend, { use: kinds, command, tell });
+      await tellStories(t, backend, { use: kinds, command, tell, long: true });
     });
   });
 }

@@ -4,6 +4,7 @@ import { job, manualClock } from "../../src/index.ts";
 import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservations.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";
+import { askForTurn, takeDirect } from "../jobs/direct.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
@@ -98,6 +99,41 @@ for (const backend of backends) {
 
       assert.deepEqual([await sweep(at.engine), await sweep(at.engine)], [1, 0]);
       assert.equal((await at.claim(5)).length, 1);
+    });
+
+    test("one that nobody renewed is found expired, once, and direct work that waits for it never runs", async (t) => {
+      const at = await openEngine(t, backend, { use: [work] });
+      const { jobId } = await askForTurn(at);
+      await at.clock.advance(599_999);
+      assert.equal(await sweep(at.engine), 0);
+      await at.clock.advance(1);
+
+      assert.deepEqual([await sweep(at.engine), await sweep(at.engine)], [1, 0]);
+
+      assert.deepEqual(
+        (await of(at).list({ all: true })).map(({ status }) => status),
+        ["expired"],
+      );
+      assert.equal((await at.jobs.get(jobId)).status, "cancelled");
+    });
+
+    test("direct work that is given back unbegun waits for its turn again, or is cancelled with it", async (t) => {
+      const at = await openEngine(t, backend, { use: [work] });
+      const turn = await askForTurn(at);
+      const [first] = (await takeDirect(at, turn)).jobs;
+      assert.ok(first !== undefined);
+
+      await at.turn(0, at.claimer(), { unclaims: [first] });
+      assert.deepEqual(await at.claim(5), []);
+      const { status, waitsFor } = await at.jobs.get(turn.jobId);
+      assert.deepEqual([status, waitsFor], ["waiting", "reservation"]);
+
+      const [second] = (await takeDirect(at, turn)).jobs;
+      assert.equal(second?.id, turn.jobId);
+      await at.clock.advance(600_000);
+      await of(at, await at.newSession()).reserve("default");
+      await at.turn(0, at.claimer(), { unclaims: [second ?? first] });
+      assert.equal((await at.jobs.get(turn.jobId)).status, "cancelled");
     });
 
     test("a book that is closed holds no queue", async (t) => {

@@ -40,6 +40,19 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
+    test("direct work has steps and a finish like any other", async (t) => {
+      const direct = job("direct", {
+        run: async (_params, { step, finish }) => {
+          const one = await step("one", () => 1);
+          const two = await step.write("two", async (tx) => (await tx.sql<{ n: number }>`select 2 as n`)[0]?.n ?? 0);
+          return finish(() => one + two);
+        },
+      });
+      const { book } = await openTest(t, backend, { use: [direct] });
+
+      assert.equal(await book.jobs.runNow(direct, {}), 3);
+    });
+
     test("a failure goes to the caller and is not tried again", async (t) => {
       const fails = job("fails", {
         attempts: 4,

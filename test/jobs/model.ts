@@ -16,17 +16,20 @@ export async function tellStories<Command>(
     use,
     command,
     tell,
+    long = false,
   }: {
     readonly use: readonly AnyJob[];
     readonly command: fc.Arbitrary<Command>;
     /** Plays one story on an empty engine. */
     readonly tell: (at: TestEngine, commands: readonly Command[]) => Promise<void>;
+    /** Stories of up to 40 commands, where the usual ten say too little. */
+    readonly long?: boolean;
   },
 ): Promise<void> {
   const at = await openEngine(t, backend === "sqlite" ? "memory" : backend, { use });
   const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (backend === "sqlite" ? 100 : 25));
   t.diagnostic(`${numRuns} stories from seed ${seed}`);
-  const stories = fc.array(command, { minLength: 5, maxLength: 40 });
+  const stories = fc.array(command, { minLength: 5, maxLength: 40, ...(long ? { size: "max" } : {}) });
   const property = fc.asyncProperty(stories, async (commands) => {
     await empty(at);
     await tell(at, commands);
@@ -37,7 +40,8 @@ export async function tellStories<Command>(
 
 async function empty(at: TestEngine): Promise<void> {
   await at.run("update job set retry_of = null");
-  for (const table of ["run", "job", "job_group", "rate_window", "paused_name"]) await at.run(`delete from ${table}`);
+  for (const table of ["run", "job", "job_group", "reservation", "rate_window", "paused_name"])
+    await at.run(`delete from ${table}`);
   await at.run("update lane set limit_max = null, rate_max = null, rate_ms = null, paused_at = null");
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { open, seededRandom } from "../../src/index.ts";
+import { open, seededRandom, type Book } from "../../src/index.ts";
 import type { JobProcess } from "./job-process.ts";
 import { assertNothingLost, assertOneAtATime, assertRecorded, readStory, untilAllEnded } from "./job-story.ts";
 import { supervise } from "./job-supervisor.ts";
@@ -28,7 +28,7 @@ export async function killUnderLoad(
       count: size.producers,
       start: { url, folder },
       ready(child) {
-        child.tell({ do: "produce", callers: 3, keys: 2 });
+        child.tell({ do: "produce", callers: 3, keys: 2, mixed: true });
         producing.add(child);
         void child.ended.then(() => producing.delete(child));
       },
@@ -54,6 +54,7 @@ export async function killUnderLoad(
   const acknowledged = assertNothingLost(story);
   assertRecorded(story, supervisor.gone);
   const keyed = assertOneAtATime(story, supervisor.all);
+  const around = await assertAround(book);
   assert.deepEqual(await book.doctor(), []);
   const superseded = supervisor.all.flatMap(({ said }) => said.filter((each) => each.said === "superseded"));
   assert.deepEqual(superseded, []);
@@ -62,5 +63,27 @@ export async function killUnderLoad(
     `${size.kills} kills, ${acknowledged} acknowledged jobs (${keyed} starts with a key), ` +
       `${story.runs.length} runs, ${lost} of them lost; the rest was done ${drainedMs.toFixed(0)} ms after the last`,
   );
+  t.diagnostic(JSON.stringify(around));
   assert.ok(acknowledged > 0 && keyed > 0 && lost > 0, "nothing was under load");
+}
+
+/** What was built around the jobs has ended as well: the groups as completed, and nobody holds a queue who is gone. */
+async function assertAround(book: Book): Promise<{ groups: number; steps: number; direct: number }> {
+  const [row] = await book.read(
+    (tx) => tx.sql<{ groups: number; completed: number; steps: number; direct: number; held: number }>`select
+      (select count(*) from job_group) as groups,
+      (select count(*) from job_group where status = 'completed') as completed,
+      (select count(*) from job_step) as steps,
+      (select count(*) from job where origin = 'direct') as direct,
+      (select count(*) from reservation join session on session.seq = reservation.session_seq
+        where reservation.status = 'active' and session.status <> 'running') as held`,
+  );
+  const { groups, completed, steps, direct, held } = row ?? { groups: 0, completed: 0, steps: 0, direct: 0, held: 0 };
+  assert.deepEqual([completed, held], [groups, 0]);
+  const wrong = await book.read(
+    (tx) => tx.sql`select job.id from job join run on run.id = job.run_id
+      where job.name = 'staged' and job.status = 'completed' and run.result <> '3'`,
+  );
+  assert.deepEqual(wrong, []);
+  return { groups, steps, direct };
 }

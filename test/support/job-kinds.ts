@@ -41,6 +41,19 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
       limit: { key: (params: Work) => params.key ?? "", concurrency: 1 },
       run: work,
     }),
+    /** In three steps, of which one commits by itself. */
+    staged: job("staged", {
+      losses: lossesForKills,
+      async run({ ms }: Work, context) {
+        ledger.note("start", of(context));
+        const first = await context.step("first", () => 1);
+        if (ms !== undefined) await systemClock.sleep(ms);
+        const second = await context.step.write("second", () => first + 1);
+        const third = await context.step("third", () => second + 1);
+        ledger.note("end", of(context));
+        return third;
+      },
+    }),
     noop: job("noop", {
       run(_params: Work, context) {
         ledger.note("start", of(context));
@@ -80,6 +93,18 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
       async run({ name }: { name: string }, context) {
         ledger.note("start", of(context));
         await context.step("look", () => name);
+        await context.finish(
+          (tx) => tx.sql`insert into effect (name, job_id, pid) values (${name}, ${context.job.id}, ${process.pid})`,
+        );
+      },
+    }),
+    /** A job of a group: fails in its first `fails` attempts, then leaves its effect together with its completion. */
+    member: job("member", {
+      ...{ losses: lossesForKills, backoff: ["1ms"] },
+      async run({ name, fails = 0 }: { name: string; fails?: number }, context) {
+        ledger.note("start", of(context, name));
+        await context.step("look", () => name);
+        if (context.attempt <= fails) throw new Error(`attempt ${context.attempt} of ${name} fails`);
         await context.finish(
           (tx) => tx.sql`insert into effect (name, job_id, pid) values (${name}, ${context.job.id}, ${process.pid})`,
         );

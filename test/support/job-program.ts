@@ -30,9 +30,13 @@ export type Command =
   /** Lets the handlers that wait at the gate go on. */
   | { readonly do: "go" }
   | { readonly do: "forward"; readonly ms: number }
-  /** Enqueues, one at a time and `callers` at once, until told to rest. */
-  | { readonly do: "produce"; readonly callers: number; readonly keys: number }
+  /** Enqueues, one at a time and `callers` at once, until told to rest; `mixed` with groups, steps and direct work. */
+  | { readonly do: "produce"; readonly callers: number; readonly keys: number; readonly mixed?: boolean }
   | { readonly do: "rest" }
+  /** Runs a job of this name directly, and says what came of it. */
+  | { readonly do: "runNow"; readonly name: string; readonly params?: object; readonly queue: string }
+  /** Asks for the queue so many times at once. */
+  | { readonly do: "reserve"; readonly queue: string; readonly times: number }
   | { readonly do: "count" }
   | { readonly do: "close" };
 
@@ -45,6 +49,8 @@ export type Said =
   | { readonly said: "orphaned"; readonly runId: string; readonly fate: string }
   | { readonly said: "lost"; readonly id: string; readonly replacement: string }
   | { readonly said: "rested"; readonly refused: readonly string[] }
+  | { readonly said: "ran"; readonly refused?: string }
+  | { readonly said: "reserved"; readonly granted: number; readonly refused: readonly string[] }
   | { readonly said: "counted"; readonly statements: readonly string[] }
   | { readonly said: "closed" };
 
@@ -104,14 +110,16 @@ async function obey(to: Book, command: Command): Promise<void> {
       forwardMs += command.ms;
       return;
     case "produce":
-      producing = Promise.all(
-        Array.from({ length: command.callers }, (_, caller) => produce(to, caller, command.keys)),
-      );
+      producing = Promise.all(Array.from({ length: command.callers }, (_, caller) => produce(to, caller, command)));
       return;
     case "rest":
       resting = true;
       await producing;
       return say({ said: "rested", refused });
+    case "runNow":
+      return runDirectly(to, command);
+    case "reserve":
+      return reserve(to, command);
     case "count":
       return say({ said: "counted", statements: statements.splice(0) });
     case "close":
@@ -120,22 +128,61 @@ async function obey(to: Book, command: Command): Promise<void> {
   }
 }
 
+async function runDirectly(to: Book, { name, params = {}, queue }: { name: string; params?: object; queue: string }) {
+  const failure = await to.jobs.runNow(name, params, { queue }).then(() => undefined, String);
+  say({ said: "ran", ...(failure === undefined ? {} : { refused: failure }) });
+}
+
+async function reserve(to: Book, { queue, times }: { queue: string; times: number }): Promise<void> {
+  const asked = await Promise.allSettled(Array.from({ length: times }, () => to.reservations.reserve(queue)));
+  const reasons = asked.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
+  say({ said: "reserved", granted: times - reasons.length, refused: reasons });
+}
+
 function count(moment: "before" | "after", text: string): void {
   if (moment === "before" && /\bjob\b/.test(text)) statements.push(text.trim().replace(/\s+/g, " ").slice(0, 60));
 }
 
-async function produce(to: Book, caller: number, keys: number): Promise<void> {
+async function produce(
+  to: Book,
+  caller: number,
+  { keys, mixed = false }: { readonly keys: number; readonly mixed?: boolean },
+): Promise<void> {
   for (let count = 0; !resting; count++) {
+    const one = async (): Promise<string> =>
+      count % 4 === 0
+        ? (await to.jobs.enqueue(kinds.keyed, { ms: 8, key: `key-${(count / 4) % keys}` })).id
+        : (await to.jobs.enqueue(kinds.plain, { ms: (count * 7 + caller) % 31 })).id;
     try {
-      const made =
-        count % 4 === 0
-          ? await to.jobs.enqueue(kinds.keyed, { ms: 8, key: `key-${(count / 4) % keys}` })
-          : await to.jobs.enqueue(kinds.plain, { ms: (count * 7 + caller) % 31 });
-      ledger.note("ack", { jobId: made.id });
+      const made = (mixed ? await produceMore(to, count) : undefined) ?? [await one()];
+      for (const jobId of made) ledger.note("ack", { jobId });
     } catch (error) {
       refused.push(String(error));
     }
     // A backlog that only grows would hide who is slow.
     await systemClock.sleep(4);
+  }
+}
+
+/** Now and then a group, a job of steps, or direct work, in a queue in which others stand as well. */
+async function produceMore(to: Book, count: number): Promise<readonly string[] | undefined> {
+  switch (count % 16) {
+    case 3:
+    case 11: {
+      const mode = count % 32 < 16 ? "sequential" : "parallel";
+      const { jobs } = await to.groups.create({ mode }, (group) => {
+        for (let slot = 0; slot < 3; slot++) group.add(kinds.plain, { ms: slot });
+      });
+      return jobs.map(({ id }) => id);
+    }
+    case 6:
+      return [(await to.jobs.enqueue(kinds.staged, { ms: 3 })).id];
+    case 9: {
+      const { id } = await to.jobs.enqueue(kinds.plain, { ms: 1 }, { queue: "direct" });
+      await to.jobs.runNow(kinds.neighbour, { ms: 2 }, { queue: "direct" });
+      return [id];
+    }
+    default:
+      return undefined;
   }
 }

@@ -69,6 +69,15 @@ export async function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: nu
   return held.length;
 }
 
+/** Those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
+export async function expireReservations(tx: Tx, hooks: JobHooks): Promise<number> {
+  const stale = await tx.all<ReservationRow>(
+    sql`select * from reservation where status = 'active' and expires_at <= ${tx.now} order by seq ${forUpdate}`,
+  );
+  await endReservations(tx, hooks, stale, "expired");
+  return stale.length;
+}
+
 /** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
 async function endReservations(
   tx: Tx,

@@ -11,6 +11,7 @@ import { cancelJob } from "../cancel.ts";
 import type { AnyJob, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob } from "../enqueue.ts";
+import { closeLane } from "../enter-lanes.ts";
 import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
@@ -118,7 +119,7 @@ async function takeTurn(
     for (;;) {
       const news = waiter.news();
       waiter.waitFor("any");
-      const asked = await store.write((tx) => reserveFor(tx, engine, prepared), { tenant });
+      const asked = await ask(engine, tenant, prepared);
       if ("jobId" in asked) return asked;
       if (waiter.over === "closed") throw new DaybookError("closed", "the book was closed while waiting for a turn");
       if (onBusy === "reject") throw asked.refusal;
@@ -133,9 +134,29 @@ async function takeTurn(
   }
 }
 
+async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<Turn | Refused> {
+  const { store, hooks } = engine;
+  let asked: Turn | Refused | undefined;
+  try {
+    return await store.write(async (tx) => (asked = await reserveFor(tx, engine, prepared)), { tenant });
+  } catch (error) {
+    // Whether the lane is held now is not known: if it is, nobody serves it, and it would stand still until that expires.
+    if (asked !== undefined && "jobId" in asked && isDaybookError(error) && error.code === "unknown_outcome") {
+      const { id, laneSeq } = asked;
+      const giveBack = async (tx: Tx): Promise<void> => {
+        await closeLane(tx, laneSeq); // it may be committing just now
+        await releaseReservation(tx, hooks, id, engine.session().seq);
+      };
+      await store.write(giveBack, { tenant }).catch(() => undefined);
+    }
+    throw error;
+  }
+}
+
 type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
 
-async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
+/** Reserves the lane and makes the job that waits for it, or says who holds it. */
+export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
   const lane = await laneOf(tx, tx.tenant, prepared.queue);
   const note = `direct: ${prepared.name}`;
   const asked = await reserveLane(tx, engine.hooks, { lane, sessionSeq: engine.session().seq, note });
