@@ -4,6 +4,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
+import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { isEnding } from "./group/group.ts";
@@ -118,6 +119,7 @@ async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings:
     if (retriedBy !== null) retried++;
     await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));
     if (group !== undefined && retriedBy === null) await memberEnded(tx, hooks, group, row);
+    if (row.kind === directKind) await releaseTurnOf(tx, row);
   }
   return retried;
 }

@@ -154,6 +154,9 @@ async function begin(at: TestEngine) {
         if (claimed === undefined) return;
         running.delete(claimed.run_id);
         await at.end(claimed, { status: each.which % 2 === 0 ? "success" : "error" });
+        // The end of direct work is the end of its turn.
+        const turn = turns.find(({ jobId }) => jobId === claimed.id);
+        holds = holds.filter(({ id }) => id !== turn?.id);
         return;
       }
       case "giveBack": {

@@ -40,7 +40,10 @@ export async function claimReserved(
   const slots = await createSlots(tx).take(job, lane);
   if ("waitsFor" in slots) return none;
   const laneSlot = lane.limit_max === null ? null : 0;
-  await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null where seq = ${job.seq}`);
+  // On PostgreSQL somebody may have cancelled it meanwhile.
+  const still = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+    where seq = ${job.seq} and status = 'waiting' and waits_for = 'reservation'`);
+  if (still === 0) return none;
   const jobs = await take(tx, { sessionSeq }, lane, [{ ...job, ...slots, lane_slot: laneSlot }], attempted);
   return { ...none, jobs };
 }

@@ -18,6 +18,7 @@ import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
 import { joinWaiters } from "../waiters.ts";
 import { startWorker, type Worker } from "../worker.ts";
+import { directKind } from "./release-turn.ts";
 import { heldByOther } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
 import { releaseReservation, renewReservation, reserveLane } from "./reservation.ts";
@@ -164,11 +165,10 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
     const refusal = await heldByOther(tx, prepared.queue, asked.holder);
     return { refusal, expiresInMs: Math.max(0, (asked.holder?.expires_at ?? tx.now) - tx.now) + 1 };
   }
-  const { id } = asked.made;
+  const { id, seq } = asked.made;
   const row = newJob(tx, lane, prepared);
-  await insertJobs(tx, [
-    { ...row, status: "waiting", waits_for: "reservation", waits_key: id, origin: "direct" } as const,
-  ]);
+  const waits = { status: "waiting", waits_for: "reservation", waits_key: id } as const;
+  await insertJobs(tx, [{ ...row, ...waits, origin: "direct", kind: directKind, kind_seq: seq }]);
   const made = await tx.get<{ seq: number }>(
     sql`select seq from job where tenant_id = ${tx.tenant} and id = ${row.id}`,
   );
