@@ -30,7 +30,7 @@ for (const backend of backends) {
       const chain = await acme.jobs.chain(made.id);
       const expected = chain.map(({ id, runId, createdAt }, index) => [
         { a: [1] },
-        { id, name: "curious", queue: "q", tenant: "acme", runId, createdAt, tags: ["a", "b"] },
+        { id, name: "curious", queue: "q", tenant: "acme", runId, createdAt, tags: ["a", "b"], schedule: null },
         ...[index + 1, 2, "acme", index + 1],
       ]);
       assert.deepEqual(seen, expected);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { open } from "../../src/index.ts";
 import { assertGroup, makeGroups } from "../support/job-group-kills.ts";
-import { dies, queueOf, type KillPoint } from "../support/job-kill-points.ts";
+import { dies, type KillPoint } from "../support/job-kill-points.ts";
 import { jobKinds } from "../support/job-kinds.ts";
 import { openLedger } from "../support/job-ledger.ts";
 import { untilAllEnded } from "../support/job-story.ts";
@@ -40,12 +40,15 @@ for (const backend of backends) {
       for (const [index, point] of points.entries()) groups.push(...(await makeGroups(book, kinds, point, index)));
 
       const left = [...points];
+      const reached = new Set<string>();
       const kill = async (): Promise<void> => {
         for (let point = left.shift(); point !== undefined; point = left.shift()) {
-          assert.ok(await dies(t, { url, folder, point, book }), `${queueOf(point)} was not reached`);
+          if (await dies(t, { url, folder, point, book })) reached.add(point.name);
         }
       };
       await Promise.all([kill(), kill(), kill()]);
+      // How many turns there are depends on what ends together, so a late pass may not come; every point does.
+      assert.deepEqual([...reached].toSorted(), Object.keys(passes).toSorted());
       await book.startWorker();
       await untilAllEnded(book);
 
