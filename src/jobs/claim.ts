@@ -79,9 +79,9 @@ export async function claim(
   { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
 ): Promise<Claim> {
   const { lanes: next, last, more, wentRound } = await nextLanes(tx, claimer, limits.claimLanesMax);
-  const { lanes, contended } = await enterLanes(tx, next);
+  // On PostgreSQL both are on the way at the same time.
+  const [{ lanes, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
   const gates = await readGates(tx, lanes);
-  const paused = gates.every((gate) => gate.room <= 0) ? new Set<string>() : await pausedNames(tx);
   const batch: Batch = {
     ...{ claimer, want, idle, attempted, mayDrain, paused, slots: createSlots(tx), jobs: [], parked: 0 },
     ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended },
@@ -106,6 +106,10 @@ export async function claim(
     opensAt: nextOpening(gates),
     parkedForTime: batch.parkedForTime,
   };
+}
+
+async function pausedIn(tx: Tx, lanes: readonly unknown[]): Promise<ReadonlySet<string>> {
+  return lanes.length === 0 ? new Set() : pausedNames(tx);
 }
 
 function roomLeft(batch: Batch): number {

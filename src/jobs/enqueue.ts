@@ -6,7 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { passOn } from "./free-slots.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
-import { jobsChannel, type JobRow, type JobStatus } from "./job.ts";
+import { jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
 import { laneOf } from "./lane.ts";
 import type { Prepared } from "./prepare.ts";
 
@@ -44,7 +44,7 @@ export async function enqueueMany(tx: Tx, all: readonly Prepared[]): Promise<Enq
     for (const { id, name, status } of rows) done.push({ id, name, status, created: true });
     from = to;
   }
-  tx.wake(jobsChannel);
+  tx.wake(done.every(({ status }) => status === "queued") ? queuedChannel : jobsChannel);
   return done;
 }
 
@@ -60,7 +60,7 @@ async function enqueueInto(tx: Tx, lane: number, prepared: Prepared): Promise<En
   for (let tries = 0; tries < conflictTriesMax; tries++) {
     const row = newJob(tx, lane, prepared);
     const created = await insertJobs(tx, [row]);
-    tx.wake(jobsChannel);
+    tx.wake(row.status === "queued" && created === 1 ? queuedChannel : jobsChannel);
     if (created === 1) return { id: row.id, name: row.name, status: row.status, created: true };
     const decided = await resolveConflict(tx, prepared, row);
     if (decided !== undefined) return decided;

@@ -80,8 +80,10 @@ export type JobRow = {
   awaited: number;
 };
 
-/** The channel that tells workers that there may be something to claim. */
+/** The channel that tells workers that there may be something to claim, now or at another time than they know. */
 export const jobsChannel = "jobs";
+/** The channel that tells them that something was put in line, and nothing else has changed: the path of most jobs. */
+export const queuedChannel = "jobs.queued";
 /** The channel that tells owners to look for requests to cancel. */
 export const cancelChannel = "jobs.cancel";
 /** The channel that tells those who wait that a job or a group they wait for has ended. */

@@ -11,7 +11,7 @@ import type { Claimer } from "./claim.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import type { Engine } from "./engine.ts";
 import { jobsClaimed, jobSuperseded } from "./hooks.ts";
-import { cancelChannel, hostChannel } from "./job.ts";
+import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "./job.ts";
 import { createOutlook } from "./outlook.ts";
 import { createRecheck } from "./recheck.ts";
 import { hostNames, sweep } from "./rescue.ts";
@@ -80,7 +80,8 @@ function createWorker(
   const stopListening = store.onWake((channel) => {
     if (channel === cancelChannel || channel === null) void abortCancelled();
     if (channel === hostChannel || channel === null) outlook.hostsChanged();
-    if (channel === cancelChannel) return;
+    if (channel === queuedChannel) return outlook.look();
+    if (channel !== null && channel !== jobsChannel && channel !== hostChannel) return;
     if (channel === null && isIdle() && claimer.reserved === undefined) void outlook.lookIfAny(store);
     else outlook.lookAnew();
   });
