@@ -21,11 +21,8 @@ export type Settled = {
 
 type Owned = Pick<
   JobRow,
-  "seq" | "run_id" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited" | "kind"
-> & {
-  readonly lane_limit: number | null;
-  readonly lane_reserved: number | null;
-};
+  "seq" | "run_id" | "lane_seq" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited" | "kind"
+>;
 
 const jobColumns = { seq: "integer", run_id: "text", job_status: "text" } as const;
 const runColumns = {
@@ -59,12 +56,9 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
     from ${rowSet("v", jobColumns, rows)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
     returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited, job.kind,
-      (select limit_max from lane where lane.seq = job.lane_seq) as lane_limit,
-      (select 1 from reservation where reservation.lane_seq = job.lane_seq and reservation.status = 'active')
-        as lane_reserved`);
+      job.lane_seq`);
   await freeSlots(tx, owned);
-  // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles.
-  if (owned.some((job) => job.lane_limit !== null || job.lane_reserved !== null)) tx.wake(jobsChannel);
+  if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const retried = await follow(tx, hooks, owned, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
@@ -82,6 +76,16 @@ function toRow(ending: Ending): Record<keyof typeof jobColumns | keyof typeof ru
     error_trace: ending.error?.trace ?? null,
     result: ending.result ?? null,
   };
+}
+
+// A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
+// question for the whole batch, because most lanes have neither.
+async function hasGate(tx: Tx, owned: readonly Owned[]): Promise<boolean> {
+  if (owned.length === 0) return false;
+  const lanes = [...new Set(owned.map((job) => job.lane_seq))];
+  const found = await tx.get(sql`select seq from lane where seq ${anyOf("integer", lanes)} and (limit_max is not null
+    or exists (select 1 from reservation where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
+  return found !== undefined;
 }
 
 // Between the run's insert and the job's update nobody else may end the run. SQLite has one writer; PostgreSQL locks.
