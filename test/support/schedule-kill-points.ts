@@ -53,7 +53,7 @@ export async function assertEachOnce(book: Book): Promise<void> {
   const made = await book.read(
     (tx) => tx.sql<{ id: string }>`select id from job where kind = 'schedule' and retry_of is null`,
   );
-  assert.deepEqual(slots.map((slot) => slot.job_id).toSorted(), made.map((job) => job.id).toSorted());
+  assert.deepEqual(slots.map((slot) => String(slot.job_id)).toSorted(), made.map((job) => job.id).toSorted());
   for (const [index, { name, slot_at, kind }] of slots.entries()) {
     const before = slots[index - 1];
     assert.equal(kind, "fired");
