@@ -544,7 +544,7 @@ create view jobs as
  SELECT job.id AS job_id,
     job.tenant_id,
     job.template_id,
-    NULL::text AS schedule_id,
+    schedule.id AS schedule_id,
     job_group.id AS group_id,
     job.name AS job_type,
     job.params,
@@ -561,6 +561,7 @@ create view jobs as
     job.finished_at,
     COALESCE(session.id, ran.id) AS worker_id
    FROM job
+     LEFT JOIN schedule ON job.kind = 'schedule'::text AND schedule.seq = job.kind_seq
      LEFT JOIN job_group ON job_group.seq = job.group_seq
      LEFT JOIN job parent ON parent.seq = job.retry_of
      LEFT JOIN session ON session.seq = job.session_seq
@@ -578,7 +579,10 @@ create view schedules as
             WHEN schedule.paused_at IS NULL AND schedule.removed_at IS NULL THEN 1
             ELSE 0
         END AS enabled,
-    schedule.job AS param_overrides,
+        CASE schedule.target
+            WHEN 'template'::text THEN schedule.job::jsonb #>> '{overrides}'::text[]
+            ELSE schedule.job::jsonb #>> '{prepared,params}'::text[]
+        END AS param_overrides,
     schedule.last_fired_at AS last_triggered_at,
     schedule.next_at AS next_trigger_at,
     schedule.created_at

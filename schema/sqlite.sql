@@ -405,13 +405,14 @@ CREATE VIEW job_templates as with one as (select * from job_template) select
 from one;
 
 CREATE VIEW jobs as select
-  job.id as job_id, job.tenant_id, job.template_id, null as schedule_id, job_group.id as group_id,
+  job.id as job_id, job.tenant_id, job.template_id, schedule.id as schedule_id, job_group.id as group_id,
   job.name as job_type, job.params,
   case job.status when 'waiting' then 'QUEUED' else upper(job.status) end as status,
   job.priority, job.position, parent.id as retry_of, job.created_at, job.created_at as queued_at,
   coalesce(job.started_at, run.started_at) as started_at, job.finished_at,
   coalesce(session.id, ran.id) as worker_id
 from job
+left join schedule on job.kind = 'schedule' and schedule.seq = job.kind_seq
 left join job_group on job_group.seq = job.group_seq
 left join job parent on parent.seq = job.retry_of
 left join session on session.seq = job.session_seq
@@ -422,7 +423,8 @@ CREATE VIEW schedules as select
   schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,
   schedule.expression as cron_expression, schedule.zone as timezone,
   case when schedule.paused_at is null and schedule.removed_at is null then 1 else 0 end as enabled,
-  schedule.job as param_overrides, schedule.last_fired_at as last_triggered_at,
+  case schedule.target when 'template' then json_extract(schedule.job, '$.overrides')
+    else json_extract(schedule.job, '$.prepared.params') end as param_overrides, schedule.last_fired_at as last_triggered_at,
   schedule.next_at as next_trigger_at, schedule.created_at
 from schedule left join job_template template
   on template.tenant_id = schedule.tenant_id and template.name = schedule.target_name

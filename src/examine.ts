@@ -2,6 +2,7 @@
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
 import { jobChecks } from "./jobs/checks.ts";
+import { scheduleChecks } from "./schedules/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
 
 export type Finding = {
@@ -13,7 +14,7 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks];
+export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks];
 
 const shownMax = 10;
 

@@ -5,10 +5,11 @@ import { pathToFileURL } from "node:url";
 import { systemClock } from "../core/clock.ts";
 import { DaybookError, describeError, invalid } from "../core/error.ts";
 import type { AnyJob } from "../jobs/define.ts";
+import type { Definition } from "../rooms.ts";
 
 const advice = 'export them, one by one or as a list: export const greet = job("greet", { … })';
 
-export async function loadDefinitions(path: string): Promise<AnyJob[]> {
+export async function loadDefinitions(path: string): Promise<Definition[]> {
   const file = resolve(path);
   const stats = statSync(file, { throwIfNoEntry: false });
   if (stats === undefined) throw new DaybookError("not_found", `there is no file ${file}`, { details: { path: file } });
@@ -26,7 +27,8 @@ export async function loadDefinitions(path: string): Promise<AnyJob[]> {
  *  the program from ending, whatever became of the command. */
 export async function withDefinitions(path: string, run: (use: AnyJob[]) => Promise<void>): Promise<void> {
   try {
-    await run(await loadDefinitions(path));
+    // The schedules of the file are not its business: they are written by a program that works.
+    await run((await loadDefinitions(path)).filter((each) => each.kind === "job"));
   } finally {
     systemClock.after(500, () => process.exit());
   }
@@ -45,8 +47,8 @@ async function importFile(file: string): Promise<Record<string, unknown>> {
 }
 
 // Known by its shape, because the file may use another copy of the package than this program.
-function isDefinition(value: unknown): value is AnyJob {
+function isDefinition(value: unknown): value is Definition {
   if (typeof value !== "object" || value === null) return false;
-  const { kind, name, options } = value as Partial<AnyJob>;
-  return kind === "job" && typeof name === "string" && typeof options === "object";
+  const { kind, name, options } = value as Partial<Definition>;
+  return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
 }

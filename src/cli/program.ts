@@ -14,12 +14,13 @@ import { queues } from "./queues.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
+import { schedules } from "./schedules.ts";
 import { sessions } from "./sessions.ts";
 import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, queues, reservations, runs, prune],
+  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

@@ -1,5 +1,6 @@
 // Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs and cursors
 // in one transaction. On PostgreSQL others pass by the rows that we hold; the unique slot is the last word.
+import { describeError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
@@ -15,6 +16,7 @@ import { laneOf } from "../jobs/lane.ts";
 import { decide, type Fire, type Skip } from "./decide.ts";
 import { nextFireAt, scheduleKind, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
+import type { Timing } from "./timing/timing.ts";
 
 export type DecisionRow = {
   tenant_id: string;
@@ -39,7 +41,12 @@ export async function fireDue(tx: Tx, hooks: JobHooks): Promise<boolean> {
   const busy = await openFires(tx, due);
   const written: Written = { decisions: [], jobs: [], rows: [] };
   for (const row of due) {
-    const timing = timingOf(row);
+    const timing = readTiming(row);
+    if ("unreadable" in timing) {
+      // One that this machine cannot read must not keep the others from firing: it pauses, and says why.
+      written.rows.push({ ...row, paused_at: tx.now, paused_note: timing.unreadable, next_at: null });
+      continue;
+    }
     const plan = decide(row, timing, tx.now);
     for (const each of plan.skips) written.decisions.push(skipped(tx, row, each));
     const pausedNote = await fireAll(tx, hooks, row, plan.fires, busy, written);
@@ -53,6 +60,14 @@ export async function fireDue(tx: Tx, hooks: JobHooks): Promise<boolean> {
   }
   await write(tx, written);
   return due.length >= limits.schedulesPerTickMax || written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
+}
+
+function readTiming(row: ScheduleRow): Timing | { readonly unreadable: string } {
+  try {
+    return timingOf(row);
+  } catch (error) {
+    return { unreadable: `it cannot be read: ${describeError(error).message}` };
+  }
 }
 
 /** Makes the jobs of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */

@@ -1,11 +1,18 @@
 // The options of a schedule that exists, with changes laid over them.
-import type { ScheduleOptions } from "./options.ts";
+import { toJson } from "../core/json.ts";
+import type { CheckedSchedule, ScheduleOptions } from "./options.ts";
 import type { ScheduleRow } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
 
 const timingKeys = ["cron", "every", "at", "daily"];
 
-export function mergeOptions(row: ScheduleRow, changes: object): ScheduleOptions {
+/** What an edit may name. Null takes a setting back, undefined was not given. */
+export type ScheduleChanges = OrNull<ScheduleOptions>;
+
+type OrNull<Options> = { readonly [Key in keyof Options]?: Options[Key] | null };
+
+export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
+  const changes: object = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const timing = timingKeys.some((key) => key in changes) ? {} : timingFrom(row);
   const target = "job" in changes || "template" in changes ? {} : targetFrom(row);
   const { zone, gap, overlap, starts_at: start, ends_at: end, missed, concurrency } = row;
@@ -24,7 +31,6 @@ export function mergeOptions(row: ScheduleRow, changes: object): ScheduleOptions
     pauseAfterFailures,
   };
   const merged = { ...timing, ...target, ...rest, ...changes };
-  // Null takes a setting back, and what was never set is not there.
   const entries = Object.entries(merged).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries) as unknown as ScheduleOptions;
 }
@@ -49,4 +55,20 @@ function targetFrom(row: ScheduleRow): object {
   return row.target === "template"
     ? { template: row.target_name, params: overrides, ...settings }
     : { job: row.target_name, params: JSON.parse(prepared.params) as unknown, ...settings };
+}
+
+const targetKeys = ["job", "template", "params", "queue", "priority", "tags"];
+
+/** What the definition of the job said when the schedule was made stays, unless the edit is about the job: a process that
+ *  does not know the definition (a command line) must not forget its attempts, timeout and limits. */
+export function keepTarget(row: ScheduleRow, given: object, checked: CheckedSchedule): CheckedSchedule {
+  const { target, target_name, job } = row;
+  const changed = Object.entries(given).some(([key, value]) => targetKeys.includes(key) && value !== undefined);
+  if (!changed) return { ...checked, target, target_name, job, unknown: false };
+  if (!checked.unknown || checked.target !== target || checked.target_name !== target_name) return checked;
+  const kept = JSON.parse(job) as StoredTarget;
+  const { prepared } = JSON.parse(checked.job) as StoredTarget;
+  const { params, queue, priority, tags } = prepared;
+  const stored: StoredTarget = { ...kept, prepared: { ...kept.prepared, params, queue, priority, tags } };
+  return { ...checked, job: toJson(stored, { what: "schedule" }) };
 }

@@ -43,10 +43,9 @@ const known = [
 
 export async function checkSchedule(name: string, options: ScheduleOptions, lookUp: LookUp): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
-  refuseUnknown(options, known, `schedule "${name}"`);
-  const timing = checkTiming(name, options);
+  const { timing, jitter_ms } = checkWhen(name, options);
   const { kind, expression, zone, gap, overlap, start, end, anchor } = timing.stored;
-  const { missed = "latest", concurrency = "skip", maxLateness, jitter, maxFires, pauseAfterFailures } = options;
+  const { missed = "latest", concurrency = "skip", maxLateness, maxFires, pauseAfterFailures } = options;
   oneOf("missed", missed, ["latest", "all", "skip"]);
   oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
   return {
@@ -54,9 +53,18 @@ export async function checkSchedule(name: string, options: ScheduleOptions, look
     ...(await checkTarget(name, options, lookUp)),
     ...{ missed, concurrency },
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
-    jitter_ms: jitter === undefined ? 0 : durationMs(jitter, "jitter"),
+    jitter_ms,
     max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
     pause_after: pauseAfterFailures === undefined ? null : checkCount(pauseAfterFailures, "pauseAfterFailures", 1),
+  };
+}
+
+export function checkWhen(name: string, options: object): { readonly timing: Timing; readonly jitter_ms: number } {
+  refuseUnknown(options, known, `schedule "${name}"`);
+  const { jitter } = options as Pick<Policies, "jitter">;
+  return {
+    timing: checkTiming(name, options),
+    jitter_ms: jitter === undefined ? 0 : durationMs(jitter, "jitter"),
   };
 }
 

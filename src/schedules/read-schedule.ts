@@ -1,6 +1,6 @@
 // Schedules and their decisions as their reader sees them.
 import { checkCount } from "../core/count.ts";
-import { DaybookError } from "../core/error.ts";
+import { DaybookError, describeError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
@@ -22,12 +22,21 @@ export type ScheduleRecord = {
   readonly kind: "cron" | "every" | "once" | "daily";
   readonly expression: string;
   readonly zone: string;
+  readonly gap: "shift" | "skip";
+  readonly overlap: "first" | "last" | "both";
+  readonly start: number | null;
+  readonly end: number | null;
   /** For people: "every day at 07:00 (Europe/Madrid)". */
   readonly words: string;
   readonly target: { readonly kind: "job" | "template"; readonly name: string };
   readonly params: unknown;
   readonly missed: Missed;
+  /** Null: one period, at most a day, for `latest`; a day for `all`. */
+  readonly maxLatenessMs: number | null;
   readonly concurrency: FireConcurrency;
+  readonly jitterMs: number;
+  readonly maxFires: number | null;
+  readonly pauseAfterFailures: number | null;
   readonly nextAt: number | null;
   readonly lastFiredAt: number | null;
   readonly fires: number;
@@ -127,11 +136,19 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
     kind: row.kind,
     expression: row.expression,
     zone: row.zone,
-    words: timingOf(row).words,
+    gap: row.gap,
+    overlap: row.overlap,
+    start: row.starts_at,
+    end: row.ends_at,
+    words: wordsOf(row),
     target: { kind: row.target, name: row.target_name },
     params: row.target === "template" ? overrides : (JSON.parse(prepared.params) as unknown),
     missed: row.missed,
+    maxLatenessMs: row.max_lateness_ms,
     concurrency: row.concurrency,
+    jitterMs: row.jitter_ms,
+    maxFires: row.max_fires,
+    pauseAfterFailures: row.pause_after,
     nextAt: row.next_at,
     lastFiredAt: row.last_fired_at,
     fires: row.fires,
@@ -140,4 +157,13 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
+}
+
+// One that cannot be read here (a zone that this machine does not know) must not hide the others of a list.
+function wordsOf(row: ScheduleRow): string {
+  try {
+    return timingOf(row).words;
+  } catch (error) {
+    return `${row.kind} ${row.expression} (${row.zone}): ${describeError(error).message}`;
+  }
 }

@@ -6,8 +6,9 @@ import type { AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
-import { mergeOptions } from "./merge-options.ts";
-import { checkSchedule, type ScheduleOptions } from "./options.ts";
+import { keepTarget, mergeOptions, type ScheduleChanges } from "./merge-options.ts";
+import { checkSchedule, checkWhen, type Policies, type ScheduleOptions } from "./options.ts";
+import type { TimingInput, TimingOptions } from "./timing/timing.ts";
 import { previewFires, type FirePreview } from "./preview.ts";
 import { listDecisions, listSchedules, readOne, toSchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord } from "./read-schedule.ts";
@@ -35,7 +36,7 @@ export type ScheduleVerbs = {
    *  ``` */
   create<Input>(name: string, options: ScheduleOptions<Input>): Promise<Made>;
   /** Changes what it names; the rest stays. An edited schedule never catches up on slots before the edit. */
-  edit(name: string, changes: Partial<ScheduleOptions>): Promise<Made>;
+  edit(name: string, changes: ScheduleChanges): Promise<Made>;
   pause(name: string, note?: string): Promise<void>;
   resume(name: string): Promise<void>;
   remove(name: string): Promise<void>;
@@ -43,6 +44,18 @@ export type ScheduleVerbs = {
   trigger(name: string): Promise<Triggered>;
   /** Fires the slots of a stretch of the past that were not fired. */
   backfill(name: string, from: TimeInput, to: TimeInput, options?: { readonly dryRun?: boolean }): Promise<Backfilled>;
+};
+
+/** When, without what. */
+export type PreviewTiming = TimingInput & TimingOptions & Pick<Policies, "jitter">;
+
+export type PreviewOptions = {
+  readonly count?: number;
+  /** The zone of whoever looks; default UTC. */
+  readonly zone?: string;
+  readonly after?: TimeInput;
+  /** Changes that are not saved. */
+  readonly edit?: ScheduleChanges;
 };
 
 export type Schedules = ScheduleVerbs & {
@@ -54,10 +67,7 @@ export type Schedules = ScheduleVerbs & {
   /** Why it did, or did not, run at a time. */
   why(name: string, at: TimeInput): Promise<Why>;
   /** The next fires of a schedule, of one that is being written, or of one as an edit would make it. */
-  preview(
-    what: string | ScheduleOptions,
-    options?: { readonly count?: number; readonly zone?: string; readonly after?: TimeInput; readonly edit?: object },
-  ): Promise<FirePreview[]>;
+  preview(what: string | ScheduleOptions | PreviewTiming, options?: PreviewOptions): Promise<FirePreview[]>;
 };
 
 export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Within): ScheduleVerbs {
@@ -72,8 +82,8 @@ export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Withi
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
     async edit(name, changes) {
-      const options = mergeOptions(await within((tx) => findSchedule(tx, name), alone), changes);
-      const checked = await checkSchedule(name, options, lookUp);
+      const old = await within((tx) => findSchedule(tx, name), alone);
+      const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), lookUp));
       const row = await within((tx) => editSchedule(tx, name, checked), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
@@ -104,8 +114,8 @@ async function preview(
   engine: Engine,
   store: Store,
   tenant: string,
-  what: string | ScheduleOptions,
-  options: { readonly count?: number; readonly zone?: string; readonly after?: TimeInput; readonly edit?: object },
+  what: string | ScheduleOptions | PreviewTiming,
+  options: PreviewOptions,
 ): Promise<FirePreview[]> {
   refuseUnknown(options, ["count", "zone", "after", "edit"], "preview");
   const { count = 10, zone = "UTC" } = options;
@@ -117,6 +127,7 @@ async function preview(
     const edited = await checkSchedule(what, mergeOptions(row, options.edit), lookUp);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }
-  const checked = await checkSchedule("preview", what, (name) => engine.definitions.get(name));
+  // What it would fire need not be known yet.
+  const checked = checkWhen("preview", what);
   return previewFires(checked.timing, { id: "preview", ...checked }, { after, count, zone });
 }

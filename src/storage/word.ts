@@ -42,6 +42,12 @@ export function indexedBy(name: string): Part {
 export const greatest = word("max", "greatest");
 export const least = word("min", "least");
 
+/** A value inside a column of JSON, as text: an object as JSON, a string as it is. `->>` would do for both, were it not a
+ *  number on SQLite where it is text on PostgreSQL. */
+export function jsonText(column: string, path: readonly string[]): Part {
+  return word(`json_extract(${column}, '$.${path.join(".")}')`, `(${column}::jsonb #>> '{${path.join(",")}}')`);
+}
+
 type ColumnType = "text" | "integer" | "real";
 const postgresTypes: Record<ColumnType, string> = { text: "text", integer: "bigint", real: "double precision" };
 

@@ -42,7 +42,21 @@ for (const backend of backends) {
     assert.deepEqual([idsOf(14, "group_id"), idsOf(14, "status")], [[ids.group], ["OPEN"]]);
     assert.deepEqual(idsOf(14, "jobs").map(Number), [2]);
     assert.deepEqual([idsOf(15, "reservation_id"), idsOf(15, "reserved_by")], [[ids.reservation], [session]]);
-    assert.equal(rows.length, 16, "a statement was added that no line here looks at");
+    assert.deepEqual(
+      (rows[16] ?? []).map((row) => [row["name"], row["cron_expression"], row["timezone"], Number(row["enabled"])]),
+      [
+        ["hourly", "1h", "UTC", 1],
+        ["reminders", "0 7 * * *", "Europe/Madrid", 1],
+      ].toSorted((a, b) => idsOf(16, "name").indexOf(a[0]) - idsOf(16, "name").indexOf(b[0])),
+    );
+    const [reminders, hourly] = ["reminders", "hourly"].map((name) => rows[16]?.find((row) => row["name"] === name));
+    assert.deepEqual([reminders?.["template_id"] !== null, hourly?.["template_id"]], [true, null]);
+    assert.deepEqual(
+      [reminders, hourly].map((row) => JSON.parse(String(row?.["param_overrides"])) as unknown),
+      [{ copies: 2 }, { n: 1 }],
+    );
+    assert.deepEqual(idsOf(17, "name"), ["hourly"]);
+    assert.equal(rows.length, 18, "a statement was added that no line here looks at");
   });
 }
 
@@ -77,13 +91,18 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   const urgent = await book.jobs.enqueue(hold, {}, { priority: 10 });
   await book.templates.create("reminder", { job: hold });
   const reminder = await book.jobs.enqueueFrom("reminder", {}, { queue: "side" });
+  await book.schedules.create("hourly", { every: "1h", job: hold, params: { n: 1 }, queue: "side" });
+  await book.schedules.create("reminders", {
+    ...{ cron: "0 7 * * *", zone: "Europe/Madrid", template: "reminder", params: { copies: 2 } },
+  });
+  const { jobId: scheduled } = await book.schedules.trigger("hourly");
   const group = await book.groups.create({ mode: "parallel" }, (jobs) => {
     jobs.add(hold, {}, { queue: "side" });
     jobs.add(hold, {}, { queue: "side" });
   });
   const reservation = await book.reservations.reserve("side");
   const failed = (await book.jobs.chain(first.id)).map(({ id }) => id);
-  const later = [reminder.id, ...group.jobs.map(({ id }) => id)];
+  const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id)];
   const ids = {
     ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
     ...{ group: group.id, reservation: reservation.id },

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { commandKillPoints, dieAt, killPoints } from "../support/job-kill-points.ts";
 import { backends } from "../support/open-test.ts";
+import { scheduleKillPoints } from "../support/schedule-kill-points.ts";
 
 test("every kill point of the product is among those that are tested", () => {
   const root = join(import.meta.dirname, "../../src");
@@ -11,7 +12,7 @@ test("every kill point of the product is among those that are tested", () => {
     [...readFileSync(join(root, file), "utf8").matchAll(/\bkillPoint\("([^"]+)"\)/g)].map(([, name]) => name),
   );
 
-  assert.deepEqual(new Set(found), new Set([...killPoints, ...commandKillPoints]));
+  assert.deepEqual(new Set(found), new Set([...killPoints, ...commandKillPoints, ...scheduleKillPoints]));
 });
 
 for (const backend of backends) {

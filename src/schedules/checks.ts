@@ -1,0 +1,41 @@
+// What must hold of schedules and their decisions; doctor asks. The numbers are those of docs/promises.md.
+import type { Check } from "../storage/check.ts";
+import { sql } from "../storage/sql.ts";
+
+const report = "report it: a decision and its job are written in one transaction";
+
+export const scheduleChecks: readonly Check[] = [
+  {
+    promise: "S1",
+    name: "a decision that fired names a job of its schedule, unless that was pruned",
+    // What prune removes is not named one by one: a decision from before the tenant's last prune may have lost its job.
+    find: () => sql`select decision.job_id as finding from decision
+      left join job on job.tenant_id = decision.tenant_id and job.id = decision.job_id
+      where decision.job_id is not null and (
+        (job.seq is null and not exists (select 1 from pruning
+          where pruning.tenant_id = decision.tenant_id and pruning.pruned_at >= decision.decided_at))
+        or (job.seq is not null and (job.kind is distinct from 'schedule'
+          or job.kind_seq is distinct from decision.schedule_seq)))`,
+    advice: `rows of job were removed by hand, or ${report}`,
+  },
+  {
+    promise: "S1",
+    name: "an open job of a schedule has its decision",
+    // A retry belongs to the decision about the first job of its chain, which may have been pruned since.
+    find: () => sql`select job.id as finding from job
+      join job first on first.seq = coalesce(job.chain_seq, job.seq)
+      where job.kind = 'schedule' and job.finished_at is null and not exists (select 1 from decision
+        where decision.tenant_id = job.tenant_id and decision.schedule_seq = job.kind_seq
+          and decision.job_id = first.id)`,
+    advice: report,
+  },
+  {
+    promise: "S1",
+    name: "a schedule that goes on has a next time",
+    // Whether slots are left before an end is for the timing to say, and not for a statement.
+    find: () => sql`select name as finding from schedule
+      where next_at is null and paused_at is null and removed_at is null and ends_at is null and kind <> 'once'
+        and (max_fires is null or fires < max_fires)`,
+    advice: "pause and resume it; if it comes again, report it",
+  },
+];

@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { job, manualClock } from "../../src/index.ts";
+import { fireDue } from "../../src/schedules/fire.ts";
+import { projectWith } from "../docs/snippet.ts";
+import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
+import { answer, items, refusal } from "./answer-of.ts";
+import { runCli, startCli } from "./run-cli.ts";
+import { until } from "./until.ts";
+
+const send = job("send", { attempts: 7, timeout: "9s", run: () => undefined });
+const daily = ["--daily", "02:30", "--zone", "Europe/Madrid", "--job", "send"];
+
+for (const backend of backends) {
+  test(`${backend}: a schedule is added, shown, edited, paused, resumed and removed`, async (t) => {
+    const { book, url } = await openTest(t, backend, { worker: false });
+    const policies = ["--missed", "all", "--max-lateness", "2h", "--concurrency", "queue", "--jitter", "1m"];
+    const bounds = ["--start", "2030-01-01T00:00:00Z", "--end", "2040-01-01T00:00:00Z", "--max-fires", "9"];
+    const rest = ["--pause-after-failures", "3", "--gap", "skip", "--overlap", "both", "--params", '{"n": 1}'];
+
+    const made = await answer(
+      ["schedules", "add", "night", ...daily, ...policies, ...bounds, ...rest, "--tag", "a"],
+      url,
+    );
+    const taken = await refusal(["schedules", "add", "night", ...daily], url);
+    const words = await runCli(["schedules", "show", "night", "--book", url]);
+    const edited = await answer(
+      ["schedules", "edit", "night", "--cron", "0 7 * * 1-5", "--jitter", "none", "--end", "none", "--params", "[2]"],
+      url,
+    );
+    const paused = await answer(["schedules", "pause", "night", "--note", "audit"], url);
+    const resumed = await runCli(["schedules", "resume", "night", "--book", url]);
+    const theirs = await refusal(["schedules", "show", "night", "--tenant", "acme"], url);
+    const misspelt = await refusal(["schedules", "pause", "nigth"], url);
+    const removed = await answer(["schedules", "remove", "night"], url);
+
+    const { id: _id, createdAt, updatedAt, nextAt, ...shown } = made;
+    assert.deepEqual(shown, {
+      ...{ name: "night", source: "api", kind: "daily", expression: "02:30", zone: "Europe/Madrid", gap: "skip" },
+      ...{ overlap: "both", start: "2030-01-01T00:00:00.000Z", end: "2040-01-01T00:00:00.000Z" },
+      ...{ words: "every day at 02:30 (Europe/Madrid)", target: { kind: "job", name: "send" }, params: { n: 1 } },
+      ...{ missed: "all", maxLatenessMs: 7_200_000, concurrency: "queue", jitterMs: 60_000, maxFires: 9 },
+      ...{ pauseAfterFailures: 3, lastFiredAt: null, fires: 0, failures: 0, paused: null },
+    });
+    assert.equal(updatedAt, createdAt);
+    assert.match(String(nextAt), /^2030-01-01T01:3\d:/);
+    assert.deepEqual(taken.slice(0, 2), [5, "conflict"]);
+    assert.match(words.stdout, /^schedule +night\nwhen +every day at 02:30 \(Europe\/Madrid\)\ndaily +02:30\n/);
+    assert.match(words.stdout, /missed +all, at most 2h late\nconcurrency +queue\njitter +up to 1m\n/);
+    assert.match(words.stdout, /fires +0 of 9\nfailures +0 in a row, pauses after 3\n/);
+    assert.match(words.stdout, /params\n\{\n {2}"n": 1\n\}\n\nNo slot has been decided\.\n$/);
+    assert.deepEqual(
+      [edited["kind"], edited["expression"], edited["jitterMs"], edited["end"], edited["params"], edited["zone"]],
+      ["cron", "0 7 * * 1-5", 0, null, [2], "Europe/Madrid"],
+    );
+    assert.deepEqual([paused["nextAt"], (paused["paused"] as { note: string }).note], [null, "audit"]);
+    assert.match(resumed.stdout, /^night is resumed and fires next in \d+d/);
+    assert.deepEqual(theirs.slice(0, 2), [4, "not_found"]);
+    assert.match(misspelt[2], /did you mean "night"\?/);
+    assert.deepEqual(removed, { name: "night", removed: true });
+    assert.deepEqual((await book.schedules.list()).items, []);
+  });
+
+  test(`${backend}: what says not when, not what, or nonsense is refused`, async (t) => {
+    const { url } = await openTest(t, backend, { worker: false });
+    const add = (...args: string[]): Promise<[number | null, string, string]> =>
+      refusal(["schedules", "add", "wrong", ...args], url);
+
+    for (const [args, expected] of [
+      [["--job", "send"], /says not when/],
+      [["--every", "1h"], /give "job" or "template"/],
+      [["--every", "1h", "--daily", "07:00", "--job", "send"], /in 2 ways \(every, daily\)/],
+      [["--cron", "0 0 31 2 *", "--job", "send"], /never/],
+      [["--every", "1h", "--job", "send", "--max-fires", "many"], /--max-fires "many" is not a whole number/],
+      [["--every", "1h", "--job", "send", "--missed", "some"], /latest, all, skip/],
+    ] as const) {
+      const [exit, code, message] = await add(...args);
+      assert.deepEqual([exit, code], [2, "invalid"], args.join(" "));
+      assert.match(message, expected);
+    }
+    assert.deepEqual((await add("--every", "1h", "--template", "none")).slice(0, 2), [4, "not_found"]);
+  });
+
+  test(`${backend}: a preview shows both clocks and marks, of what is saved, edited, or neither`, async (t) => {
+    const { url } = await openTest(t, backend, { worker: false });
+    await answer(["schedules", "add", "night", ...daily], url);
+    const here = ["--here", "America/New_York", "--after", "2026-03-28T12:00:00Z", "--count", "2"];
+
+    const saved = await answer(["schedules", "preview", "night", ...here], url);
+    const loose = await answer(
+      ["schedules", "preview", "--cron", "30 2 * * *", "--zone", "Europe/Madrid", ...here],
+      url,
+    );
+    const edit = await answer(["schedules", "preview", "night", "--daily", "05:00", ...here], url);
+    const words = await runCli(["schedules", "preview", "night", ...here, "--book", url]);
+    const both = await runCli(["schedules", "preview", "night", "--daily", "05:00", ...here, "--book", url]);
+    const empty = await refusal(["schedules", "preview"], url);
+
+    const at = (utc: string): object => ({ at: utc, fireAt: utc });
+    const before = [
+      { ...at("2026-03-29T01:00:00.000Z"), local: "2026-03-29T02:30:00", there: "2026-03-28T21:00:00", dst: "gap" },
+      { ...at("2026-03-30T00:30:00.000Z"), local: "2026-03-30T02:30:00", there: "2026-03-29T20:30:00", dst: null },
+    ];
+    assert.deepEqual([saved, loose], [{ fires: before }, { fires: before }]);
+    assert.deepEqual(edit["before"], before);
+    assert.deepEqual(
+      (edit["after"] as { local: string }[]).map(({ local }) => local),
+      ["2026-03-29T05:00:00", "2026-03-30T05:00:00"],
+    );
+    assert.match(words.stdout, /^fires \(UTC\) +on its own clock +America\/New_York +mark\n/);
+    assert.match(words.stdout, /gap \(clock goes forward: moved\)\n/);
+    assert.match(both.stdout, /^as it is\n[^]*\n\nas it would be\n/);
+    assert.match(empty[2], /says not when/);
+    assert.equal((await answer(["schedules", "show", "night"], url))["expression"], "02:30");
+  });
+
+  test(`${backend}: trigger, backfill and why, with the ledger to look at`, async (t) => {
+    const clock = manualClock({ at: Date.UTC(2026, 0, 15, 12, 0, 1) });
+    const { book, url } = await openTest(t, backend, { use: [send], clock });
+    const { store } = await openTestStore(t, backend, { url, clock });
+    await book.schedules.create("hourly", { cron: "0 * * * *", job: send, params: {}, missed: "skip" });
+    clock.step(3 * 3_600_000);
+    await store.write((tx) => fireDue(tx, {}));
+
+    // Known by name only here, it keeps what its definition said.
+    await answer(["schedules", "edit", "hourly", "--params", '{"n": 2}'], url);
+    const triggered = await answer(["schedules", "trigger", "hourly"], url);
+    const stretch = ["2026-01-15T12:30:00Z", "2026-01-15T14:30:00Z"];
+    const dry = await answer(["schedules", "backfill", "hourly", ...stretch, "--dry-run"], url);
+    const filled = await runCli(["schedules", "backfill", "hourly", ...stretch, "--book", url]);
+    const again = await answer(["schedules", "backfill", "hourly", ...stretch], url);
+    const late = await refusal(
+      ["schedules", "backfill", "hourly", "2026-01-15T12:30:00Z", "2126-01-15T14:30:00Z"],
+      url,
+    );
+    const shown = await answer(["schedules", "show", "hourly", "--limit", "2"], url);
+    const why = await runCli(["schedules", "why", "hourly", "2026-01-15T14:00:00Z", "--book", url]);
+    const none = await answer(["schedules", "why", "hourly", "2026-01-15T14:30:00Z"], url);
+    const table = await runCli(["schedules", "show", "hourly", "--book", url]);
+
+    const { attempts, params } = await book.jobs.get(String(triggered["jobId"]));
+    assert.deepEqual([attempts, params], [7, { n: 2 }]);
+    const slots = ["2026-01-15T13:00:00.000Z", "2026-01-15T14:00:00.000Z"];
+    assert.deepEqual(dry, { dryRun: true, slots, already: 0 });
+    assert.equal(filled.stdout, `2 slots are fired; 0 had been before.\n${slots.join("\n")}\n`);
+    assert.deepEqual(again, { dryRun: false, slots: [], already: 2 });
+    assert.deepEqual(late.slice(0, 2), [2, "invalid"]);
+    const page = shown["decisions"] as { items: Record<string, unknown>[]; next: string };
+    assert.deepEqual(
+      page.items.map(({ kind }) => kind),
+      ["manual", "fired"],
+    );
+    assert.match(page.next, /^\d+$/);
+    assert.match(why.stdout, /^backfilled\nIt ran because somebody asked [^]*Its job is /);
+    assert.equal(none["isSlot"], false);
+    assert.match(String((none["because"] as string[])[0]), /^It is not due at 2026-01-15T14:30:00/);
+    assert.match(table.stdout, /\nslot +slots +decision +job +note\n/);
+  });
+
+  test(`${backend}: schedules are listed by name, page by page, each tenant its own`, async (t) => {
+    const { book, url } = await openTest(t, backend, { worker: false });
+    for (const name of ["b", "a", "c"]) await book.schedules.create(name, { every: "1h", job: "send" });
+    await book.tenant("acme").schedules.create("theirs", { every: "1h", job: "send" });
+    await book.schedules.pause("b", "audit");
+
+    const all = await answer(["schedules", "list"], url);
+    const first = await answer(["schedules", "list", "--limit", "2"], url);
+    const rest = await answer(["schedules", "list", "--after", String(first["next"])], url);
+    const words = await runCli(["schedules", "list", "--limit", "2", "--book", url]);
+
+    const names = (page: Record<string, unknown>): unknown[] => items(page).map((each) => each["name"]);
+    assert.deepEqual([names(all), names(rest)], [["a", "b", "c"], ["c"]]);
+    assert.match(words.stdout, /^name +when +fires +next +last fired +note\na +every 1h \(UTC\) +job send +in /);
+    assert.match(words.stdout, /\nb .* paused: audit\n/);
+    assert.match(words.stdout, /There are more: daybook schedules list --after b\n$/);
+  });
+}
+
+test("run writes the schedules that a file exports, and fires them", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { worker: false });
+  const module = `
+import { job, schedule } from "daybook";
+export const greet = job("greet", { run: () => "Hello." });
+export const seconds = schedule("seconds", { every: "1s", job: greet, params: {} });
+`;
+  const folder = projectWith(t, { "jobs.ts": module });
+  const { child, ended } = startCli(["run", join(folder, "jobs.ts"), "--book", url], {
+    env: { NODE_OPTIONS: "--conditions=@daybook/source" },
+  });
+  cleanup(t, () => void child.kill("SIGKILL"));
+  await until(async () => (await book.jobs.list({ status: "completed" })).items.length > 0);
+  child.kill("SIGTERM");
+  assert.equal((await ended).code, 0);
+  assert.equal((await book.schedules.get("seconds")).source, "code");
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { job, type Book } from "../../src/index.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+const work = job("work", { attempts: 2, backoff: ["0s"], run: () => undefined });
+const fails = job("fails", {
+  attempts: 2,
+  backoff: ["1h"],
+  run() {
+    throw new Error("no");
+  },
+});
+const options = { every: "1h", params: {} } as const;
+
+const findings = async (book: Book): Promise<unknown[]> =>
+  (await book.doctor()).map(({ promise, name, found }) => [promise, name, found]);
+
+for (const backend of backends) {
+  test(`${backend}: doctor finds a decision without its job, unless something was pruned since`, async (t) => {
+    const { book } = await openTest(t, backend, { use: [work] });
+    for (const name of ["gone", "other"]) await book.schedules.create(name, { ...options, job: work });
+    const { jobId } = await book.schedules.trigger("gone");
+    assert.deepEqual(await findings(book), []);
+
+    const name = "a decision that fired names a job of its schedule, unless that was pruned";
+    await book.write((tx) => tx.sql`update job set kind_seq = (select seq from schedule where name = 'other')`);
+    const [, wrong] = await findings(book);
+    assert.deepEqual((await findings(book))[0], ["S1", name, [jobId]]);
+    assert.deepEqual(wrong, ["S1", "an open job of a schedule has its decision", [jobId]]);
+    await book.write((tx) => tx.sql`delete from job`);
+    assert.deepEqual(await findings(book), [["S1", name, [jobId]]]);
+
+    await book.tenant("acme").jobs.prune({ olderThan: "0s" });
+    assert.equal((await findings(book)).length, 1, "another tenant's");
+  });
+
+  test(`${backend}: a finished job that prune removed is not missed`, async (t) => {
+    const { book } = await openTest(t, backend, { use: [work] });
+    await book.schedules.create("hourly", { ...options, job: work });
+    const { jobId } = await book.schedules.trigger("hourly");
+    await (await book.startWorker()).idle();
+    await book.jobs.prune({ olderThan: "0s" });
+    await assert.rejects(book.jobs.get(jobId), { code: "not_found" });
+    assert.deepEqual(await findings(book), []);
+  });
+
+  test(`${backend}: doctor finds an open job without its decision, and not its retry`, async (t) => {
+    const { book } = await openTest(t, backend, { use: [fails] });
+    await book.schedules.create("hourly", { ...options, job: fails });
+    const { jobId } = await book.schedules.trigger("hourly");
+    await (await book.startWorker()).idle();
+    const chain = await book.jobs.chain(jobId);
+    assert.equal(chain.length, 2);
+    assert.deepEqual(await findings(book), []);
+
+    await book.write((tx) => tx.sql`delete from decision`);
+    assert.deepEqual(await findings(book), [["S1", "an open job of a schedule has its decision", [chain[1]?.id]]]);
+  });
+
+  test(`${backend}: doctor finds a schedule that has stopped without a reason`, async (t) => {
+    const { book } = await openTest(t, backend, { use: [work] });
+    for (const name of ["stuck", "paused", "removed"]) await book.schedules.create(name, { ...options, job: work });
+    await book.schedules.create("once", { at: "2026-01-01T00:00:00Z", job: work, params: {} });
+    await book.schedules.create("bounded", { ...options, job: work, end: "2027-01-01T00:00:00Z" });
+    await book.schedules.pause("paused");
+    await book.schedules.remove("removed");
+    assert.deepEqual(await findings(book), []);
+
+    await book.write((tx) => tx.sql`update schedule set next_at = null`);
+    assert.deepEqual(await findings(book), [["S1", "a schedule that goes on has a next time", ["stuck"]]]);
+  });
+}
