@@ -64,7 +64,10 @@ export async function refusal(tx: Tx, id: string, verb: string): Promise<Daybook
 export async function readCancelled(store: Store, sessionSeq: number): Promise<string[]> {
   const rows = await store.read<{ run_id: string }>(
     sql`select run_id from job
-      where status = 'running' and cancel_requested_at is not null and session_seq = ${sessionSeq}`,
+      where status = 'running' and session_seq = ${sessionSeq} and (cancel_requested_at is not null
+        or exists (select 1 from job_group where job_group.seq = job.group_seq and (
+          job_group.cancel_requested_at is not null
+          or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`,
   );
   return rows.map((row) => row.run_id);
 }

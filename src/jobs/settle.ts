@@ -112,7 +112,7 @@ async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings:
     )} order by seq`,
   );
   const groups = await lockGroupsOf(tx, rows);
-  let retried = 0;
+  const over: JobRow[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
     const charged = chargedLosses(row, ending);
@@ -120,12 +120,16 @@ async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings:
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
     const again = group !== undefined && isEnding(group) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
-    if (retriedBy !== null) retried++;
+    if (retriedBy === null) over.push(row);
     await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));
-    if (group !== undefined && retriedBy === null) await memberEnded(tx, hooks, group, row);
     if (row.kind === directKind) await releaseTurnOf(tx, row);
   }
-  return retried;
+  // Once all retries are there: of two that end together, the first must see that the other one goes on.
+  for (const row of over) {
+    const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
+    if (group !== undefined) await memberEnded(tx, hooks, group, row);
+  }
+  return rows.length - over.length;
 }
 
 function describe(row: JobRow, ending: Ending, retriedBy: string | null): JobEnded {

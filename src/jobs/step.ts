@@ -37,20 +37,31 @@ const calls = new AsyncLocalStorage<Call>();
 export function createStep(engine: Engine, state: RunState): Step<Tx> {
   const { store } = engine;
   const { job } = state;
+  const emptied = new Map<string, number[]>();
   let called = 0;
 
   // Everything up to the first await happens in the call itself, so that steps that are started together get their places
   // in the order in which they stand in the handler.
   async function once<T>(name: string, work: unknown, run: (place: number) => Promise<string | null>): Promise<T> {
     check(name, work);
-    const place = called++;
+    const place = emptied.get(name)?.shift() ?? called++;
     // The first run of a chain finds nothing, so it does not look.
     const kept = job.chain_seq === null ? undefined : await readStep(store, job.tenant_id, job.chain_seq, place);
     if (kept !== undefined && kept.name !== name) throw otherOrder(job.id, place, { was: kept.name, is: name });
     if (kept !== undefined) return read(kept.result);
     // Whoever wants the run to end does not want more of it; what is kept so far is not lost.
     if (state.abortReason !== undefined) throw state.abortReason;
-    const result = await run(place);
+    let result: string | null;
+    try {
+      result = await run(place);
+    } catch (error) {
+      // Its place is empty: called again, it takes the same one, so that later runs find it there.
+      emptied.set(
+        name,
+        [...(emptied.get(name) ?? []), place].sort((a, b) => a - b),
+      );
+      throw error;
+    }
     killPoint("jobs.step.kept");
     return read(result);
   }

@@ -5,6 +5,7 @@ import { anyOf, forShare, rowSet } from "../storage/word.ts";
 import { tellCancelled } from "./cancel.ts";
 import type { Claimed } from "./claim.ts";
 import { freeSlots } from "./free-slots.ts";
+import { lockGroupsOf } from "./group/advance.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
 import { holdMoved, standApart } from "./line/give-back.ts";
@@ -17,6 +18,7 @@ export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[])
     jobs.map((job) => job.seq),
   );
   await lockRows(tx, jobs);
+  await lockGroups(tx, jobs);
   await endCancelled(tx, hooks, jobs);
   // A key that is taken while its job is queued is taken again, unless somebody else has it by now.
   // One that was to run alone may have been marked as begun by a write whose answer was lost; it has not begun.
@@ -44,7 +46,9 @@ async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): 
   const rows = await tx.all<JobRow>(sql`select job.*
     from ${rowSet("v", { seq: "integer", run_id: "text" }, jobs)} cross join job
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
-      and (job.cancel_requested_at is not null or (job.origin = 'direct' and not exists (${heldFor})))`);
+      and (job.cancel_requested_at is not null or (job.origin = 'direct' and not exists (${heldFor}))
+        or exists (select 1 from job_group where job_group.seq = job.group_seq
+          and (job_group.cancel_requested_at is not null or job_group.stopped_at is not null)))`);
   if (rows.length === 0) return;
   await tx.run(sql`update job set status = 'cancelled', finished_at = ${tx.now}, run_id = null, session_seq = null,
       started_at = null, timeout_at = null, name_slot = null, key_slot = null, lane_slot = null,
@@ -56,6 +60,16 @@ async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): 
   await freeSlots(tx, rows);
   for (const row of rows)
     await tellCancelled(tx, hooks, { ...row, status: "cancelled", finished_at: tx.now, run_id: null });
+}
+
+// Whoever is just ending a group passes by the rows that we hold, so we wait for it and see what it decided.
+async function lockGroups(tx: Tx, jobs: readonly Claimed[]): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  const seqs = jobs.map((job) => job.seq);
+  const grouped = await tx.all<{ group_seq: number }>(
+    sql`select group_seq from job where seq ${anyOf("integer", seqs)} and group_seq is not null`,
+  );
+  await lockGroupsOf(tx, grouped);
 }
 
 // On PostgreSQL the claim whose answer was lost may still be committing. Its locks make us wait for what becomes of it;

@@ -60,7 +60,10 @@ function createWorker(
 ): { worker: Worker; sweepNow(): Promise<void> } {
   const { store, clock } = engine;
   const size = createBatchSize(concurrency);
-  const runs = createRuns(engine, concurrency, { ended: onEnded, changed: poke, mayStart });
+  const runs = createRuns(engine, concurrency, {
+    ...{ ended: onEnded, changed: poke, mayStart },
+    direct: claimer.reserved !== undefined,
+  });
   const outlook = createOutlook(clock, poke);
   const recheck = createRecheck(engine, poke);
   // On PostgreSQL one turn travels while another commits; but two may overtake each other, and a worker that runs one job
@@ -101,9 +104,11 @@ function createWorker(
   }
 
   function want(): number {
-    if (stopping || !outlook.mayHaveWork || engine.overdue() || runs.crew.mustDrain()) return 0;
+    if (stopping || !outlook.mayHaveWork || engine.overdue()) return 0;
+    // Direct work is waited for here: the one who asked may be the very job that runs alone.
+    if (claimer.reserved !== undefined) return runs.inHand === 0 && turns.size === 0 ? 1 : 0;
     // Beside a job that must run alone others would wait here, and share its fate, instead of running elsewhere.
-    if (idleTurn || runs.crew.holdsAlone) return 0;
+    if (runs.crew.mustDrain() || idleTurn || runs.crew.holdsAlone) return 0;
     const share = Math.ceil((size.current + prefetch) / turnsMax);
     return Math.max(0, Math.min(share, size.current + prefetch - runs.inHand));
   }

@@ -250,7 +250,7 @@ for (const backend of backends) {
       assert.match(messages[1] ?? "", /^invalid: result of step "bad".at is a Date, .* pass date.toISOString\(\)/);
       assert.match(messages[2] ?? "", /^invalid: result of step "outside" is a bigint/);
       const rows = await book.read((tx) => tx.sql<{ place: number }>`select place from job_step`);
-      assert.deepEqual(rows, [{ place: 3 }]);
+      assert.deepEqual(rows, [{ place: 0 }]);
     });
 
     test("a step in a step, in a transaction, after finish or of nothing is refused", async (t) => {

@@ -61,12 +61,19 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
 }
 
 /** The error for one who asked for a queue that is held. */
-export async function heldByOther(tx: Tx, queue: string, holder: ReservationRow | undefined): Promise<DaybookError> {
+export async function heldByOther(
+  tx: Tx,
+  queue: string,
+  holder: ReservationRow | undefined,
+  sessionSeq?: number,
+): Promise<DaybookError> {
   const session = await tx.get<{ id: string }>(sql`select id from session where seq = ${holder?.session_seq ?? null}`);
+  const own = sessionSeq !== undefined && holder?.session_seq === sessionSeq;
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
   return new DaybookError(
     "conflict",
-    `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: wait for it, or ask again later`,
+    `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: ` +
+      (own ? "this process holds it itself, so release it first" : "wait for it, or ask again later"),
     { details: { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null } },
   );
 }

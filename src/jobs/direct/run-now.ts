@@ -21,7 +21,7 @@ import { startWorker, type Worker } from "../worker.ts";
 import { directKind } from "./release-turn.ts";
 import { heldByOther } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
-import { releaseReservation, renewReservation, reserveLane } from "./reservation.ts";
+import { releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
@@ -159,10 +159,13 @@ type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
 /** Reserves the lane and makes the job that waits for it, or says who holds it. */
 export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
   const lane = await laneOf(tx, tx.tenant, prepared.queue);
+  await refuseFromItself(tx, lane, prepared);
   const note = `direct: ${prepared.name}`;
   const asked = await reserveLane(tx, engine.hooks, { lane, sessionSeq: engine.session().seq, note });
   if (!("made" in asked)) {
-    const refusal = await heldByOther(tx, prepared.queue, asked.holder);
+    const own = await holdsByHand(tx, engine, asked.holder);
+    const refusal = await heldByOther(tx, prepared.queue, asked.holder, own ? engine.session().seq : undefined);
+    if (own) throw refusal;
     return { refusal, expiresInMs: Math.max(0, (asked.holder?.expires_at ?? tx.now) - tx.now) + 1 };
   }
   const { id, seq } = asked.made;
@@ -173,6 +176,23 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
     sql`select seq from job where tenant_id = ${tx.tenant} and id = ${row.id}`,
   );
   return { id, jobId: row.id, jobSeq: made?.seq ?? 0, laneSeq: lane };
+}
+
+// This process reserved the queue itself, for no direct work: it would wait for itself.
+async function holdsByHand(tx: Tx, engine: Engine, holder: ReservationRow | undefined): Promise<boolean> {
+  if (holder === undefined || holder.session_seq !== engine.session().seq) return false;
+  const direct = await tx.get(sql`select seq from job where tenant_id = ${tx.tenant} and kind = ${directKind}
+    and kind_seq = ${holder.seq} and finished_at is null`);
+  return direct === undefined;
+}
+
+// The caller is a job of that very queue, which would have to end before what it waits for can begin.
+async function refuseFromItself(tx: Tx, lane: number, { queue, cause }: Prepared): Promise<void> {
+  if (cause === undefined) return;
+  const caller = await tx.get<{ id: string }>(sql`select id from job where status = 'running' and lane_seq = ${lane}
+    and run_id = ${cause.runId}`);
+  if (caller === undefined) return;
+  throw invalid(`job ${caller.id} runs in queue "${queue}" and cannot run direct work there: name another queue`);
 }
 
 // Nobody waits for it any more. It may have ended in the meantime.

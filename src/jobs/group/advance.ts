@@ -6,7 +6,7 @@ import { anyOf, forUpdate, rowSet, skipLocked } from "../../storage/word.ts";
 import { passOn } from "../free-slots.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
-import type { GroupRow, GroupStatus } from "./group.ts";
+import { holdGroups, type GroupRow, type GroupStatus } from "./group.ts";
 
 /** The groups of these jobs, locked in one order, by their row's number. */
 export async function lockGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_seq">[]): Promise<Map<number, GroupRow>> {
@@ -15,6 +15,7 @@ export async function lockGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_se
   const rows = await tx.all<GroupRow>(
     sql`select * from job_group where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`,
   );
+  await holdGroups(tx, seqs);
   return new Map(rows.map((row) => [row.seq, row]));
 }
 
@@ -38,10 +39,11 @@ export async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Prom
     where group_seq = ${group.seq} and finished_at is null and status in ('waiting', 'queued') returning *`);
   await tellRest(tx, hooks, rest, "cancelled");
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
-  const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
+  await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq in (select seq from job where group_seq = ${group.seq} and finished_at is null and status = 'running'
       ${skipLocked})`);
-  if (asked > 0) tx.wake(cancelChannel);
+  // Also for one that was passed by: whoever looks finds that its group wants it to end.
+  tx.wake(cancelChannel);
 }
 
 // A skipped job writes a run, so that the history says that it was not forgotten.
@@ -100,6 +102,7 @@ async function finish(tx: Tx, group: GroupRow): Promise<void> {
   const failed = await tx.get(sql`select seq from job where group_seq = ${group.seq} and status <> 'completed'
     and not exists (select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
   const status = statusOf(group, failed === undefined);
+  group.status = status;
   await tx.run(sql`update job_group set status = ${status}, finished_at = ${tx.now} where seq = ${group.seq}`);
   tx.wake(doneChannel);
   tx.afterCommit(() => groupEnded.state({ tenant: group.tenant_id, id: group.id, status }));

@@ -9,7 +9,7 @@
 import { DaybookError } from "../../core/error.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { forUpdate } from "../../storage/word.ts";
+import { anyOf, forUpdate } from "../../storage/word.ts";
 
 export type GroupMode = "sequential" | "parallel";
 export type OnFailure = "stop" | "continue" | "skip";
@@ -35,11 +35,21 @@ export function isEnding(group: Pick<GroupRow, "status" | "stopped_at" | "cancel
   return group.status !== "open" || group.stopped_at !== null || group.cancel_requested_at !== null;
 }
 
+/** Writes the rows that are locked. A serializable transaction would otherwise decide by what it saw before it got the lock;
+ *  so it is run again. */
+export async function holdGroups(tx: Tx, seqs: readonly number[]): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  await tx.run(sql`update job_group set slots = slots where seq ${anyOf("integer", seqs)}`);
+}
+
 /** The group, locked: what is decided about it next is decided by us alone. */
 export async function lockGroup(tx: Tx, id: string): Promise<GroupRow> {
   const row = await tx.get<GroupRow>(
     sql`select * from job_group where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
   );
-  if (row !== undefined) return row;
+  if (row !== undefined) {
+    await holdGroups(tx, [row.seq]);
+    return row;
+  }
   throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
 }

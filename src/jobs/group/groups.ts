@@ -1,6 +1,7 @@
 // What a user does with groups, on the book and in a transaction.
 import type { Duration } from "../../core/duration.ts";
-import type { Store } from "../../storage/store.ts";
+import { invalid } from "../../core/error.ts";
+import type { Awaitable, Store } from "../../storage/store.ts";
 import type { AnyJob, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import type { Enqueued } from "../enqueue.ts";
@@ -27,7 +28,7 @@ export type GroupVerbs = {
    *    group.add(sendReceipt, { orderId: "o-18" }, { attempts: 1 });
    *  });
    *  ``` */
-  create(options: GroupOptions, add: (group: GroupBuilder) => void): Promise<MadeGroup>;
+  create(options: GroupOptions, add: (group: GroupBuilder) => Awaitable<void>): Promise<MadeGroup>;
   /** Adds a job behind the others, while the group is open. */
   add<Input>(id: string, definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): Promise<Enqueued>;
   add(id: string, name: string, params: unknown, options?: EnqueueOptions): Promise<Enqueued>;
@@ -52,10 +53,14 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
   return {
     async create(options, build) {
       const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
-      build({
-        add: (definition: AnyJob | string, params: unknown, more?: EnqueueOptions) =>
-          void asked.push([definition, params, more]),
+      let open = true;
+      await build({
+        add(definition: AnyJob | string, params: unknown, more?: EnqueueOptions) {
+          if (!open) throw invalid("group.add was called after the group was made: use groups.add(id, …)");
+          asked.push([definition, params, more]);
+        },
       });
+      open = false;
       const members: Prepared[] = [];
       for (const each of asked) members.push(await prepare(...each));
       return within((tx) => createGroup(tx, options, members), { shared: false });

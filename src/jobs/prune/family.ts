@@ -11,7 +11,10 @@ export type Member = Pick<
   JobRow,
   "seq" | "retry_of" | "group_seq" | "lane_seq" | "name" | "status" | "created_at" | "finished_at" | "run_id"
 > &
-  Pick<JobRow, "key_held" | "key_until">;
+  Pick<JobRow, "key_held" | "key_until"> & {
+    /** The program of its run may still live: its row is how it is found. */
+    readonly program_open: number | null;
+  };
 
 export type Family = {
   /** The first job of the chain, when it is one of no group. */
@@ -53,7 +56,9 @@ export async function readFamilies(read: Read, { heads, groups }: Roots): Promis
       union all select chain.head, chain.root_group, job.seq from chain cross join job where job.retry_of = chain.seq
     )
     select chain.head, chain.root_group, job.seq, job.retry_of, job.group_seq, job.lane_seq, job.name, job.status,
-      job.created_at, job.finished_at, job.run_id, job.key_held, job.key_until
+      job.created_at, job.finished_at, job.run_id, job.key_held, job.key_until,
+      (select 1 from run_command where run_command.tenant_id = job.tenant_id and run_command.run_id = job.run_id
+        and run_command.ended_at is null) as program_open
     from chain cross join job where job.seq = chain.seq order by chain.head, job.seq`);
   const ended = await readGroups(read, groups);
   const found = new Map<string, Family & { members: Member[] }>();
@@ -75,10 +80,21 @@ export function mayLeave(rule: Rule, { group, groupEndedAt, members }: Family): 
   const retried = new Set(members.map((member) => member.retry_of));
   return members.every((member) => {
     const { key_held: key, key_until: until } = member;
-    if (member.finished_at === null || member.group_seq !== group || member.seq === rule.pinned) return false;
+    if (
+      member.finished_at === null ||
+      member.program_open !== null ||
+      !belongs(member, group) ||
+      member.seq === rule.pinned
+    )
+      return false;
     if (key !== null && (until === null || until > rule.now)) return false;
     return retried.has(member.seq) || fits(rule, member);
   });
+}
+
+// One that was tried again by hand after the group had ended is of no group, and leaves with its chain.
+function belongs({ group_seq: own, retry_of: parent }: Member, group: number | null): boolean {
+  return own === group || (own === null && parent !== null);
 }
 
 async function readGroups(read: Read, groups: readonly number[]): Promise<Map<number, number | null>> {
