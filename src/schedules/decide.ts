@@ -32,6 +32,7 @@ export type Plan = {
 };
 
 const onTimeMs = 60_000;
+const tooMany = `missed, and only the newest ${limits.caughtUpSlotsMax} are caught up`;
 const dayMs = 86_400_000;
 
 export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
@@ -54,11 +55,13 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   if (missed !== null) {
     const late = until - missed.last.at;
     if (row.missed === "all") {
-      const from = catchUpFrom(timing, Math.max(row.cursor_at, until - (row.max_lateness_ms ?? dayMs) - 1), onTimeFrom);
+      const oldest = Math.max(row.cursor_at, until - (row.max_lateness_ms ?? dayMs) - 1);
+      const from = catchUpFrom(timing, oldest, onTimeFrom);
       const caught = slotsAfter(timing, from, onTimeFrom, limits.firesPerTickMax + 1);
       const kept = caught.slice(0, limits.firesPerTickMax);
       const before = kept[0]?.at ?? onTimeFrom + 1;
-      skip(timing, row.cursor_at, before - 1, "skipped_missed", "missed for longer than maxLateness", skips);
+      const note = from > oldest ? tooMany : "missed for longer than maxLateness";
+      skip(timing, row.cursor_at, before - 1, "skipped_missed", note, skips);
       for (const slot of kept) fire(slot, "caught_up");
       // The rest follows with the next look: what comes later in time must not come earlier in line.
       if (caught.length > kept.length) return plan(kept.at(-1)?.at ?? row.cursor_at);
@@ -76,11 +79,19 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   return plan(Math.max(row.cursor_at, decided));
 }
 
-/** From where the newest are caught up: what is older than the most that may be, in halves, is left. */
+/** From where the newest are caught up, as many as may be: found by halves. */
 function catchUpFrom(timing: Timing, after: number, until: number): number {
   const most = limits.caughtUpSlotsMax;
-  let from = after;
-  while ((timing.span(from, until, most + 1)?.count ?? 0) > most) from += Math.ceil((until - from) / 2);
+  const count = (from: number): number => timing.span(from, until, most + 1)?.count ?? 0;
+  if (count(after) <= most) return after;
+  let [tooEarly, from] = [after, until];
+  while (from - tooEarly > 1) {
+    const middle = Math.floor((tooEarly + from) / 2);
+    const found = count(middle);
+    if (found > most) tooEarly = middle;
+    else from = middle;
+    if (found === most) break;
+  }
   return from;
 }
 

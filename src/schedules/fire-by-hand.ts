@@ -6,10 +6,11 @@ import type { Tx } from "../storage/store.ts";
 import { insertJobs } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { slotsAfter, type Fire } from "./decide.ts";
-import { insertDecisions, jobFor, type DecisionRow } from "./fire.ts";
-import { timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { jobFor } from "./fire.ts";
+import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
 import { findSchedule } from "./write-schedule.ts";
+import { insertDecisions, insertSkips, type DecisionRow } from "./write-decisions.ts";
 import type { Slot } from "./timing/slot.ts";
 
 export type Triggered = { readonly jobId: string };
@@ -18,8 +19,10 @@ export type Triggered = { readonly jobId: string };
 export async function triggerSchedule(tx: Tx, name: string): Promise<Triggered> {
   const row = await findSchedule(tx, name);
   const taken = await decidedSlots(tx, row, tx.now, tx.now + 1000);
+  const timing = timingOf(row);
+  // Never in the place of a slot of its own, which is still to be decided.
   let at = tx.now;
-  while (taken.has(at)) at++;
+  while (taken.has(at) || timing.next(at - 1)?.at === at) at++;
   const [jobId] = await fireSlots(tx, row, [{ at, local: "", dst: null }], "manual");
   return { jobId: jobId ?? "" };
 }
@@ -50,11 +53,22 @@ export async function backfillSchedule(
   if (!dryRun && open.length > 0) {
     await forgetSkipped(tx, row, open);
     await fireSlots(tx, row, open, "backfilled");
-    const last = open.at(-1)?.at ?? row.cursor_at;
-    // The ticker must not decide them again.
-    if (last > row.cursor_at) await tx.run(sql`update schedule set cursor_at = ${last} where seq = ${row.seq}`);
+    await moveCursor(tx, row, open);
   }
   return { dryRun, slots: open.map((slot) => slot.at), already: slots.length - open.length };
+}
+
+// The ticker must not decide again what is filled, and what was due before it and not decided is passed by.
+async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Promise<void> {
+  const last = open.at(-1)?.at ?? row.cursor_at;
+  if (last <= row.cursor_at) return;
+  const timing = timingOf(row);
+  const first = open.find((slot) => slot.at > row.cursor_at)?.at ?? last;
+  await insertSkips(tx, row, timing, { until: first - 1, note: "a later stretch was filled in" });
+  const next = { ...row, cursor_at: last };
+  await tx.run(
+    sql`update schedule set cursor_at = ${last}, next_at = ${nextFireAt(next, timing)} where seq = ${row.seq}`,
+  );
 }
 
 async function fireSlots(tx: Tx, row: ScheduleRow, slots: readonly Slot[], kind: DecisionKind): Promise<string[]> {
@@ -107,7 +121,11 @@ async function forgetSkipped(tx: Tx, row: ScheduleRow, open: readonly Slot[]): P
     const before = timing.span(span.slot_at - 1, Math.min(span.until_at, first - 1), limits.missedSlotsMax);
     const behind = timing.span(Math.max(last, span.slot_at - 1), span.until_at, limits.missedSlotsMax);
     const part = before ?? behind;
-    if (part === null) continue;
+    if (part === null) {
+      // It was about a timing that has been edited since, and nothing of it is left by the present one.
+      await tx.run(sql`delete from decision where seq = ${span.seq}`);
+      continue;
+    }
     await tx.run(sql`update decision set slot_at = ${part.first.at}, until_at = ${part.last.at}, slots = ${part.count},
       local = ${part.first.local} where seq = ${span.seq}`);
     if (before === null || behind === null) continue;

@@ -1,11 +1,10 @@
 // Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs and cursors
 // in one transaction. On PostgreSQL others pass by the rows that we hold; the unique slot is the last word.
-import { describeError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, eachRow, rowSet, skipLocked } from "../storage/word.ts";
+import { anyOf, rowSet, skipLocked } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { FireInfo } from "../jobs/context.ts";
 import { newJob } from "../jobs/enqueue.ts";
@@ -13,29 +12,17 @@ import type { JobHooks } from "../jobs/hooks.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
-import { decide, type Fire, type Skip } from "./decide.ts";
-import { nextFireAt, scheduleKind, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { decide, type Fire } from "./decide.ts";
+import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
-import type { Timing } from "./timing/timing.ts";
-
-export type DecisionRow = {
-  tenant_id: string;
-  schedule_seq: number;
-  slot_at: number;
-  until_at: number;
-  slots: number;
-  kind: DecisionKind;
-  decided_at: number;
-  local: string | null;
-  job_id: string | null;
-  note: string | null;
-};
+import { insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
 
 type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] };
 
 /** Fires the schedules that are due, at most some hundred; true when there may be more. */
-export async function fireDue(tx: Tx, hooks: JobHooks): Promise<boolean> {
-  const due = await tx.all<ScheduleRow>(sql`select * from schedule where next_at <= ${tx.now}
+export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number } = {}): Promise<boolean> {
+  const which = only === undefined ? sql`` : sql`and seq = ${only}`;
+  const due = await tx.all<ScheduleRow>(sql`select * from schedule where next_at <= ${tx.now} ${which}
     order by next_at limit ${limits.schedulesPerTickMax} ${skipLocked}`);
   if (due.length === 0) return false;
   const busy = await openFires(tx, due);
@@ -60,14 +47,6 @@ export async function fireDue(tx: Tx, hooks: JobHooks): Promise<boolean> {
   }
   await write(tx, written);
   return due.length >= limits.schedulesPerTickMax || written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
-}
-
-function readTiming(row: ScheduleRow): Timing | { readonly unreadable: string } {
-  try {
-    return timingOf(row);
-  } catch (error) {
-    return { unreadable: `it cannot be read: ${describeError(error).message}` };
-  }
 }
 
 /** Makes the jobs of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
@@ -143,13 +122,6 @@ function refusedFire(tx: Tx, row: ScheduleRow, fire: Fire, kind: DecisionKind, n
   return { ...decisionOf(tx, row, fire), kind, note };
 }
 
-export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, note }: Skip): DecisionRow {
-  return {
-    ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: first.at, until_at: last.at, slots, kind },
-    ...{ decided_at: tx.now, local: first.local, job_id: null, note },
-  };
-}
-
 /** The jobs of these schedules that have not ended, oldest first, retries included. */
 async function openFires(tx: Tx, rows: readonly ScheduleRow[]): Promise<Map<number, string[]>> {
   const asked = rows.filter((row) => row.concurrency !== "allow");
@@ -164,23 +136,6 @@ async function openFires(tx: Tx, rows: readonly ScheduleRow[]): Promise<Map<numb
     for (const { kind_seq, id } of jobs) open.set(kind_seq, [...(open.get(kind_seq) ?? []), id]);
   }
   return open;
-}
-
-const decisionColumns = {
-  ...({
-    tenant_id: "text",
-    schedule_seq: "integer",
-    slot_at: "integer",
-    until_at: "integer",
-    slots: "integer",
-  } as const),
-  ...({ kind: "text", decided_at: "integer", local: "text", job_id: "text", note: "text" } as const),
-};
-
-export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
-  if (rows.length === 0) return;
-  await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
-      job_id, note) ${eachRow(decisionColumns, rows)}`);
 }
 
 const rowColumns = {

@@ -49,9 +49,7 @@ function timingFrom({ kind, expression, anchor_at: anchor }: ScheduleRow): objec
 }
 
 function targetFrom(row: ScheduleRow): object {
-  const { prepared, overrides } = JSON.parse(row.job) as StoredTarget;
-  const { queue, priority, tags } = prepared;
-  const settings = { queue, priority, ...(tags === null ? {} : { tags: JSON.parse(tags) as string[] }) };
+  const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
   return row.target === "template"
     ? { template: row.target_name, params: overrides, ...settings }
     : { job: row.target_name, params: JSON.parse(prepared.params) as unknown, ...settings };
@@ -67,8 +65,9 @@ export function keepTarget(row: ScheduleRow, given: object, checked: CheckedSche
   if (!changed) return { ...checked, target, target_name, job, unknown: false };
   if (!checked.unknown || checked.target !== target || checked.target_name !== target_name) return checked;
   const kept = JSON.parse(job) as StoredTarget;
-  const { prepared } = JSON.parse(checked.job) as StoredTarget;
-  const { params, queue, priority, tags } = prepared;
-  const stored: StoredTarget = { ...kept, prepared: { ...kept.prepared, params, queue, priority, tags } };
+  const { prepared, settings } = JSON.parse(checked.job) as StoredTarget;
+  const { queue = kept.prepared.queue, priority = kept.prepared.priority } = settings;
+  const { params, tags } = prepared;
+  const stored: StoredTarget = { ...kept, settings, prepared: { ...kept.prepared, params, queue, priority, tags } };
   return { ...checked, job: toJson(stored, { what: "schedule" }) };
 }

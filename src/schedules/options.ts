@@ -5,7 +5,7 @@ import { invalid } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { FireConcurrency, Missed, ScheduleRow } from "./schedule.ts";
-import { checkTarget, type CheckedTarget, type LookUp, type TargetOptions } from "./target.ts";
+import { checkTarget, type CheckedTarget, type LookUp, type ReadTemplate, type TargetOptions } from "./target.ts";
 import { createTiming, type Timing, type TimingInput, type TimingOptions } from "./timing/timing.ts";
 
 export type Policies = {
@@ -41,7 +41,12 @@ const known = [
   ...(["job", "template", "params", "queue", "priority", "tags"] as const),
 ];
 
-export async function checkSchedule(name: string, options: ScheduleOptions, lookUp: LookUp): Promise<CheckedSchedule> {
+export async function checkSchedule(
+  name: string,
+  options: ScheduleOptions,
+  lookUp: LookUp,
+  readTemplate: ReadTemplate,
+): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
   const { timing, jitter_ms } = checkWhen(name, options);
   const { kind, expression, zone, gap, overlap, start, end, anchor } = timing.stored;
@@ -50,7 +55,7 @@ export async function checkSchedule(name: string, options: ScheduleOptions, look
   oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
   return {
     ...{ kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor, timing },
-    ...(await checkTarget(name, options, lookUp)),
+    ...(await checkTarget(name, options, lookUp, readTemplate)),
     ...{ missed, concurrency },
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
     jitter_ms,

@@ -19,14 +19,15 @@ export type FirePreview = {
 
 export function previewFires(
   timing: Timing,
-  row: Pick<ScheduleRow, "id" | "jitter_ms">,
+  row: Pick<ScheduleRow, "id" | "jitter_ms"> & Partial<Pick<ScheduleRow, "max_fires" | "fires">>,
   { after, count, zone }: { readonly after: number; readonly count: number; readonly zone: string },
 ): FirePreview[] {
   checkCount(count, "count", 1, 1000);
   const format = formatIn(zone);
   const offset = offsetOf(row);
   const fires: FirePreview[] = [];
-  for (let slot = timing.next(after); slot !== null && fires.length < count; slot = timing.next(slot.at)) {
+  const most = Math.min(count, (row.max_fires ?? Number.POSITIVE_INFINITY) - (row.fires ?? 0));
+  for (let slot = timing.next(after); slot !== null && fires.length < most; slot = timing.next(slot.at)) {
     const { at, local, dst } = slot;
     fires.push({ at, fireAt: at + offset, local, there: format(at), dst });
   }

@@ -6,6 +6,7 @@
 //      │  every slot up to the cursor is decided; the cursor never goes back
 //      ▼
 //   fired · late · caught_up · shifted_dst · skipped_missed · skipped_overlap · skipped_paused · backfilled · manual
+import { describeError } from "../core/error.ts";
 import { restoreTiming, type StoredTiming, type Timing } from "./timing/timing.ts";
 
 export type DecisionKind =
@@ -68,6 +69,15 @@ export const scheduleKind = "schedule";
 export function timingOf(row: ScheduleRow): Timing {
   const { kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor } = row;
   return restoreTiming({ kind, expression, zone, gap, overlap, start, end, anchor });
+}
+
+/** The same, for those who must go on when one cannot be read: a zone that this machine does not know. */
+export function readTiming(row: ScheduleRow): Timing | { readonly unreadable: string } {
+  try {
+    return timingOf(row);
+  } catch (error) {
+    return { unreadable: `it cannot be read: ${describeError(error).message}` };
+  }
 }
 
 /** How much later than its slots this schedule fires: some part of its jitter, the same each time and in each process. */

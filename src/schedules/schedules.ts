@@ -13,6 +13,7 @@ import { previewFires, type FirePreview } from "./preview.ts";
 import { listDecisions, listSchedules, readOne, toSchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord } from "./read-schedule.ts";
 import { timingOf } from "./schedule.ts";
+import { readTemplateIn, type ReadTemplate } from "./target.ts";
 import { whySchedule, type Why } from "./why.ts";
 import {
   createSchedule,
@@ -73,17 +74,22 @@ export type Schedules = ScheduleVerbs & {
 export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Within): ScheduleVerbs {
   const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
   const alone = { shared: false } as const;
+  const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template), alone);
   const made = (name: string, unknown: boolean): string | null =>
     unknown ? `no definition of job "${name}" is known here: its jobs wait for a process that has one` : null;
   return {
     async create(name: string, options: ScheduleOptions<never>) {
-      const checked = await checkSchedule(name, options, lookUp);
+      const checked = await checkSchedule(name, options, lookUp, readTemplate);
       const row = await within((tx) => createSchedule(tx, name, checked), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
     async edit(name, changes) {
       const old = await within((tx) => findSchedule(tx, name), alone);
-      const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), lookUp));
+      const checked = keepTarget(
+        old,
+        changes,
+        await checkSchedule(name, mergeOptions(old, changes), lookUp, readTemplate),
+      );
       const row = await within((tx) => editSchedule(tx, name, checked), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
@@ -124,7 +130,7 @@ async function preview(
     const row = await readOne(store, tenant, what);
     if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
     const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
-    const edited = await checkSchedule(what, mergeOptions(row, options.edit), lookUp);
+    const edited = await checkSchedule(what, mergeOptions(row, options.edit), lookUp, async () => undefined);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }
   // What it would fire need not be known yet.

@@ -4,19 +4,17 @@ import type { Tx } from "../storage/store.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { release } from "../jobs/park.ts";
-import { schedulesChannel, type ScheduleRow } from "./schedule.ts";
+import { scheduleKind, schedulesChannel, type ScheduleRow } from "./schedule.ts";
 import { forUpdate } from "../storage/word.ts";
 
-type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "concurrency" | "paused_at">;
+type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "paused_at">;
 
 export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy }: JobEnded): Promise<void> {
   if (retriedBy !== null) return;
-  const row = await tx.get<Row>(sql`select seq, id, failures, pause_after, concurrency, paused_at from schedule
+  const row = await tx.get<Row>(sql`select seq, id, failures, pause_after, paused_at from schedule
     where seq = ${job.kind_seq} ${forUpdate}`);
   if (row === undefined) return;
-  if (row.concurrency === "queue") {
-    await release(tx, { tenant: job.tenant_id, waitsFor: "order", key: row.id }, 1);
-  }
+  await letNextGo(tx, job, row.id);
   if (row.pause_after === null || (status !== "failed" && status !== "completed")) return;
   const failures = status === "failed" ? row.failures + 1 : 0;
   const pauses = row.paused_at === null && failures >= row.pause_after;
@@ -26,4 +24,18 @@ export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy
   await tx.run(sql`update schedule set paused_at = ${tx.now}, next_at = null,
       paused_note = ${`${failures} jobs in a row failed, the last one was ${job.id}`} where seq = ${row.seq}`);
   tx.wake(schedulesChannel);
+}
+
+// Whatever the policy is by now: those that wait were made when it was to queue. One that was cancelled while it waited ends
+// too, and then another still runs.
+async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void> {
+  const next = await tx.get<{ lane_seq: number }>(sql`select lane_seq from job
+    where tenant_id = ${job.tenant_id} and kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and finished_at is null
+      and waits_for = 'order' and waits_key = ${scheduleId} order by seq limit 1`);
+  if (next === undefined) return;
+  const ahead = await tx.get(sql`select seq from job
+    where tenant_id = ${job.tenant_id} and kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and finished_at is null
+      and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
+  if (ahead !== undefined) return;
+  await release(tx, { tenant: job.tenant_id, waitsFor: "order", key: scheduleId }, 1, [next.lane_seq]);
 }

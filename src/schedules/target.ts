@@ -7,6 +7,7 @@ import type { Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
+import { mergeParams } from "../jobs/template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
@@ -17,7 +18,12 @@ export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "pri
   );
 
 /** As it is stored: what `enqueue` needs, and for a template what lies over its defaults. */
-export type StoredTarget = { readonly prepared: Omit<Prepared, "cause">; readonly overrides: unknown };
+export type StoredTarget = {
+  readonly prepared: Omit<Prepared, "cause">;
+  readonly overrides: unknown;
+  /** What the schedule itself says; the rest is the definition's or the template's. */
+  readonly settings: Pick<EnqueueOptions, "queue" | "priority" | "tags">;
+};
 
 export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> & {
   /** Nobody here defines it; it is allowed, and said. */
@@ -26,7 +32,20 @@ export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> 
 
 export type LookUp = (name: string) => AnyJob | undefined;
 
-export async function checkTarget(name: string, options: TargetOptions, lookUp: LookUp): Promise<CheckedTarget> {
+/** What a template says now; its job's definition is written down with the schedule. */
+export type ReadTemplate = (name: string) => Promise<{ job_name: string; params: string } | undefined>;
+
+export const readTemplateIn =
+  (tx: Tx): ReadTemplate =>
+  async (name) =>
+    tx.get(sql`select job_name, params from job_template where tenant_id = ${tx.tenant} and name = ${name}`);
+
+export async function checkTarget(
+  name: string,
+  options: TargetOptions,
+  lookUp: LookUp,
+  readTemplate: ReadTemplate,
+): Promise<CheckedTarget> {
   const { job, template, params, queue, priority, tags } = options;
   const settings = {
     ...(queue === undefined ? {} : { queue }),
@@ -37,10 +56,14 @@ export async function checkTarget(name: string, options: TargetOptions, lookUp: 
     throw invalid(`schedule "${name}" fires one thing: give "job" or "template"`);
   }
   if (template !== undefined) {
-    const stub = defineJob(template, { run: () => undefined });
+    const now = await readTemplate(template);
+    const known = now === undefined ? undefined : lookUp(now.job_name);
+    const given = now === undefined || known === undefined ? {} : mergeParams(JSON.parse(now.params), params);
+    const definition = known ?? defineJob(template, { run: () => undefined });
     const stored: StoredTarget = {
-      prepared: withoutCause(await prepareJob(stub, {}, settings)),
-      overrides: params ?? {},
+      prepared: withoutCause(await prepareJob(definition, given, settings)),
+      overrides: params ?? null,
+      settings,
     };
     return { target: "template", target_name: template, job: toJson(stored, { what: "schedule" }), unknown: false };
   }
@@ -48,7 +71,7 @@ export async function checkTarget(name: string, options: TargetOptions, lookUp: 
   const known = typeof job === "string" ? lookUp(job) : (job as AnyJob);
   const definition = known ?? defineJob(jobName, { run: () => undefined });
   const prepared = withoutCause(await prepareJob(definition, params, settings));
-  const stored: StoredTarget = { prepared, overrides: null };
+  const stored: StoredTarget = { prepared, overrides: null, settings };
   return {
     target: "job",
     target_name: jobName,
@@ -66,7 +89,7 @@ export async function targetOf(
   tx: Tx,
   row: ScheduleRow,
 ): Promise<{ readonly prepared: Prepared; readonly templateId: string | null } | { readonly refused: string }> {
-  const { prepared, overrides } = JSON.parse(row.job) as StoredTarget;
+  const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
   if (row.target === "job") return { prepared: { ...prepared, cause: undefined }, templateId: null };
   const template =
     await tx.get<Template>(sql`select id, job_name, params, queue, priority, attempts, backoff, timeout_ms,
@@ -75,14 +98,14 @@ export async function targetOf(
   if (template === undefined) return { refused: `there is no template "${row.target_name}"` };
   if (template.archived_at !== null) return { refused: `template "${row.target_name}" is archived` };
   const defaults = JSON.parse(template.params) as unknown;
-  const merged = { ...(defaults as object), ...(overrides as object) };
+  const merged = mergeParams(defaults, overrides);
   return {
     prepared: {
       ...prepared,
       name: template.job_name,
       params: toJson(merged, { what: "params" }),
-      queue: prepared.queue === "default" ? (template.queue ?? prepared.queue) : prepared.queue,
-      priority: prepared.priority === 0 ? (template.priority ?? 0) : prepared.priority,
+      queue: settings.queue ?? template.queue ?? prepared.queue,
+      priority: settings.priority ?? template.priority ?? prepared.priority,
       attempts: template.attempts ?? prepared.attempts,
       backoff: template.backoff ?? prepared.backoff,
       timeoutMs: template.timeout_ms ?? prepared.timeoutMs,

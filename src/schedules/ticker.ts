@@ -1,6 +1,7 @@
 // One timer to the earliest due slot. It is set anew at least every minute, so a machine that slept or whose clock was set
 // is noticed, and whenever a schedule is made or changed. Every process that works may have one: a slot is decided once.
 import type { Timer } from "../core/clock.ts";
+import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { fireDue } from "./fire.ts";
@@ -57,7 +58,7 @@ export function startTicker({ store, hooks }: Pick<Engine, "store" | "hooks">): 
     again = false;
     let waitMs = lookEveryMs;
     try {
-      while (!stopped && (await store.write((tx) => fireDue(tx, hooks)))) continue;
+      await fireAll();
       const at = await earliest();
       armedFor = at ?? Number.POSITIVE_INFINITY;
       if (at !== null) waitMs = Math.min(lookEveryMs, Math.max(0, at - store.clock.now()));
@@ -65,6 +66,19 @@ export function startTicker({ store, hooks }: Pick<Engine, "store" | "hooks">): 
       waitMs = retryMs; // what could not be decided is still due
     }
     if (!stopped) timer = store.clock.after(waitMs, () => void tick());
+  }
+
+  async function fireAll(): Promise<void> {
+    try {
+      while (!stopped && (await store.write((tx) => fireDue(tx, hooks)))) continue;
+    } catch (error) {
+      // One that cannot be decided must not keep the others from it: each by itself, and then the failure.
+      const due = await store.read<{ seq: number }>(
+        sql`select seq from schedule where next_at <= ${store.clock.now()} order by next_at limit ${limits.schedulesPerTickMax}`,
+      );
+      for (const { seq } of due) await store.write((tx) => fireDue(tx, hooks, { only: seq })).catch(() => undefined);
+      throw error;
+    }
   }
 
   void tick();

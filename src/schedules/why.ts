@@ -35,7 +35,8 @@ export async function whySchedule(store: Store, row: ScheduleRow, at: number): P
       and slot_at <= ${until} and until_at >= ${at} order by slot_at limit 1`);
   const slot = timing.next(at - 1);
   const isSlot = slot !== null && slot.at <= until;
-  if (found !== undefined && (isSlot || found.kind === "manual")) {
+  // A slot by a timing that has been edited since has its decision all the same.
+  if (found !== undefined && (isSlot || found.slots === 1)) {
     const decision = toDecision(found);
     const because = [meanings[found.kind]];
     if (found.slots > 1) {

@@ -4,6 +4,7 @@ import { isDaybookError } from "../core/error.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { AnySchedule } from "./define.ts";
 import { checkSchedule, type CheckedSchedule } from "./options.ts";
+import { readTemplateIn, type ReadTemplate } from "./target.ts";
 import { upsertSchedule } from "./write-schedule.ts";
 
 const triesMax = 5;
@@ -14,9 +15,10 @@ export async function writeSchedules(
   schedules: readonly AnySchedule[],
 ): Promise<void> {
   if (schedules.length === 0) return;
+  const readTemplate: ReadTemplate = (name) => store.write((tx) => readTemplateIn(tx)(name), { tenant });
   const all: [string, CheckedSchedule][] = [];
   for (const { name, options } of schedules) {
-    all.push([name, await checkSchedule(name, options, (job) => definitions.get(job))]);
+    all.push([name, await checkSchedule(name, options, (job) => definitions.get(job), readTemplate)]);
   }
   for (let tries = 1; ; tries++) {
     try {

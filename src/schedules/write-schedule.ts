@@ -5,11 +5,17 @@ import { nearest } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
-import { skip } from "./decide.ts";
-import { insertDecisions, skipped } from "./fire.ts";
 import type { CheckedSchedule } from "./options.ts";
-import { nextFireAt, schedulesChannel, timingOf, type ScheduleRow, type ScheduleSource } from "./schedule.ts";
+import {
+  nextFireAt,
+  readTiming,
+  schedulesChannel,
+  timingOf,
+  type ScheduleRow,
+  type ScheduleSource,
+} from "./schedule.ts";
 import { refuseMissingTemplate } from "./target.ts";
+import { insertSkips } from "./write-decisions.ts";
 
 export async function findSchedule(tx: Tx, name: string): Promise<ScheduleRow> {
   const row = await readSchedule(tx, name);
@@ -79,7 +85,10 @@ async function put(
   await refuseMissingTemplate(tx, checked);
   const { timing, unknown: _unknown, ...settings } = checked;
   const begun = old === undefined || old.removed_at !== null;
-  const moved = begun || timingKeys.some((key) => old[key] !== checked[key]);
+  // One that was over begins anew with the edit that lets it go on.
+  const over = !begun && old.next_at === null && old.paused_at === null;
+  const moved = begun || over || timingKeys.some((key) => old[key] !== checked[key]);
+  if (moved && !begun && !over) await passBy(tx, old);
   const base: ScheduleRow = old ?? {
     ...{ seq: 0, tenant_id: tx.tenant, id: tx.ids(), name, source, ...settings, fires: 0, failures: 0 },
     ...{ cursor_at: tx.now, next_at: null, last_fired_at: null, paused_at: null, paused_note: null },
@@ -95,6 +104,12 @@ async function put(
   const next: ScheduleRow = { ...row, next_at: nextFireAt(row, timing) };
   await save(tx, next, old === undefined);
   return next;
+}
+
+// What was due by the old timing and is not decided yet belongs to neither from now on; why should still have an answer.
+async function passBy(tx: Tx, old: ScheduleRow): Promise<void> {
+  const timing = readTiming(old);
+  if (!("unreadable" in timing)) await insertSkips(tx, old, timing, { until: tx.now, note: "it was edited" });
 }
 
 async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
@@ -136,13 +151,7 @@ export async function pauseSchedule(tx: Tx, name: string, note: string | null): 
 export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
   const row = await findSchedule(tx, name);
   if (row.paused_at === null) return;
-  const skips: Parameters<typeof skip>[5] = [];
-  const note = row.paused_note === null ? "it was paused" : `it was paused: ${row.paused_note}`;
-  skip(timingOf(row), row.cursor_at, tx.now, "skipped_paused", note, skips);
-  await insertDecisions(
-    tx,
-    skips.map((each) => skipped(tx, row, each)),
-  );
+  await insertSkips(tx, row, timingOf(row), { until: tx.now, note: "it was paused" });
   const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at: Math.max(row.cursor_at, tx.now) };
   await save(tx, { ...next, next_at: nextFireAt(next) }, false);
 }

@@ -61,7 +61,7 @@ async function isStill(tx: Tx, { seq, revision }: TemplateRow): Promise<boolean>
 
 /** Objects are laid over each other, property by property; anything else is replaced as a whole. An override that is
  *  undefined was not given. */
-function mergeParams(defaults: unknown, overrides: unknown): unknown {
+export function mergeParams(defaults: unknown, overrides: unknown): unknown {
   if (overrides === undefined || overrides === null) return defaults;
   if (!isObject(defaults) || !isObject(overrides)) return overrides;
   return { ...defaults, ...definedOnly(overrides) };

@@ -1,0 +1,64 @@
+// Decisions as they are written: one row for a slot, or for a span of slots that none of was fired.
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { eachRow } from "../storage/word.ts";
+import { skip, type Skip } from "./decide.ts";
+import type { DecisionKind, ScheduleRow } from "./schedule.ts";
+import type { Timing } from "./timing/timing.ts";
+
+export type DecisionRow = {
+  tenant_id: string;
+  schedule_seq: number;
+  slot_at: number;
+  until_at: number;
+  slots: number;
+  kind: DecisionKind;
+  decided_at: number;
+  local: string | null;
+  job_id: string | null;
+  note: string | null;
+};
+
+const decisionColumns = {
+  ...({
+    tenant_id: "text",
+    schedule_seq: "integer",
+    slot_at: "integer",
+    until_at: "integer",
+    slots: "integer",
+  } as const),
+  ...({ kind: "text", decided_at: "integer", local: "text", job_id: "text", note: "text" } as const),
+};
+
+export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
+      job_id, note) ${eachRow(decisionColumns, rows)}`);
+}
+
+export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, note }: Skip): DecisionRow {
+  return {
+    ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: first.at, until_at: last.at, slots, kind },
+    ...{ decided_at: tx.now, local: first.local, job_id: null, note },
+  };
+}
+
+/** One decision about all slots after the cursor that are passed by, because somebody has changed or filled something. */
+export async function insertSkips(
+  tx: Tx,
+  row: ScheduleRow,
+  timing: Timing,
+  { until, note }: { readonly until: number; readonly note: string },
+): Promise<void> {
+  const skips: Skip[] = [];
+  if (row.paused_at === null) skip(timing, row.cursor_at, until, "skipped_missed", note, skips);
+  else skip(timing, row.cursor_at, until, "skipped_paused", pausedWords(row), skips);
+  await insertDecisions(
+    tx,
+    skips.map((each) => skipped(tx, row, each)),
+  );
+}
+
+function pausedWords({ paused_note: note }: ScheduleRow): string {
+  return note === null ? "it was paused" : `it was paused: ${note}`;
+}
