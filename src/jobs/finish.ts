@@ -4,9 +4,11 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import type { RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
+import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
 import { settle } from "./settle.ts";
@@ -45,7 +47,10 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
   killPoint("jobs.finish.committed");
   state.settled = true;
   // Part of the run, so that a worker is not idle before it.
-  if (job.limits !== null && engine.store.dialect === "postgres") await letIn(engine, job).catch(() => undefined);
+  if (engine.store.dialect === "postgres") {
+    if (job.limits !== null) await letIn(engine, job).catch(() => undefined);
+    await wakeHolder(engine, job).catch(() => undefined);
+  }
   return result;
 }
 
@@ -55,6 +60,14 @@ async function letIn(engine: Engine, job: Limited): Promise<void> {
   await engine.store.write(async (tx) => {
     for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant_id: job.tenant_id, waits_key: key });
   });
+}
+
+// For the same reason it does not see a reservation that was made meanwhile, whose holder waits for the lane to be empty.
+async function wakeHolder(engine: Engine, job: RunState["job"]): Promise<void> {
+  const [held] = await engine.store.read<{ seq: number }>(
+    sql`select seq from reservation where lane_seq = ${job.lane_seq} and status = 'active'`,
+  );
+  if (held !== undefined) await engine.store.write((tx) => tx.wake(jobsChannel));
 }
 
 // What the work returns is the job's result when it is plain data; handles and the like are not.

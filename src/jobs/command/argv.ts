@@ -10,8 +10,13 @@ type Part = { readonly text: string } | { readonly param: string };
 export type ArgvTemplate = readonly (readonly Part[])[];
 
 // Programs that run a text they are given, and the options after which it stands.
-const interpreters = /^(?:(?:ba|da|z|k|a|fi)?sh|python[\d.]*|perl|ruby|node|php)$/;
-const scriptOption = /^-[a-z]*[ce]$|^--(?:eval|print)$/i;
+// The list cannot be complete: whoever writes argv answers for what its program makes of it.
+const interpreters =
+  /^(?:(?:ba|da|z|k|a|fi|pw|tc|c)?sh|python[\d.]*|perl|ruby|node(?:js)?|php|deno|bun|su|script|osascript|lua|tclsh)$/;
+const scriptOption = /^-[a-z]*[ce]x?$|^--(?:eval|print)(?:=|$)/i;
+// Behind a script file these would be its own options.
+const scriptOptionFirst = /^-[pr]$|^eval$/;
+const scriptFirst = /^[gmn]?awk$|^sed$|^jq$/;
 
 /** Reads what the definition says; `known` are the names of the params, where the schema tells them. */
 export function parseArgv(job: string, argv: readonly string[], known: readonly string[] | undefined): ArgvTemplate {
@@ -56,11 +61,19 @@ function paramsOf(parts: readonly Part[]): string[] {
 
 // A value inside a script is code, whatever is done about its quotes.
 function refuseScript(job: string, argv: readonly string[], template: ArgvTemplate): void {
-  const program = argv.findIndex((each) => interpreters.test(each.split("/").at(-1) ?? ""));
-  const option = argv.findIndex((each, place) => program !== -1 && place > program && scriptOption.test(each));
-  if (option === -1 || paramsOf(template[option + 1] ?? []).length === 0) return;
+  const isProgram = (each: string, pattern: RegExp): boolean => pattern.test(each.split("/").at(-1) ?? "");
+  const first = argv.findIndex((each) => isProgram(each, interpreters));
+  const scripts = argv.flatMap((each, place) => {
+    const behind = first !== -1 && place > first;
+    if (behind && (scriptOption.test(each) || (place === first + 1 && scriptOptionFirst.test(each)))) {
+      return each.includes("=") ? [place] : [argv[place + 1] === "--" ? place + 2 : place + 1];
+    }
+    return isProgram(each, scriptFirst) ? [place + 1] : [];
+  });
+  const script = scripts.find((place) => paramsOf(template[place] ?? []).length > 0);
+  if (script === undefined) return;
   throw invalid(
-    `command "${job}" puts a param into a script of ${quote(argv[program])}, where it would be run as code: ` +
+    `command "${job}" puts a param into a script (argument ${script}), where it would be run as code: ` +
       'give it as an argument of the script: ["sh", "-c", "echo \\"$1\\"", "sh", "{name}"]',
   );
 }
