@@ -364,8 +364,8 @@ async function decorate(at: TestEngine, id: string): Promise<void> {
     select tenant_id, run_id, n, 'info', 'line' from job, ${numbers(2)} where id = '${id}'`);
   await at.run(`insert into job_step (tenant_id, chain_seq, place, name, run_id, done_at)
     select tenant_id, seq, 1, 'step', run_id, 1 ${of}`);
-  await at.run(`insert into run_command (tenant_id, run_id, job_id, argv, host, pid, started_at, log_path)
-    select tenant_id, run_id, id, '[]', 'here', 1, 1, 'logs/' || id ${of}`);
+  await at.run(`insert into run_command (tenant_id, run_id, job_id, argv, host, pid, started_at, ended_at, log_path)
+    select tenant_id, run_id, id, '[]', 'here', 1, 1, 2, 'logs/' || id ${of}`);
 }
 
 async function group(at: TestEngine, id: string, members: readonly string[], endedAt: number | null): Promise<void> {
