@@ -13,8 +13,8 @@ import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
 import { endWaiting } from "./jobs/waiters.ts";
-import { refuseWithoutWorker, startWorker, type Worker } from "./jobs/worker.ts";
-import type { WorkerOptions } from "./jobs/worker-options.ts";
+import { startWorker } from "./jobs/worker.ts";
+import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
 import type { Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";

@@ -2,8 +2,7 @@
 import { invalid } from "./core/error.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
-import type { Worker } from "./jobs/worker.ts";
-import type { WorkerOptions } from "./jobs/worker-options.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { AnySchedule } from "./schedules/define.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";

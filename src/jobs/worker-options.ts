@@ -1,6 +1,7 @@
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { checkName } from "../core/name.ts";
+import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 
 export type WorkerOptions = {
@@ -31,4 +32,16 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
     graceMs: durationMs(options.grace ?? "30s", "grace"),
     queues: options.queues === undefined ? null : new Set(options.queues.map((name) => checkName(name, "queue"))),
   };
+}
+
+export type Worker = {
+  /** Resolves when nothing runs and nothing that could run is left. */
+  idle(): Promise<void>;
+  /** Claims nothing more, waits for what runs (`grace`), then ends it; its jobs run again elsewhere. */
+  stop(): Promise<void>;
+  readonly running: number;
+};
+
+export function refuseWithoutWorker(): never {
+  throw invalid("the book was opened with worker: false, so it runs no jobs: open it without");
 }

@@ -3,7 +3,7 @@
 //
 //   woken ──► turn (settle + claim, one transaction) ──► start what was claimed ──► ended runs wake it again
 import type { Timer } from "../core/clock.ts";
-import { DaybookError, isDaybookError } from "../core/error.ts";
+import { isDaybookError } from "../core/error.ts";
 import { jitter } from "../core/random.ts";
 import { createBatchSize } from "./batch-size.ts";
 import { readCancelled } from "./cancel.ts";
@@ -19,15 +19,7 @@ import { ownershipLost, shuttingDown } from "./run.ts";
 import { createRuns } from "./runs-in-hand.ts";
 import { apart, passing } from "./write-apart.ts";
 import { takeTurn, type Turn, type TurnWork } from "./turn.ts";
-import { checkWorkerOptions, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
-
-export type Worker = {
-  /** Resolves when nothing runs and nothing that could run is left. */
-  idle(): Promise<void>;
-  /** Claims nothing more, waits for what runs (`grace`), then ends it; its jobs run again elsewhere. */
-  stop(): Promise<void>;
-  readonly running: number;
-};
+import { checkWorkerOptions, type Worker, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
 
 const sweepEveryMs = 15_000;
 const retryMs = 200;
@@ -250,8 +242,4 @@ function createWorker(
     stop: () => (stopped ??= stop()),
   };
   return { worker, sweepNow };
-}
-
-export function refuseWithoutWorker(): never {
-  throw new DaybookError("invalid", "the book was opened with worker: false, so it runs no jobs: open it without");
 }

@@ -14,6 +14,7 @@ import {
   type ScheduleSource,
 } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
+import type { DecisionRow } from "./write-decisions.ts";
 
 export type ScheduleRecord = {
   readonly id: string;
@@ -103,16 +104,7 @@ export async function listDecisions(
   return { items, next: rows.length > limit ? String(items.at(-1)?.at ?? "") : null };
 }
 
-export type DecisionRead = {
-  slot_at: number;
-  until_at: number;
-  slots: number;
-  kind: DecisionKind;
-  decided_at: number;
-  local: string | null;
-  job_id: string | null;
-  note: string | null;
-};
+export type DecisionRead = Omit<DecisionRow, "tenant_id" | "schedule_seq">;
 
 export function toDecision(row: DecisionRead): DecisionRecord {
   return {

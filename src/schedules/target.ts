@@ -9,6 +9,7 @@ import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
 import { mergeParams } from "../jobs/template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
+import type { TemplateRow } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
@@ -116,18 +117,10 @@ export async function targetOf(
   };
 }
 
-type Template = {
-  id: string;
-  job_name: string;
-  params: string;
-  queue: string | null;
-  priority: number | null;
-  attempts: number | null;
-  backoff: string | null;
-  timeout_ms: number | null;
-  losses: number | null;
-  archived_at: number | null;
-};
+type Template = Pick<
+  TemplateRow,
+  "id" | "job_name" | "params" | "queue" | "priority" | "attempts" | "backoff" | "timeout_ms" | "losses" | "archived_at"
+>;
 
 /** A template that is not there, or archived, is refused when the schedule is made. */
 export async function refuseMissingTemplate(tx: Tx, row: Pick<ScheduleRow, "target" | "target_name">): Promise<void> {
