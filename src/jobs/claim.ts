@@ -127,7 +127,9 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const taken: (Candidate & Slots)[] = [];
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
-    const verdict = busy.size > 0 && isNamed(busy, job) ? "contended" : await decide(batch, job, gate, taken.length);
+    // Only limits are counted in the book; without them nothing is awaited, because every await costs each job.
+    const asked = busy.size > 0 && isNamed(busy, job) ? "contended" : decide(batch, job, gate, taken.length);
+    const verdict = asked instanceof Promise ? await asked : asked;
     if (verdict === "leave") batch.leftAlone = true;
     else if (verdict === "contended") batch.contended = true;
     else if ("waits_for" in verdict) parked.push(Object.assign(job, verdict));
@@ -177,14 +179,24 @@ async function candidates(tx: Tx, batch: Batch, lane: number, most: number): Pro
   return batch.mayDrain ? first.slice(0, alone) : firstInLine(tx, lane, most, "together");
 }
 
-async function decide(batch: Batch, job: Candidate, gate: Gate, taken: number): Promise<Slots | Parked | "leave"> {
+type Verdict = Slots | Parked | "leave";
+
+function decide(batch: Batch, job: Candidate, gate: Gate, taken: number): Verdict | Promise<Verdict> {
   const { seq, name, available_at } = job;
-  if (!batch.claimer.hosts.has(name) || batch.paused.has(`${job.tenant_id}\n${name}`)) {
+  if (!batch.claimer.hosts.has(name) || (batch.paused.size > 0 && batch.paused.has(`${job.tenant_id}\n${name}`))) {
     return { seq, waits_for: "host", waits_key: name, available_at };
   }
   if (job.alone === 1 && (!batch.idle || batch.jobs.length + taken > 0)) return "leave";
-  const slots = job.limits === null ? { name_slot: null, key_slot: null } : await batch.slots.take(job, gate.lane);
-  if ("waitsFor" in slots) return { seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
+  if (job.limits !== null) return takeSlots(batch, job, gate);
+  batch.tookAlone = job.alone === 1;
+  return { name_slot: null, key_slot: null, lane_slot: takeLaneSlot(gate) };
+}
+
+async function takeSlots(batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
+  const slots = await batch.slots.take(job, gate.lane);
+  if ("waitsFor" in slots) {
+    return { seq: job.seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
+  }
   batch.tookAlone = job.alone === 1;
   return { ...slots, lane_slot: takeLaneSlot(gate) };
 }

@@ -22,7 +22,8 @@ export type Enqueued<Result = unknown> = {
 };
 
 export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
-  return enqueueInto(tx, await laneOf(tx, tx.tenant, prepared.queue), prepared);
+  const lane = laneOf(tx, tx.tenant, prepared.queue);
+  return enqueueInto(tx, typeof lane === "number" ? lane : await lane, prepared);
 }
 
 /** Many at once. Jobs without keys go in as one statement; one with a key is decided by itself, in its turn. */

@@ -1,6 +1,6 @@
 // Writes job rows. This is the hottest insert of the book, so it is one statement whatever the number of rows.
 import { rawSql, sql, type Value } from "../storage/sql.ts";
-import { eachRow } from "../storage/word.ts";
+import { eachRow, rowsInto } from "../storage/word.ts";
 import type { Tx } from "../storage/store.ts";
 import type { JobRow } from "./job.ts";
 
@@ -64,16 +64,13 @@ const allColumns = {
 } as const satisfies Record<keyof NewJob, "text" | "integer">;
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
-export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
+export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number> | number {
   const belongs = rows.some((row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? null) !== null);
   const into = belongs ? everything : usual;
   const given = belongs ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
   const values = given as readonly (NewJob & Record<string, Value>)[];
-  // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer
-  // to a new row's own number, but its only writer can know it.
-  return tx.dialect === "sqlite"
-    ? tx.run(sql`${into.headWithPosition} ${eachRow(into.columns, values, nextPosition)} on conflict do nothing`)
-    : tx.run(sql`${into.head} ${eachRow(into.columns, values)} on conflict do nothing`);
+  if (tx.dialect === "sqlite") return tx.run(rowsInto(into.text, into.names, values));
+  return tx.run(sql`${into.head} ${eachRow(into.columns, values)} on conflict do nothing`);
 }
 
 const belongsToNothing = {
@@ -81,15 +78,16 @@ const belongsToNothing = {
   ...{ kind: null, kind_seq: null, about: null },
 };
 
-function insertInto<Columns extends object>(these: Columns) {
-  const names = Object.keys(these).join(", ");
-  return {
-    columns: these,
-    head: rawSql(`insert into job (${names})`),
-    headWithPosition: rawSql(`insert into job (position, ${names})`),
-  };
+// The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer to a
+// new row's own number, but its only writer can know it.
+const nextPosition = "(select coalesce(max(seq), 0) + 1 from job) * 100";
+
+function insertInto(these: Readonly<Record<string, "text" | "integer">>) {
+  const names = Object.keys(these);
+  const marks = names.map(() => "?").join(", ");
+  const text = `insert into job (position, ${names.join(", ")}) values (${nextPosition}, ${marks}) on conflict do nothing`;
+  return { columns: these, names, head: rawSql(`insert into job (${names.join(", ")})`), text: [text] as const };
 }
 
 const usual = insertInto(columns);
 const everything = insertInto(allColumns);
-const nextPosition = "(select coalesce(max(seq), 0) + 1 from job) * 100";

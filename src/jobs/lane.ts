@@ -18,17 +18,17 @@ export type LaneRow = {
 const known = new WeakMap<Store["ids"], Map<string, number>>();
 
 /** The number of the lane, which is made if it does not exist yet. */
-export async function laneOf(tx: Tx, tenant: string, queue: string): Promise<number> {
+export function laneOf(tx: Tx, tenant: string, queue: string): number | Promise<number> {
   let lanes = known.get(tx.ids);
   if (lanes === undefined) known.set(tx.ids, (lanes = new Map<string, number>()));
-  const name = `${tenant}\n${queue}`;
-  const seq = lanes.get(name);
-  if (seq !== undefined) return seq;
+  return lanes.get(`${tenant}\n${queue}`) ?? makeLane(tx, tenant, queue, lanes);
+}
+
+async function makeLane(tx: Tx, tenant: string, queue: string, lanes: Map<string, number>): Promise<number> {
   await tx.run(sql`insert into lane (tenant_id, queue) values (${tenant}, ${queue}) on conflict do nothing`);
   const row = await findLane(tx, tenant, queue);
   const made = row?.seq ?? 0;
-  const kept = lanes;
-  tx.afterCommit(() => kept.set(name, made));
+  tx.afterCommit(() => lanes.set(`${tenant}\n${queue}`, made));
   return made;
 }
 

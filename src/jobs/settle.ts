@@ -1,17 +1,18 @@
-// Settle: an open run becomes one row of `run`, and its job ends, in one transaction and only by its owner. A result of
-// an owner that has lost the job changes nothing and is named superseded. What failed and may be tried again gets its
+// Settle: an open run becomes one row of `run`, and its job ends (end-runs.ts), in one transaction and only by its owner.
+// A result of an owner that has lost the job changes nothing and is named superseded. What failed and may be tried again gets its
 // next job here, so that no crash can come between.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, rowSet } from "../storage/word.ts";
+import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
+import { endRuns, type Owned } from "./end-runs.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { isEnding } from "./group/group.ts";
 import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
 import { makeRetry } from "./make-retry.ts";
-import { againAfter, chargedLosses, jobStatusOf, type Ending } from "./outcome.ts";
+import { againAfter, chargedLosses, type Ending } from "./outcome.ts";
 
 export type Settled = {
   /** The run ids that were ended. */
@@ -19,63 +20,16 @@ export type Settled = {
   readonly retried: number;
 };
 
-type Owned = Pick<
-  JobRow,
-  "seq" | "run_id" | "lane_seq" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited" | "kind"
->;
-
-const jobColumns = { seq: "integer", run_id: "text", job_status: "text" } as const;
-const runColumns = {
-  seq: "integer",
-  run_id: "text",
-  run_status: "text",
-  duration_ms: "real",
-  error_type: "text",
-  error_message: "text",
-  error_trace: "text",
-  result: "text",
-} as const;
-
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
   await lockRows(tx, endings);
-  const rows = endings.map(toRow);
-  // A job has `started_at` exactly while it runs: the table's own rule. Asked for its status, SQLite would read all that
-  // run for each of ours instead of seeking it.
-  await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
-      duration_ms, status, error_type, error_message, error_trace, result, cause_run_id, root_run_id)
-    select job.tenant_id, job.run_id, 'job', job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
-      v.duration_ms, v.run_status, v.error_type, v.error_message, v.error_trace, v.result,
-      job.cause_run_id, job.root_run_id
-    from ${rowSet("v", runColumns, rows)} cross join job
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
-  const owned = await tx.all<Owned>(sql`update job set status = v.job_status, finished_at = ${tx.now},
-      session_seq = null, started_at = null, timeout_at = null, name_slot = null, key_slot = null, lane_slot = null,
-      progress = null, progress_note = null,
-      key_held = case when key_scope = 'window' then key_held else null end
-    from ${rowSet("v", jobColumns, rows)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
-    returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited, job.kind,
-      job.lane_seq`);
-  await freeSlots(tx, owned);
+  const owned = await endRuns(tx, endings);
+  const rows = await readInteresting(tx, hooks, owned, endings);
+  await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  const retried = await follow(tx, hooks, owned, endings);
+  const retried = rows.length === 0 ? 0 : await follow(tx, hooks, rows, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
-}
-
-function toRow(ending: Ending): Record<keyof typeof jobColumns | keyof typeof runColumns, string | number | null> {
-  return {
-    seq: ending.seq,
-    run_id: ending.runId,
-    run_status: ending.status,
-    job_status: jobStatusOf(ending.status),
-    duration_ms: Math.max(0, ending.durationMs),
-    error_type: ending.error?.type ?? null,
-    error_message: ending.error?.message ?? null,
-    error_trace: ending.error?.trace ?? null,
-    result: ending.result ?? null,
-  };
 }
 
 // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
@@ -95,22 +49,27 @@ async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
   await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
 }
 
-/** Makes the retries and tells the rooms above. Runs that simply succeeded cost nothing here when nobody listens. */
-async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings: readonly Ending[]): Promise<number> {
+/** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
+async function readInteresting(
+  tx: Tx,
+  hooks: JobHooks,
+  owned: readonly Owned[],
+  endings: readonly Ending[],
+): Promise<JobRow[]> {
   const listening = hooks.onFact !== undefined || jobSettled.heard;
-  const belongs = (job: Owned): boolean => job.group_seq !== null || job.kind !== null;
-  if (!listening && !owned.some(belongs) && endings.every((ending) => ending.status === "success")) return 0;
+  const plain = !listening && endings.every((ending) => ending.status === "success");
+  if (plain && owned.every((job) => job.belongs === 0)) return [];
+  const unlike = new Set(endings.filter((ending) => ending.status !== "success").map((ending) => ending.runId));
+  const seqs = owned
+    .filter((job) => listening || job.belongs !== 0 || unlike.has(job.run_id ?? ""))
+    .map((job) => job.seq);
+  if (seqs.length === 0) return [];
+  return tx.all<JobRow>(sql`select * from job where seq ${anyOf("integer", seqs)} order by seq`);
+}
+
+/** Makes the retries and tells the rooms above. */
+async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings: readonly Ending[]): Promise<number> {
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
-  const interesting = owned.filter(
-    (job) => listening || belongs(job) || endingOf.get(job.run_id ?? "")?.status !== "success",
-  );
-  if (interesting.length === 0) return 0;
-  const rows = await tx.all<JobRow>(
-    sql`select * from job where seq ${anyOf(
-      "integer",
-      interesting.map((job) => job.seq),
-    )} order by seq`,
-  );
   const groups = await lockGroupsOf(tx, rows);
   const over: JobRow[] = [];
   for (const row of rows) {

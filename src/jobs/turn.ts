@@ -79,6 +79,7 @@ function claimFor(tx: Tx, claimer: Claimer, work: TurnWork): Promise<Claim> {
 // What became due may be another's to run, and that one no longer finds it among what is to come. When we took all of it,
 // nobody is woken for nothing.
 function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
+  if (due.length === 0) return;
   const ours = new Set(jobs.map((job) => job.seq));
   if (due.some((seq) => !ours.has(seq))) tx.wake(jobsChannel);
 }

@@ -13,7 +13,13 @@ export type Dialect = "sqlite" | "postgres";
 export type Value = string | number | bigint | boolean | null | Uint8Array;
 
 /** A statement that has not been rendered for an engine yet. */
-export type Sql = { readonly kind: "sql"; readonly strings: readonly string[]; readonly values: readonly Slot[] };
+export type Sql = {
+  readonly kind: "sql";
+  readonly strings: readonly string[];
+  readonly values: readonly Slot[];
+  /** Set by `rowsInto`: the text is all there, and runs once for each of these rows. */
+  readonly rows?: readonly (readonly Value[])[];
+};
 type Slot = Value | Sql | Part;
 
 /** A rendered statement: a plain value, so it can be sent to another thread. */
@@ -45,6 +51,7 @@ const plainTexts: Record<Dialect, WeakMap<readonly string[], string>> = {
 };
 
 export function render(statement: Sql, dialect: Dialect): Query {
+  if (statement.rows !== undefined) return { text: statement.strings[0] ?? "", params: [], rows: statement.rows };
   const known = plainTexts[dialect].get(statement.strings);
   if (known !== undefined && statement.values.every(isValue)) {
     return { text: known, params: statement.values.map(checkValue) };

@@ -2,7 +2,7 @@
 // needs a word that is not here, first try to write it in the common tongue.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { bind, checkValue, pushParam, type Rendering, type Value } from "./sql.ts";
+import { bind, checkValue, pushParam, type Rendering, type Sql, type Value } from "./sql.ts";
 
 export type Part = { readonly kind: "part"; render(out: Rendering): void };
 
@@ -88,12 +88,10 @@ export function jsonHas(column: string, value: string): Part {
 }
 
 /** `insert into note (id, body) ${eachRow({ id: "text", body: "text" }, rows)}`: many rows in one statement. SQLite
- *  runs the prepared insert once per row, which is its fastest way; PostgreSQL gets one array per column. `first` is an
- *  expression that SQLite puts before each row's values. */
+ *  runs the prepared insert once per row, which is its fastest way; PostgreSQL gets one array per column. */
 export function eachRow<Names extends string>(
   columns: Readonly<Record<Names, ColumnType>>,
   rows: readonly Readonly<Record<NoInfer<Names>, Value>>[],
-  first?: string,
 ): Part {
   const names = Object.keys(columns) as Names[];
   return {
@@ -106,8 +104,7 @@ export function eachRow<Names extends string>(
         throw invalid(`${rows.length} rows in one statement: at most ${limits.bulkRowsMax}, send them in parts`);
       }
       if (out.dialect === "sqlite") {
-        const marks = names.map(() => "?");
-        out.text += `values (${(first === undefined ? marks : [first, ...marks]).join(", ")})`;
+        out.text += `values (${names.map(() => "?").join(", ")})`;
         out.rows = rows.map((row) => names.map((name) => checkValue(row[name])));
         out.filled = true;
         return;
@@ -125,6 +122,17 @@ export function eachRow<Names extends string>(
       out.filled = true;
     },
   };
+}
+
+/** The same on SQLite with a text that was put together once: to build and look up a long one for each row shows in the
+ *  hottest insert. `text` has one mark for each of `names`. */
+export function rowsInto(
+  text: readonly [string],
+  names: readonly string[],
+  rows: readonly Readonly<Record<string, Value>>[],
+): Sql {
+  const values = rows.map((row) => names.map((name) => checkValue(row[name] ?? null)));
+  return { kind: "sql", strings: text, values: [], rows: values };
 }
 
 /** `update job set … from ${rowSet("v", { seq: "integer", run_id: "text" }, rows)} where job.seq = v.seq`: a table of
