@@ -12,7 +12,7 @@ export type HeartData = {
   readonly session: string;
   /** `Float64Array`: [0] monotonic time of the last beat, [1] one when the session was found ended. */
   readonly beats: SharedArrayBuffer;
-  /** `Int32Array`: [0] one once the error was written. */
+  /** `Int32Array`: [0] one once the error was written; [1] one once this thread has opened the book, two once it may not. */
   readonly signals: SharedArrayBuffer;
 };
 
@@ -53,6 +53,8 @@ async function beatWhenLate(): Promise<void> {
 
 async function run(statement: Sql): Promise<number> {
   try {
+    // Whoever stops a thread that holds nothing yet ends it where it stands.
+    if (Atomics.compareExchange(signal, 1, 0, 1) === 2) return 1;
     writer ??= openSideWriter(target);
     return await (await writer).run(statement);
   } catch (error) {

@@ -23,7 +23,7 @@ const failMsMax = 5000;
 export function startHeart(store: Store, session: string, onLost: () => void): Heart {
   const { clock } = store;
   const beats = new SharedArrayBuffer(16);
-  const signals = new SharedArrayBuffer(4);
+  const signals = new SharedArrayBuffer(8);
   const beat = new Float64Array(beats);
   beat[0] = clock.monotonic();
 
@@ -57,6 +57,8 @@ export function startHeart(store: Store, session: string, onLost: () => void): H
         Atomics.wait(new Int32Array(signals), 0, 0, failMsMax);
       },
       async stop() {
+        // A short program ends before the thread was needed, or even loaded: it has nothing to close, and is not waited for.
+        if (Atomics.compareExchange(new Int32Array(signals), 1, 0, 2) === 0) return void (await thread.terminate());
         tell({ kind: "stop" });
         thread.ref();
         await ended;

@@ -19,7 +19,7 @@ import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
-import { cleanup, testUrl, type Backend } from "../support/open-test.ts";
+import { cleanup, bookUrl, type Backend } from "../support/open-test.ts";
 
 /** How a test begins: on a fresh file or database, or in memory, which is the fastest. */
 export type EngineOptions = Partial<Pick<StoreOptions, "fault" | "random">> & {
@@ -61,7 +61,7 @@ export async function openEngine(
   options: EngineOptions = {},
 ): Promise<TestEngine> {
   const { use = [], clock = manualClock(), ...rest } = options;
-  const url = rest.url ?? (backend === "memory" ? ":memory:" : await testUrl(t, backend));
+  const url = rest.url ?? (backend === "memory" ? ":memory:" : await bookUrl(t, backend));
   const store = await openStore(url, migrations, { ...rest, clock });
   cleanup(t, () => store.close());
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Client } from "pg";
+import { migrations } from "../../src/migrations.ts";
+import { openStore } from "../../src/storage/open-store.ts";
 import { type PostgresServer, startServer } from "./postgres-server.ts";
 
 let own: Promise<PostgresServer> | undefined;
@@ -14,15 +16,30 @@ export async function postgresUrl(): Promise<string> {
 
 export type FreshDatabase = { url: string; drop(): Promise<void> };
 
-/** An empty database that no other test sees. */
-export async function freshDatabase(): Promise<FreshDatabase> {
+/** An empty database that no other test sees, or a copy of `template`. */
+export async function freshDatabase(template = "template0"): Promise<FreshDatabase> {
   const server = await postgresUrl();
   const name = `daybook_${randomUUID().replaceAll("-", "")}`;
   // Copying files takes half the time of the default, which writes every page to the log.
-  await execute(server, `create database ${name} template template0 strategy file_copy`);
+  await execute(server, `create database ${name} template ${template} strategy file_copy`);
   const url = new URL(server);
   url.pathname = name;
   return { url: url.href, drop: () => execute(server, `drop database if exists ${name} with (force)`) };
+}
+
+let migrated: Promise<string> | undefined;
+
+/** A database with the book's schema in it: a copy of one that was migrated, which takes a tenth of the time. */
+export async function migratedDatabase(): Promise<FreshDatabase> {
+  return freshDatabase(process.env["DAYBOOK_TEST_TEMPLATE"] ?? (await (migrated ??= makeTemplate())));
+}
+
+/** Migrates a database that others are copied from, and returns its name. */
+export async function makeTemplate(): Promise<string> {
+  const { url } = await freshDatabase();
+  const store = await openStore(url, migrations);
+  await store.close();
+  return new URL(url).pathname.slice(1);
 }
 
 async function execute(url: string, statement: string): Promise<void> {
