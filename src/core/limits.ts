@@ -68,6 +68,8 @@ export const limits = {
   logLinesMax: 1000,
   logLineBytesMax: 8192,
   progressNoteBytesMax: 500,
+  // Why somebody paused something, for whoever looks: a sentence or two.
+  noteBytesMax: 2000,
   // What is kept of a program's output; the rest is read and counted. Its end is also in the book, for looking at.
   commandLogBytesMax: 10_485_760,
   commandTailBytesMax: 4096,

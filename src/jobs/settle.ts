@@ -8,7 +8,7 @@ import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { isEnding } from "./group/group.ts";
-import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
+import { jobSettled, lockForKinds, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, jobStatusOf, type Ending } from "./outcome.ts";
@@ -112,6 +112,7 @@ async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings:
     )} order by seq`,
   );
   const groups = await lockGroupsOf(tx, rows);
+  await lockForKinds(tx, hooks, rows);
   const over: JobRow[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;

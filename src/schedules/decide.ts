@@ -31,7 +31,8 @@ export type Plan = {
   readonly cursorAt: number;
 };
 
-const onTimeMs = 60_000;
+/** A slot that is at most so late is on time. */
+export const onTimeMs = 60_000;
 const tooMany = `missed, and only the newest ${limits.caughtUpSlotsMax} are caught up`;
 const dayMs = 86_400_000;
 
@@ -45,11 +46,6 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   const fire = (slot: Slot, kind: DecisionKind, missed = 0): void =>
     void fires.push({ slot, kind, missed, lateMs: until - slot.at });
 
-  // A copy of the book must not do again what the original may have done.
-  if (row.restored !== 0) {
-    skip(timing, row.cursor_at, until, "skipped_missed", "the book was restored from a backup", skips);
-    return plan(Math.max(row.cursor_at, until));
-  }
   const missed = timing.span(row.cursor_at, onTimeFrom, limits.missedSlotsMax);
   const current = slotsAfter(timing, Math.max(row.cursor_at, onTimeFrom), until, limits.firesPerTickMax);
   if (missed !== null) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { job, type Book } from "../../src/index.ts";
+import { job, manualClock, type Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const work = job("work", { attempts: 2, backoff: ["0s"], run: () => undefined });
@@ -59,7 +59,8 @@ for (const backend of backends) {
   });
 
   test(`${backend}: doctor finds a schedule that has stopped without a reason`, async (t) => {
-    const { book } = await openTest(t, backend, { use: [work] });
+    const clock = manualClock({ at: Date.UTC(2025, 0, 1) });
+    const { book } = await openTest(t, backend, { use: [work], clock });
     for (const name of ["stuck", "paused", "removed"]) await book.schedules.create(name, { ...options, job: work });
     await book.schedules.create("once", { at: "2026-01-01T00:00:00Z", job: work, params: {} });
     await book.schedules.create("bounded", { ...options, job: work, end: "2027-01-01T00:00:00Z" });
