@@ -43,8 +43,11 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   const fires: Fire[] = [];
   const skips: Skip[] = [];
   const plan = (cursorAt: number): Plan => ({ fires, skips, cursorAt });
-  const fire = (slot: Slot, kind: DecisionKind, missed = 0): void =>
-    void fires.push({ slot, kind, missed, lateMs: until - slot.at });
+  // All that is left out lies before the first that is fired, and that one is told how many it stands for.
+  const fire = (slot: Slot, kind: DecisionKind): void => {
+    const missed = fires.length > 0 ? 0 : skips.reduce((sum, each) => sum + each.slots, 0);
+    fires.push({ slot, kind, missed, lateMs: until - slot.at });
+  };
 
   const missed = timing.span(row.cursor_at, onTimeFrom, limits.missedSlotsMax);
   const current = slotsAfter(timing, Math.max(row.cursor_at, onTimeFrom), until, limits.firesPerTickMax);
@@ -67,7 +70,7 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
       const note = makeUp ? "a later one was made up for" : whyMissed(row.missed, current.length > 0);
       const last = makeUp ? missed.last.at - 1 : onTimeFrom;
       skip(timing, row.cursor_at, last, "skipped_missed", note, skips);
-      if (makeUp) fire(missed.last, "late", missed.count - 1);
+      if (makeUp) fire(missed.last, "late");
     }
   }
   for (const slot of current) fire(slot, slot.dst === "gap" ? "shifted_dst" : "fired");

@@ -31,8 +31,8 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
   let full = false;
   for (const row of due) {
     if (putOff.has(row.seq)) continue;
-    // One statement takes no more; the rest follows with the next look.
-    full = written.decisions.length + limits.firesPerTickMax * 2 > limits.bulkRowsMax;
+    // The rest follows with the next look.
+    full = written.decisions.length >= limits.decisionsPerTickMax;
     if (full) break;
     const timing = readTiming(row);
     if ("unreadable" in timing) {
