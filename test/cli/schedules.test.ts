@@ -166,7 +166,7 @@ for (const backend of backends) {
     assert.deepEqual([soon["kind"], Date.parse(String(soon["nextAt"])) > Date.now()], ["once", true]);
     // The others have jobs that are open.
     assert.deepEqual(dryPrune, { dryRun: true, decisions: 1 });
-    assert.equal(pruned.stdout, "1 decisions removed\n");
+    assert.equal(pruned.stdout, "1 decision removed\n");
     assert.deepEqual(unsaid.slice(0, 2), [2, "invalid"]);
   });
 

@@ -20,7 +20,10 @@ export function pruneSchedules(group: Command): void {
       withBook(command, changing, async (book) => {
         const { dryRun, decisions } = await book.schedules.prune(options);
         const were = dryRun ? "would be removed" : "removed";
-        return { json: { dryRun, decisions }, text: () => `${decisions} decisions ${were}` };
+        return {
+          json: { dryRun, decisions },
+          text: () => `${decisions} ${decisions === 1 ? "decision" : "decisions"} ${were}`,
+        };
       }),
     );
 }
