@@ -332,6 +332,8 @@ CREATE TABLE schedule (
   paused_note text,
   removed_at integer,
   restored integer not null default 0,
+  -- The decisions about slots up to here have left by retention.
+  pruned_until integer,
   revision integer not null default 1,
   created_at integer not null,
   updated_at integer not null,
@@ -342,6 +344,8 @@ CREATE TABLE schedule (
 ) strict;
 
 CREATE INDEX schedules_due on schedule (next_at) where next_at is not null;
+
+CREATE INDEX schedules_restored on schedule (seq) where restored = 1;
 
 CREATE TABLE session (
   seq integer primary key,

@@ -85,7 +85,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     if (rooms.worker === false) return refuseWithoutWorker();
     const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
     rooms.workers.add(worker);
-    rooms.ticker ??= startTicker(rooms.jobs);
+    rooms.ticker ??= startTicker(rooms.jobs, rooms.scheduled.writeForNewTenants);
     return worker;
   }
   return {

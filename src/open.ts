@@ -17,8 +17,8 @@ import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 import { collectDefinitions, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
-import { scheduledJobEnded } from "./schedules/settled.ts";
-import { writeSchedules } from "./schedules/write-definitions.ts";
+import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
+import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
 
@@ -78,7 +78,10 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks: JobHooks = { onSettled: { [scheduleKind]: scheduledJobEnded } };
+    const hooks: JobHooks = {
+      beforeSettled: { [scheduleKind]: lockSchedules },
+      onSettled: { [scheduleKind]: scheduledJobEnded },
+    };
     const attachment =
       options.attach === false
         ? undefined
@@ -99,9 +102,10 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
       overdue: () => attachment?.overdue ?? true,
       contextFor: (run) => jobContext(run, rooms),
     };
-    if (attachment !== undefined && options.worker !== false) await writeSchedules(jobs, tenant, schedules);
+    const scheduled = createScheduleWriter(jobs, tenant, schedules);
+    if (attachment !== undefined && options.worker !== false) await scheduled.writeAll();
     const worker = attachment === undefined ? false : (options.worker ?? {});
-    const rooms: Rooms = { store, attachment, jobs, worker, workers: new Set() };
+    const rooms: Rooms = { store, attachment, jobs, scheduled, worker, workers: new Set() };
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

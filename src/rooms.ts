@@ -4,6 +4,7 @@ import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { AnySchedule } from "./schedules/define.ts";
+import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
@@ -12,6 +13,8 @@ export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
+  /** Writes the program's own schedules. */
+  readonly scheduled: ScheduleWriter;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -27,13 +30,19 @@ export type Definition = AnyJob | AnySchedule;
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {
   const found = new Map<string, AnyJob>();
-  for (const each of use) {
-    if (each.kind !== "job") continue;
+  for (const each of use.flatMap(reached)) {
     const known = found.get(each.name);
     if (known !== undefined && known !== each) throw invalid(`two jobs in "use" are named "${each.name}": rename one`);
     found.set(each.name, each);
   }
   return found;
+}
+
+/** A job, or the job that a schedule fires, if it is given by its definition. */
+function reached(definition: Definition): readonly AnyJob[] {
+  if (definition.kind === "job") return [definition];
+  const { job } = definition.options;
+  return job === undefined || typeof job === "string" ? [] : [job];
 }
 
 /** The schedules of `use`; a name that stands for two is refused. */

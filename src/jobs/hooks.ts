@@ -19,6 +19,9 @@ export type JobEnded = {
 export type JobHooks = {
   /** A job ended; events publish it if someone listens. */
   onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }): Awaitable<void>;
+  /** By the kind of jobs, before the ends of a batch are told: the room locks what it will decide upon, all of it in one
+   *  order, because two batches that met it in the order of their jobs would wait for each other. */
+  readonly beforeSettled?: { readonly [kind: string]: (tx: Tx, kindSeqs: readonly number[]) => Awaitable<void> };
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
@@ -36,6 +39,13 @@ export const runNotesDropped = defineFact<{ count: number }>("run.notes_dropped"
 export const groupEnded = defineFact<{ tenant: string; id: string; status: string }>("group.ended");
 export const jobsClaimed = defineFact<{ count: number; sessionSeq: number }>("jobs.claimed");
 export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; retried: number }>("session.recovered");
+
+export async function lockForKinds(tx: Tx, hooks: JobHooks, rows: readonly JobRow[]): Promise<void> {
+  for (const [kind, lock] of Object.entries(hooks.beforeSettled ?? {})) {
+    const seqs = rows.flatMap((row) => (row.kind === kind && row.kind_seq !== null ? row.kind_seq : []));
+    if (seqs.length > 0) await lock(tx, [...new Set(seqs)]);
+  }
+}
 
 export async function tellEnded(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
   if (row.kind !== null) await hooks.onSettled?.[row.kind]?.(tx, row, ended);

@@ -9,7 +9,7 @@ import { endRuns, type Owned } from "./end-runs.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { isEnding } from "./group/group.ts";
-import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
+import { jobSettled, lockForKinds, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, type Ending } from "./outcome.ts";
@@ -71,6 +71,7 @@ async function readInteresting(
 async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings: readonly Ending[]): Promise<number> {
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const groups = await lockGroupsOf(tx, rows);
+  await lockForKinds(tx, hooks, rows);
   const over: JobRow[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
