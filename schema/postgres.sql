@@ -99,6 +99,8 @@ END),
   constraint job_waits_for_check CHECK ((waits_for = ANY (ARRAY['time'::text, 'key'::text, 'host'::text, 'group'::text, 'reservation'::text, 'order'::text])))
 );
 
+CREATE INDEX jobs_current_in_group ON daybook.job USING btree (group_seq) WHERE ((group_seq IS NOT NULL) AND (finished_at IS NULL) AND (COALESCE(waits_for, ''::text) <> 'group'::text));
+
 CREATE INDEX jobs_due ON daybook.job USING btree (available_at) WHERE ((status = 'waiting'::text) AND (waits_for = 'time'::text) AND (waits_key IS NULL));
 
 CREATE INDEX jobs_of_group ON daybook.job USING btree (group_seq, group_slot, seq) WHERE (group_seq IS NOT NULL);

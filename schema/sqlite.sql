@@ -82,6 +82,9 @@ CREATE TABLE job (
     end)
 ) strict;
 
+CREATE INDEX jobs_current_in_group on job (group_seq)
+where group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group';
+
 CREATE INDEX jobs_due on job (available_at)
 where status = 'waiting' and waits_for = 'time' and waits_key is null;
 

@@ -60,6 +60,8 @@ export const aroundMigrations: readonly Migration[] = [
       sql`create index jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null`,
       sql`create index jobs_open_in_group on job (group_seq, group_slot)
         where group_seq is not null and finished_at is null`,
+      sql`create index jobs_current_in_group on job (group_seq)
+        where group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group'`,
       // The neighbours of a place are those in line and those that wait for something and come back to theirs.
       sql`create index jobs_standing_by on job (lane_seq, priority desc, position) where status = 'waiting'`,
       sql`create table reservation (

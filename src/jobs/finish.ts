@@ -26,6 +26,7 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
       const ending = {
         seq: job.seq,
         runId: job.run_id,
+        plain: job.group_seq === null && job.kind === null,
         status: "success",
         durationMs,
         result: resultOf(made),

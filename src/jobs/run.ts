@@ -87,8 +87,9 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
 }
 
 function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
-  const { seq, run_id: runId, id, name } = state.job;
-  return { seq, runId, job: { id, name }, status, durationMs: engine.clock.monotonic() - state.startedMs };
+  const { seq, run_id: runId, id, name, group_seq: group, kind } = state.job;
+  const plain = group === null && kind === null;
+  return { seq, runId, job: { id, name }, plain, status, durationMs: engine.clock.monotonic() - state.startedMs };
 }
 
 export function timedOut(ms: number): DaybookError {

@@ -7,9 +7,10 @@ import { anyOf, rowSet } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
-import { isEnding } from "./group/group.ts";
+import { endsWith } from "./group/group.ts";
 import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
+import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, jobStatusOf, type Ending } from "./outcome.ts";
 
@@ -38,7 +39,8 @@ const runColumns = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
-  await lockRows(tx, endings);
+  // Between the run's insert and the job's update nobody else may end the run.
+  await lockJobs(tx, endings);
   const rows = endings.map(toRow);
   // A job has `started_at` exactly while it runs: the table's own rule. Asked for its status, SQLite would read all that
   // run for each of ours instead of seeking it.
@@ -88,13 +90,6 @@ async function hasGate(tx: Tx, owned: readonly Owned[]): Promise<boolean> {
   return found !== undefined;
 }
 
-// Between the run's insert and the job's update nobody else may end the run. SQLite has one writer; PostgreSQL locks.
-async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  const seqs = endings.map((ending) => ending.seq);
-  await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
-}
-
 /** Makes the retries and tells the rooms above. Runs that simply succeeded cost nothing here when nobody listens. */
 async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings: readonly Ending[]): Promise<number> {
   const listening = hooks.onFact !== undefined || jobSettled.heard;
@@ -118,7 +113,7 @@ async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings:
     const charged = chargedLosses(row, ending);
     if (charged > 0) await tx.run(sql`update job set losses = losses + ${charged} where seq = ${row.seq}`);
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
-    const again = group !== undefined && isEnding(group) ? null : againAfter(row, ending);
+    const again = group !== undefined && endsWith(group, ending) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy === null) over.push(row);
     await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));

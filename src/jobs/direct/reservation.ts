@@ -9,6 +9,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate } from "../../storage/word.ts";
 import { tellCancelled } from "../cancel.ts";
 import { closeLane } from "../enter-lanes.ts";
+import { passOn } from "../free-slots.ts";
 import type { JobHooks } from "../hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
 
@@ -95,6 +96,8 @@ async function endReservations(
         waits_for = null, waits_key = null, key_held = null
       where status = 'waiting' and waits_for <> 'time' and waits_for = 'reservation' and waits_key = ${id}
         and tenant_id = ${tenant_id} returning *`);
+    // The slots that were kept for it are the next ones'.
+    await passOn(tx, unbegun);
     for (const row of unbegun) await tellCancelled(tx, hooks, row);
   }
   tx.wake(jobsChannel);
