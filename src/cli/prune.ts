@@ -46,9 +46,10 @@ export function prune(program: Command): void {
 }
 
 function toAnswer(pruned: Pruned): Answer {
-  const { dryRun, jobs, groups, runs, logs, steps, files, filesDeleted } = pruned;
+  const { dryRun, jobs, groups, runs, logs, steps, reservations, files, filesDeleted } = pruned;
   const [were, rest] = [dryRun ? "would be removed" : "removed", files.length - filesDeleted];
-  const counts = `${jobs} jobs, ${groups} groups, ${runs} runs, ${logs} log lines and ${steps} steps ${were}`;
+  const held = reservations === 0 ? "" : `, ${reservations} reservations`;
+  const counts = `${jobs} jobs, ${groups} groups, ${runs} runs${held}, ${logs} log lines and ${steps} steps ${were}`;
   const gone = `${filesDeleted} log files deleted${rest === 0 ? "" : `, ${rest} were not there or elsewhere`}`;
   const named = dryRun ? `${files.length} log files go with them` : gone;
   return { json: pruned, text: () => (files.length === 0 ? counts : `${counts}; ${named}`) };

@@ -71,6 +71,8 @@ export const aroundMigrations: readonly Migration[] = [
         lane_seq ${integer} not null references lane (seq),
         session_seq ${integer} not null references session (seq),
         note text,
+        -- The direct work that it was made for; null when somebody holds the queue by hand.
+        job_id text,
         reserved_at ${integer} not null,
         expires_at ${integer} not null,
         ended_at ${integer},

@@ -15,6 +15,8 @@ export type Ending = {
   readonly plain?: boolean;
   /** JSON text. */
   readonly result?: string | null;
+  /** Why what the handler returned is not kept. */
+  readonly resultRefused?: string | null;
   /** The process was told to stop: the job is made again and nothing is counted. */
   readonly shutdown?: boolean;
 };

@@ -35,6 +35,7 @@ const runColumns = {
   error_message: "text",
   error_trace: "text",
   result: "text",
+  result_refused: "text",
 } as const;
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
@@ -45,10 +46,11 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   // A job has `started_at` exactly while it runs: the table's own rule. Asked for its status, SQLite would read all that
   // run for each of ours instead of seeking it.
   await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
-      duration_ms, status, error_type, error_message, error_trace, result, cause_run_id, root_run_id)
+      duration_ms, status, error_type, error_message, error_trace, result, result_refused,
+      cause_run_id, root_run_id)
     select job.tenant_id, job.run_id, 'job', job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
       v.duration_ms, v.run_status, v.error_type, v.error_message, v.error_trace, v.result,
-      job.cause_run_id, job.root_run_id
+      v.result_refused, job.cause_run_id, job.root_run_id
     from ${rowSet("v", runColumns, rows)} cross join job
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
   const owned = await tx.all<Owned>(sql`update job set status = v.job_status, finished_at = ${tx.now},
@@ -77,6 +79,7 @@ function toRow(ending: Ending): Record<keyof typeof jobColumns | keyof typeof ru
     error_message: ending.error?.message ?? null,
     error_trace: ending.error?.trace ?? null,
     result: ending.result ?? null,
+    result_refused: ending.resultRefused ?? null,
   };
 }
 

@@ -273,6 +273,23 @@ for (const backend of backends) {
       assert.equal((await at.groups.list({ status: "open" })).items.length, 1);
     });
 
+    test("a list of groups refuses what it does not know", async (t) => {
+      const { at, id } = await begin(t, { mode: "parallel" });
+      await at.groups.create({ mode: "parallel" }, (group) => group.add(work, { n: 1 }));
+      const { next } = await at.groups.list({ limit: 1 });
+      assert.equal((await at.groups.list({ after: next ?? "", limit: 1 })).items[0]?.id, id);
+
+      const wrong: [object, RegExp][] = [
+        [{ status: "opne" }, /status "opne" of a group is not known: did you mean "open"\? Known: open, completed/],
+        [{ status: 5 }, /status 5 of a group is not known\. Known/],
+        [{ after: "7" }, /"7" is not a cursor: give "next" of the page before/],
+        [{ afetr: "x" }, /did you mean "after"\?/],
+      ];
+      for (const [filter, message] of wrong) {
+        await assert.rejects(at.groups.list(filter), { code: "invalid", message });
+      }
+    });
+
     test("wrong groups are refused, and nothing is made", async (t) => {
       const { book } = await openTest(t, backend, { use: [work] });
       const wrong: [Options, (group: { add: (...args: never[]) => void }) => void, RegExp][] = [

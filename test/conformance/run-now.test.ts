@@ -212,6 +212,22 @@ for (const backend of backends) {
       await whileTimePasses(clock, book.close(), 200);
     });
 
+    test("a worker that cannot be started leaves nothing held", async (t) => {
+      const direct = job("direct", { run: () => "ran" });
+      const { book } = await openTest(t, backend, { use: [direct], worker: { grace: "soon" } });
+
+      await assert.rejects(book.jobs.runNow(direct, {}), {
+        code: "invalid",
+        message: /grace is "soon", which is not a duration/,
+      });
+
+      assert.deepEqual(await book.reservations.list(), []);
+      assert.deepEqual(
+        (await book.jobs.list()).items.map(({ status }) => status),
+        ["cancelled"],
+      );
+    });
+
     test("what cannot be run directly is refused, and nothing is held", async (t) => {
       const direct = job("direct", { run: () => "ran" });
       const { book } = await openTest(t, backend, { use: [direct] });
