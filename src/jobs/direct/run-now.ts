@@ -8,7 +8,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import type { Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
 import { cancelJob } from "../cancel.ts";
-import type { AnyJob, Job } from "../define.ts";
+import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob } from "../enqueue.ts";
 import { closeLane } from "../enter-lanes.ts";
@@ -49,10 +49,9 @@ export type DirectVerbs = {
    *  ``` */
   runNow<Input, Result>(
     definition: Job<Input, Result>,
-    params: NoInfer<Input>,
-    options?: RunNowOptions,
+    ...given: Given<NoInfer<Input>, RunNowOptions>
   ): Promise<Result>;
-  runNow(name: string, params: unknown, options?: RunNowOptions): Promise<unknown>;
+  runNow(name: string, params?: unknown, options?: RunNowOptions): Promise<unknown>;
 };
 
 export async function runNow(
