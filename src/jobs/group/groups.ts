@@ -30,11 +30,7 @@ export type GroupVerbs = {
    *  ``` */
   create(options: GroupOptions, add: (group: GroupBuilder) => Awaitable<void>): Promise<MadeGroup>;
   /** Adds a job behind the others, while the group is open. */
-  add<Input>(
-    id: string,
-    definition: Job<Input>,
-    ...given: Given<NoInfer<Input>, EnqueueOptions>
-  ): Promise<Enqueued>;
+  add<Input>(id: string, definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): Promise<Enqueued>;
   add(id: string, name: string, params?: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   /** Cancels what has not begun and asks what runs to end. */
   cancel(id: string): Promise<CancelledGroup>;
