@@ -99,6 +99,8 @@ END),
   constraint job_waits_for_check CHECK ((waits_for = ANY (ARRAY['time'::text, 'key'::text, 'host'::text, 'group'::text, 'reservation'::text, 'order'::text])))
 );
 
+CREATE INDEX jobs_current_in_group ON daybook.job USING btree (group_seq) WHERE ((group_seq IS NOT NULL) AND (finished_at IS NULL) AND (COALESCE(waits_for, ''::text) <> 'group'::text));
+
 CREATE INDEX jobs_due ON daybook.job USING btree (available_at) WHERE ((status = 'waiting'::text) AND (waits_for = 'time'::text) AND (waits_key IS NULL));
 
 CREATE INDEX jobs_of_group ON daybook.job USING btree (group_seq, group_slot, seq) WHERE (group_seq IS NOT NULL);
@@ -257,6 +259,7 @@ create table reservation (
   lane_seq bigint not null,
   session_seq bigint not null,
   note text,
+  job_id text,
   reserved_at bigint not null,
   expires_at bigint not null,
   ended_at bigint,
@@ -290,6 +293,7 @@ create table run (
   error_message text,
   error_trace text,
   result text,
+  result_refused text,
   cause_run_id text,
   root_run_id text,
   constraint run_pkey PRIMARY KEY (seq),

@@ -82,6 +82,9 @@ CREATE TABLE job (
     end)
 ) strict;
 
+CREATE INDEX jobs_current_in_group on job (group_seq)
+where group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group';
+
 CREATE INDEX jobs_due on job (available_at)
 where status = 'waiting' and waits_for = 'time' and waits_key is null;
 
@@ -228,6 +231,8 @@ CREATE TABLE reservation (
   lane_seq integer not null references lane (seq),
   session_seq integer not null references session (seq),
   note text,
+  -- The direct work that it was made for; null when somebody holds the queue by hand.
+  job_id text,
   reserved_at integer not null,
   expires_at integer not null,
   ended_at integer,
@@ -257,6 +262,8 @@ CREATE TABLE run (
   error_message text,
   error_trace text,
   result text,
+  -- Why what the handler returned was not kept.
+  result_refused text,
   cause_run_id text,
   root_run_id text,
   unique (tenant_id, id)

@@ -98,7 +98,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     jobs: outsideUnits(store, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within),
       ...jobReads(rooms.jobs, tenantId),
-      runNow: (definition: AnyJob | string, params: unknown, options?: RunNowOptions) =>
+      runNow: (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
           : runNow(

@@ -7,6 +7,7 @@ export type { CommandEnvironment } from "./jobs/command/environment.ts";
 export type { CommandRecord } from "./jobs/command/command-record.ts";
 export type { Artifact } from "./jobs/command/artifacts.ts";
 export type { Book } from "./book.ts";
+export type { Config, ConfigCommand } from "./config.ts";
 export type { ReadTx, UserTx } from "./user-tx.ts";
 export type { Finding } from "./examine.ts";
 export type { BackupReport } from "./storage/backup.ts";

@@ -11,6 +11,7 @@ import { jobs } from "./jobs.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
@@ -20,7 +21,7 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, prune],
+  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, recover, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

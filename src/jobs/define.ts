@@ -63,6 +63,14 @@ export type Job<Input = unknown, Result = unknown> = AnyJob & {
   readonly "~types"?: { readonly input: Input; readonly result: Result };
 };
 
+/** The arguments after a definition: params, which may be left out where nothing needs to be given, and options. */
+export type Given<Input, Options> =
+  Record<never, never> extends Input
+    ? [params?: Input, options?: Options]
+    : undefined extends Input
+      ? [params?: Input, options?: Options]
+      : [params: Input, options?: Options];
+
 export const jobOptionNames = [
   ...(["params", "queue", "priority", "attempts", "backoff", "timeout", "losses", "concurrency"] as const),
   ...(["limit", "rate", "run"] as const),

@@ -8,9 +8,10 @@ import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
 import { endRuns, type Owned } from "./end-runs.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
-import { isEnding } from "./group/group.ts";
+import { endsWith } from "./group/group.ts";
 import { jobSettled, lockForKinds, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
+import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, type Ending } from "./outcome.ts";
 
@@ -22,7 +23,8 @@ export type Settled = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
-  await lockRows(tx, endings);
+  // Between the run's insert and the job's update nobody else may end the run.
+  await lockJobs(tx, endings);
   const owned = await endRuns(tx, endings);
   const rows = await readInteresting(tx, hooks, owned, endings);
   await freeSlots(tx, rows);
@@ -40,13 +42,6 @@ async function hasGate(tx: Tx, owned: readonly Owned[]): Promise<boolean> {
   const found = await tx.get(sql`select seq from lane where seq ${anyOf("integer", lanes)} and (limit_max is not null
     or exists (select 1 from reservation where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
   return found !== undefined;
-}
-
-// Between the run's insert and the job's update nobody else may end the run. SQLite has one writer; PostgreSQL locks.
-async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  const seqs = endings.map((ending) => ending.seq);
-  await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
 }
 
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
@@ -78,7 +73,7 @@ async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings:
     const charged = chargedLosses(row, ending);
     if (charged > 0) await tx.run(sql`update job set losses = losses + ${charged} where seq = ${row.seq}`);
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
-    const again = group !== undefined && isEnding(group) ? null : againAfter(row, ending);
+    const again = group !== undefined && endsWith(group, ending) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy === null) over.push(row);
     await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));

@@ -61,6 +61,8 @@ export const telemetryMigrations: readonly Migration[] = [
         error_message text,
         error_trace text,
         result text,
+        -- Why what the handler returned was not kept.
+        result_refused text,
         cause_run_id text,
         root_run_id text,
         unique (tenant_id, id)
