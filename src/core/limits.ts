@@ -11,6 +11,8 @@ export const limits = {
   keyBytesMax: 512,
   // Names appear in indexes, URLs, logs and table headings.
   nameBytesMax: 200,
+  // A topic is a name that indexes hold and people read; what varies without end belongs into the payload or the key.
+  topicBytesMax: 512,
   // Tags are for finding things by hand; each one is a row in an index.
   tagsMax: 32,
   tagBytesMax: 128,
