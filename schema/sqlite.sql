@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 5;
+pragma user_version = 7;
 
 CREATE TABLE decision (
   seq integer primary key,
@@ -258,7 +258,7 @@ CREATE TABLE run (
   error_trace text,
   result text,
   cause_run_id text,
-  root_run_id text,
+  root_run_id text, event_id text, topic text,
   unique (tenant_id, id)
 ) strict;
 
@@ -359,7 +359,7 @@ CREATE TABLE session (
   error_type text,
   error_message text,
   error_trace text,
-  metadata text not null default '{}',
+  metadata text not null default '{}', dropped_runs integer not null default 0, dropped_logs integer not null default 0, dropped_events integer not null default 0,
   check ((status = 'running') = (stopped_at is null)),
   check ((status = 'error') = (error_type is not null)),
   check (last_heartbeat_at >= started_at)

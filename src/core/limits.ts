@@ -70,6 +70,21 @@ export const limits = {
   logLinesMax: 1000,
   logLineBytesMax: 8192,
   progressNoteBytesMax: 500,
+  // Ended runs and lines of live listeners that wait to be written, in memory; more than these are counted instead.
+  runQueueMax: 10_000,
+  runLogQueueMax: 10_000,
+  // They are written so many at once and so often: a transaction each would cost more than most handlers do.
+  runBatchMax: 500,
+  runFlushMs: 100,
+  // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
+  runDrainMs: 5000,
+  // Live handlers of one listener at once, and events that wait for one that takes them in turn.
+  liveConcurrency: 100,
+  liveBacklog: 1000,
+  // Topics whose last event is remembered, by the bus and by each listener that compares; the oldest is forgotten.
+  liveTopicsMax: 10_000,
+  // A live handler may take so long to end after its signal was aborted, before it is recorded as ended without it.
+  liveGraceMs: 5000,
   // What is kept of a program's output; the rest is read and counted. Its end is also in the book, for looking at.
   commandLogBytesMax: 10_485_760,
   commandTailBytesMax: 4096,
