@@ -106,7 +106,9 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
 
   function end(): void {
     done = true;
+    if (quiet !== undefined) counts.leftOut += 1;
     quiet?.cancel();
+    quiet = undefined;
     hold?.stop();
   }
 

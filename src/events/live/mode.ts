@@ -67,7 +67,7 @@ export function createMode(definition: LiveDefinition, parts: ModeParts): Mode {
       return waiting.length;
     },
     act(event) {
-      if (running.size < placesMax && waiting.length === 0) return begin(event);
+      if (running.size < placesMax) return begin(event);
       if (mode === "restart") {
         for (const run of running) run.abort(restarted());
         if (waiting.pop() !== undefined) parts.replaced();

@@ -1,6 +1,7 @@
 // When a live listener acts on what it hears: debounce, throttle, once, immediate, for. Only the clock of the test moves.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { limits } from "../../../src/core/limits.ts";
 import { where } from "../../../src/events/live/where.ts";
 import { heldHandler, openLive } from "./open-live.ts";
 
@@ -181,6 +182,19 @@ describe("for", () => {
     assert.deepEqual(acted, ["door.back"]);
   });
 
+  test("of very many topics that are timed, the oldest is given up, and counted", async () => {
+    const { clock, listen, emit, busy } = openLive();
+    const acted: string[] = [];
+    const options = { on: "door.*", where: where.equals("", "open"), for: "1m" } as const;
+    listen("left-open", { ...options, run: (_open, { event }) => void acted.push(event.topic) });
+
+    for (let n = 0; n <= limits.liveTopicsMax; n++) emit(`door.${n}`, "open");
+    for (let n = 2; n <= limits.liveTopicsMax; n++) emit(`door.${n}`, "shut");
+    await clock.advance(60_000);
+
+    assert.deepEqual([acted, busy()], [["door.1"], 1]);
+  });
+
   test("a predicate that fails calls it off: nobody knows whether it still holds", async () => {
     const { clock, listen, emit, runs } = openLive();
     const steady = ({ level }: { level: number | null }): boolean => {
@@ -233,5 +247,17 @@ describe("immediate", () => {
     await clock.advance(1);
 
     assert.equal(acted, 1);
+  });
+
+  test("of very many topics, the one heard longest ago is forgotten first", () => {
+    const { listen, emit } = openLive();
+    const acted: unknown[] = [];
+    for (let n = 0; n < limits.liveTopicsMax; n++) emit(`sensor.${n}`, n);
+    emit("sensor.0", 0);
+    emit("sensor.new", "new");
+
+    listen("two", { on: ["sensor.0", "sensor.1"], immediate: true, run: (n) => void acted.push(n) });
+
+    assert.deepEqual(acted, [0]);
   });
 });
