@@ -4,6 +4,7 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
+import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
@@ -37,6 +38,7 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
+  readonly events: EventVerbs;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -117,6 +119,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
+    events: outsideUnits(store, "events", eventVerbs(rooms.events, within)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),

@@ -15,7 +15,10 @@ import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { collectDefinitions, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
+import { eventHooks } from "./event-hooks.ts";
+import { registerListeners } from "./events/register.ts";
+import { collectDefinitions, collectEvents, collectListeners, collectSchedules } from "./rooms.ts";
+import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
 import { scheduledJobEnded } from "./schedules/settled.ts";
 import { writeSchedules } from "./schedules/write-definitions.ts";
@@ -75,10 +78,12 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   }
   const definitions = collectDefinitions(options.use ?? []);
   const schedules = collectSchedules(options.use ?? []);
+  const listeners = collectListeners(options.use ?? []);
+  const events = collectEvents(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks: JobHooks = { onSettled: { [scheduleKind]: scheduledJobEnded } };
+    const hooks: JobHooks = eventHooks({ onSettled: { [scheduleKind]: scheduledJobEnded } });
     const attachment =
       options.attach === false
         ? undefined
@@ -99,9 +104,13 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
       overdue: () => attachment?.overdue ?? true,
       contextFor: (run) => jobContext(run, rooms),
     };
-    if (attachment !== undefined && options.worker !== false) await writeSchedules(jobs, tenant, schedules);
+    if (attachment !== undefined && options.worker !== false) {
+      await writeSchedules(jobs, tenant, schedules);
+      await registerListeners(store, tenant, listeners);
+    }
     const worker = attachment === undefined ? false : (options.worker ?? {});
-    const rooms: Rooms = { store, attachment, jobs, worker, workers: new Set() };
+    const room = { engine: jobs, definitions: events };
+    const rooms: Rooms = { store, attachment, jobs, events: room, worker, workers: new Set() };
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

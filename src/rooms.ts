@@ -1,5 +1,8 @@
 // The rooms of one open book, wired together: what the book, its transactions and its handlers are made of.
 import { invalid } from "./core/error.ts";
+import type { AnyEvent, AnyListener } from "./events/define.ts";
+import type { EventsRoom } from "./events/events.ts";
+import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
@@ -12,6 +15,7 @@ export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
+  readonly events: EventsRoom;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -22,7 +26,7 @@ export type Rooms = {
 };
 
 /** What a program may list in `use`. */
-export type Definition = AnyJob | AnySchedule;
+export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener;
 
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {
@@ -32,6 +36,37 @@ export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJ
     const known = found.get(each.name);
     if (known !== undefined && known !== each) throw invalid(`two jobs in "use" are named "${each.name}": rename one`);
     found.set(each.name, each);
+  }
+  for (const each of collectListeners(use).map(listenerJob)) {
+    if (found.has(each.name)) throw invalid(`"${each.name}" is the name of a listener's deliveries: rename the job`);
+    found.set(each.name, each);
+  }
+  return found;
+}
+
+/** The listeners of `use`; a name that stands for two is refused. */
+export function collectListeners(use: readonly Definition[]): readonly AnyListener[] {
+  const found = new Map<string, AnyListener>();
+  for (const each of use) {
+    if (each.kind !== "listener") continue;
+    if (found.get(each.name) !== undefined && found.get(each.name) !== each) {
+      throw invalid(`two listeners in "use" are named "${each.name}": rename one`);
+    }
+    found.set(each.name, each);
+  }
+  return [...found.values()];
+}
+
+/** The events of `use`, and those that its listeners hear, by topic. */
+export function collectEvents(use: readonly Definition[]): Map<string, AnyEvent> {
+  const found = new Map<string, AnyEvent>();
+  const heard = collectListeners(use).flatMap(({ events }) => events);
+  for (const each of [...use.filter((one) => one.kind === "event"), ...heard]) {
+    const known = found.get(each.topic);
+    if (known !== undefined && known !== each) {
+      throw invalid(`two events in "use" have the topic "${each.topic}": keep one definition`);
+    }
+    found.set(each.topic, each);
   }
   return found;
 }

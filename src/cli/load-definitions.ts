@@ -49,6 +49,8 @@ async function importFile(file: string): Promise<Record<string, unknown>> {
 // Known by its shape, because the file may use another copy of the package than this program.
 function isDefinition(value: unknown): value is Definition {
   if (typeof value !== "object" || value === null) return false;
-  const { kind, name, options } = value as Partial<Definition>;
+  const { kind, name, options, topic, topics } = value as Record<string, unknown>;
+  if (kind === "event") return typeof topic === "string";
+  if (kind === "listener") return typeof name === "string" && Array.isArray(topics);
   return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
 }

@@ -63,7 +63,7 @@ async function work(module: string, worker: Options, command: Command, stop: Sto
   const listening = await listen(book, report);
   try {
     const working = await book.startWorker();
-    const names = use.map(({ name }) => name);
+    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
     listening.begin();
     await stop.asked;

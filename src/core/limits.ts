@@ -13,6 +13,13 @@ export const limits = {
   nameBytesMax: 200,
   // A topic is a name that indexes hold and people read; what varies without end belongs into the payload or the key.
   topicBytesMax: 512,
+  // A listener of more patterns than this wants one with a wildcard.
+  listenerTopicsMax: 100,
+  // Headers are for routing and tracing; what is said belongs into the payload.
+  headersMax: 32,
+  headersBytesMax: 8192,
+  // What was said before is brought to a new listener in slices of so many events, each a transaction.
+  catchUpEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
   tagsMax: 32,
   tagBytesMax: 128,

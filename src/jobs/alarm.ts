@@ -41,7 +41,8 @@ export function createAlarm(clock: Clock, ring: () => void): Alarm {
         // Of two turns that overlap neither saw what the other did: the earlier time is the safe one.
         if (asked.version === version) dueAt = found;
         else if (dueAt !== undefined) dueAt = earlier(dueAt, found);
-        version++;
+        // One that was asked before everything was forgotten has taught nothing: who was asked since must still be heard.
+        if (dueAt !== undefined) version++;
       }
       // A turn sees some lanes only, so what others found stays true until it has come.
       opensAt = earlier(opensAt !== null && opensAt > clock.now() ? opensAt : null, claim.opensAt);

@@ -8,6 +8,7 @@ import { firstInLine, type Candidate } from "./candidate.ts";
 import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
+import type { JobHooks } from "./hooks.ts";
 import { hostChannel } from "./job.ts";
 import { nextLanes } from "./lane.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
@@ -31,6 +32,8 @@ export type Claimer = {
   readonly hostCursors: Map<string, string>;
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
+  /** What the rooms above say of jobs that keep an order. */
+  readonly mustWait?: JobHooks["mustWait"];
 };
 
 export type Claim = {
@@ -127,7 +130,8 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const taken: (Candidate & Slots)[] = [];
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
-    const verdict = busy.size > 0 && isNamed(busy, job) ? "contended" : await decide(batch, job, gate, taken.length);
+    const verdict =
+      busy.size > 0 && isNamed(busy, job) ? "contended" : await decide(tx, batch, job, { gate, taken: taken.length });
     if (verdict === "leave") batch.leftAlone = true;
     else if (verdict === "contended") batch.contended = true;
     else if ("waits_for" in verdict) parked.push(Object.assign(job, verdict));
@@ -177,12 +181,20 @@ async function candidates(tx: Tx, batch: Batch, lane: number, most: number): Pro
   return batch.mayDrain ? first.slice(0, alone) : firstInLine(tx, lane, most, "together");
 }
 
-async function decide(batch: Batch, job: Candidate, gate: Gate, taken: number): Promise<Slots | Parked | "leave"> {
+async function decide(
+  tx: Tx,
+  batch: Batch,
+  job: Candidate,
+  { gate, taken }: { readonly gate: Gate; readonly taken: number },
+): Promise<Slots | Parked | "leave"> {
   const { seq, name, available_at } = job;
   if (!batch.claimer.hosts.has(name) || batch.paused.has(`${job.tenant_id}\n${name}`)) {
     return { seq, waits_for: "host", waits_key: name, available_at };
   }
   if (job.alone === 1 && (!batch.idle || batch.jobs.length + taken > 0)) return "leave";
+  if (job.kind !== null && job.limit_key !== null && (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) === true) {
+    return { seq, waits_for: "order", waits_key: job.limit_key, available_at };
+  }
   const slots = job.limits === null ? { name_slot: null, key_slot: null } : await batch.slots.take(job, gate.lane);
   if ("waitsFor" in slots) return { seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
   batch.tookAlone = job.alone === 1;

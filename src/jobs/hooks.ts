@@ -22,7 +22,19 @@ export type JobHooks = {
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
+  /** By the kind of a job: nobody needs to hear that this one succeeded. It spares the path of most jobs a read each. */
+  readonly quiet?: { readonly [kind: string]: (job: SettledJob) => boolean };
+  /** By the kind of a job: whether it must wait for one before it, asked of those with a limit key under its lock. Whoever
+   *  made it releases it. */
+  readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<boolean> };
+  /** By the kind of a job with limits that `finish` ended: who was parked unseen by its transaction is looked for. */
+  readonly afterFinish?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<void> };
+  /** Looks for jobs of the rooms above that should have been released, and were not; says how many it found. */
+  onSweep?(tx: Tx): Awaitable<number>;
 };
+
+export type SettledJob = Pick<JobRow, "kind" | "attempt" | "limit_key">;
+export type OrderedJob = Pick<JobRow, "tenant_id" | "limit_key" | "kind" | "kind_seq">;
 
 /** A run ended and is on disk. */
 export const jobSettled = defineFact<JobEnded>("job.settled");

@@ -21,7 +21,8 @@ export type Settled = {
 
 type Owned = Pick<
   JobRow,
-  "seq" | "run_id" | "lane_seq" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited" | "kind"
+  | ("seq" | "run_id" | "lane_seq" | "tenant_id" | "name" | "limits" | "limit_key" | "group_seq" | "awaited" | "kind")
+  | "attempt"
 >;
 
 const jobColumns = { seq: "integer", run_id: "text", job_status: "text" } as const;
@@ -56,7 +57,7 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
     from ${rowSet("v", jobColumns, rows)}
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
     returning job.seq, job.run_id, job.tenant_id, job.name, job.limits, job.limit_key, job.group_seq, job.awaited, job.kind,
-      job.lane_seq`);
+      job.lane_seq, job.attempt`);
   await freeSlots(tx, owned);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
@@ -98,7 +99,8 @@ async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
 /** Makes the retries and tells the rooms above. Runs that simply succeeded cost nothing here when nobody listens. */
 async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings: readonly Ending[]): Promise<number> {
   const listening = hooks.onFact !== undefined || jobSettled.heard;
-  const belongs = (job: Owned): boolean => job.group_seq !== null || job.kind !== null;
+  const belongs = (job: Owned): boolean =>
+    job.group_seq !== null || (job.kind !== null && hooks.quiet?.[job.kind]?.(job) !== true);
   if (!listening && !owned.some(belongs) && endings.every((ending) => ending.status === "success")) return 0;
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const interesting = owned.filter(
