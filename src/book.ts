@@ -5,6 +5,7 @@ import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
+import { liveVerbs, type LiveVerbs } from "./events/live/live.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
@@ -38,7 +39,7 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
-  readonly events: EventVerbs;
+  readonly events: EventVerbs & LiveVerbs;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -119,7 +120,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    events: outsideUnits(store, "events", eventVerbs(rooms.events, within)),
+    events: {
+      ...outsideUnits(store, "events", eventVerbs(rooms.events, within)),
+      ...liveVerbs(rooms.live, rooms.events, tenantId),
+    },
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
@@ -160,9 +164,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs, ticker }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs, ticker, live }: Rooms): Promise<void> {
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
+  await live?.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
   try {

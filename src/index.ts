@@ -52,7 +52,12 @@ export type { DecisionPage, DecisionRecord, SchedulePage, ScheduleRecord } from 
 export type { PreviewOptions, PreviewTiming, Schedules, ScheduleVerbs } from "./schedules/schedules.ts";
 export type { Why } from "./schedules/why.ts";
 export { event } from "./event.ts";
-export { listener, type ListenerContext } from "./listener.ts";
+export { listener, type ListenerContext, type LiveListenerContext } from "./listener.ts";
+export { where, type Predicate, type Seen, type Where } from "./events/live/where.ts";
+export type { LiveDefinition, LiveMode, LiveOptions } from "./events/live/define.ts";
+export type { LiveEvent } from "./events/live/live-event.ts";
+export type { LiveListener } from "./events/live/bus.ts";
+export type { LiveVerbs } from "./events/live/live.ts";
 export type { AnyEvent, AnyListener, Event, EventOptions, ListenerOptions, StartFrom } from "./events/define.ts";
 export type { EventInfo } from "./events/event-info.ts";
 export type { PublishOptions } from "./events/prepare.ts";

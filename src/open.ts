@@ -9,6 +9,7 @@ import { invalid } from "./core/error.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
 import { jobContext } from "./job-context.ts";
+import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
@@ -16,8 +17,9 @@ import { recoverSession } from "./jobs/rescue.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 import { eventHooks } from "./event-hooks.ts";
+import { openLive } from "./events/live/live.ts";
 import { registerListeners } from "./events/register.ts";
-import { collectDefinitions, collectEvents, collectListeners, collectSchedules } from "./rooms.ts";
+import { collectDefinitions, collectEvents, collectListeners, collectLive, collectSchedules } from "./rooms.ts";
 import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
 import { scheduledJobEnded } from "./schedules/settled.ts";
@@ -80,6 +82,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const schedules = collectSchedules(options.use ?? []);
   const listeners = collectListeners(options.use ?? []);
   const events = collectEvents(options.use ?? []);
+  const liveListeners = collectLive(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
@@ -110,7 +113,12 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     }
     const worker = attachment === undefined ? false : (options.worker ?? {});
     const room = { engine: jobs, definitions: events };
-    const rooms: Rooms = { store, attachment, jobs, events: room, worker, workers: new Set() };
+    const live =
+      worker === false
+        ? undefined
+        : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
+    const rooms: Rooms = { store, attachment, jobs, events: room, live, worker, workers: new Set() };
+    for (const each of liveListeners) await live?.attach(each, tenant);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

@@ -2,6 +2,8 @@
 import { invalid } from "./core/error.ts";
 import type { AnyEvent, AnyListener } from "./events/define.ts";
 import type { EventsRoom } from "./events/events.ts";
+import type { LiveDefinition } from "./events/live/define.ts";
+import type { Live } from "./events/live/live.ts";
 import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
@@ -16,6 +18,8 @@ export type Rooms = {
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
   readonly events: EventsRoom;
+  /** Undefined where nothing runs. */
+  readonly live: Live | undefined;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -26,7 +30,7 @@ export type Rooms = {
 };
 
 /** What a program may list in `use`. */
-export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener;
+export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition;
 
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {
@@ -57,10 +61,24 @@ export function collectListeners(use: readonly Definition[]): readonly AnyListen
   return [...found.values()];
 }
 
+/** The live listeners of `use`; they share their names with the durable ones. */
+export function collectLive(use: readonly Definition[]): readonly LiveDefinition[] {
+  const found = new Map<string, LiveDefinition>();
+  const durable = new Set(collectListeners(use).map(({ name }) => name));
+  for (const each of use) {
+    if (each.kind !== "live") continue;
+    if ((found.get(each.name) ?? each) !== each || durable.has(each.name)) {
+      throw invalid(`two listeners in "use" are named "${each.name}": rename one`);
+    }
+    found.set(each.name, each);
+  }
+  return [...found.values()];
+}
+
 /** The events of `use`, and those that its listeners hear, by topic. */
 export function collectEvents(use: readonly Definition[]): Map<string, AnyEvent> {
   const found = new Map<string, AnyEvent>();
-  const heard = collectListeners(use).flatMap(({ events }) => events);
+  const heard = [...collectListeners(use), ...collectLive(use)].flatMap(({ events }) => events);
   for (const each of [...use.filter((one) => one.kind === "event"), ...heard]) {
     const known = found.get(each.topic);
     if (known !== undefined && known !== each) {

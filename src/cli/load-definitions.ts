@@ -51,6 +51,6 @@ function isDefinition(value: unknown): value is Definition {
   if (typeof value !== "object" || value === null) return false;
   const { kind, name, options, topic, topics } = value as Record<string, unknown>;
   if (kind === "event") return typeof topic === "string";
-  if (kind === "listener") return typeof name === "string" && Array.isArray(topics);
+  if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
   return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
 }

@@ -90,6 +90,14 @@ export const limits = {
   liveBacklog: 1000,
   // Topics whose last event is remembered, by the bus and by each listener that compares; the oldest is forgotten.
   liveTopicsMax: 10_000,
+  // Published events are heard by their numbers. A number that was passed over is asked for again so long, so many at most:
+  // longer than any transaction lasts.
+  liveGapMs: 600_000,
+  liveGapsMax: 1000,
+  // How many of the latest events a listener that acts at once looks through for the last of its topics.
+  liveLookBackMax: 10_000,
+  // Events that were published for later, and are waited for in memory.
+  liveDelayedMax: 10_000,
   // A live handler may take so long to end after its signal was aborted, before it is recorded as ended without it.
   liveGraceMs: 5000,
   // What is kept of a program's output; the rest is read and counted. Its end is also in the book, for looking at.

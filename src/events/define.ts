@@ -120,7 +120,7 @@ export function defineListener(name: string, options: ListenerOptions<unknown, n
   };
 }
 
-function heardBy(name: string, on: unknown): readonly Heard[] {
+export function heardBy(name: string, on: unknown): readonly Heard[] {
   const all: readonly unknown[] = Array.isArray(on) ? on : [on];
   if (all.length === 0 || all.length > limits.listenerTopicsMax) {
     throw invalid(`listener "${name}" hears ${all.length} things: give 1 to ${limits.listenerTopicsMax}`);

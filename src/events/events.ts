@@ -34,7 +34,8 @@ export function eventVerbs(room: EventsRoom, within: Within): EventVerbs {
   };
 }
 
-function lookUp({ definitions }: EventsRoom, wanted: AnyEvent | string): AnyEvent {
+/** The definition that is meant; a topic that nobody defined is one without a schema. */
+export function lookUp({ definitions }: EventsRoom, wanted: AnyEvent | string): AnyEvent {
   if (typeof wanted === "string") return definitions.get(wanted) ?? { kind: "event", topic: wanted, schema: undefined };
   const known = definitions.get(wanted.topic);
   if (known === undefined || known === wanted) return wanted;

@@ -1,4 +1,5 @@
 // What a publish will write, checked and complete, before any transaction begins.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -85,8 +86,11 @@ export const eventPriority = 100;
 
 /** The payload as the event's schema gives it back. */
 export async function validatePayload({ topic, schema }: AnyEvent, payload: unknown): Promise<unknown> {
-  if (schema === undefined) return payload;
-  const result = await schema["~standard"].validate(payload);
+  return schema === undefined ? payload : fitting(topic, await schema["~standard"].validate(payload));
+}
+
+/** What a schema made of a payload; throws when it does not fit. */
+export function fitting(topic: string, result: StandardSchemaV1.Result<unknown>): unknown {
   if (result.issues === undefined) return result.value;
   const issues = result.issues.map(({ path, message }) => {
     const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");

@@ -8,6 +8,7 @@ import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { lockLimits } from "../jobs/limit.ts";
 import { newDelivery } from "./delivery.ts";
 import { eventPublished, eventsChannel, type EventRow } from "./event.ts";
+import { tellPublished } from "./live/ears.ts";
 import { parentOf, refuseTooDeep, type Parent } from "./lineage.ts";
 import { listenersOf } from "./listener-index.ts";
 import type { ListenerRow } from "./listener.ts";
@@ -71,6 +72,7 @@ export async function insertEvent(tx: Tx, row: NewEvent, only?: readonly Listene
       const event: EventRow = { ...row, seq, deliveries: listeners.length };
       await deliver(tx, event, listeners);
       tx.wake(eventsChannel);
+      tellPublished(tx, event);
       if (eventPublished.heard) tx.afterCommit(() => eventPublished.state(event));
       return { id: row.id, topic: row.topic, created: true, deliveries: listeners.length };
     }

@@ -19,14 +19,18 @@ export type LiveBus = {
   emit(tenant: string, topic: string, payload: unknown): number;
   /** Lets the live listeners hear an event that was published and committed. */
   dispatch(event: LiveEvent): number;
-  /** Whether anyone listens: ask before reading what nobody would hear. */
-  readonly size: number;
+  /** Whether anyone would hear it: ask before reading what nobody would. */
+  readonly wants: (tenant: string, topic: string) => boolean;
   list(tenant: string): LiveListener[];
   /** Detaches all, cancels what runs, and waits for its end. */
   close(): Promise<void>;
 };
 
-export type LiveAttachment = { detach(): Promise<void> };
+export type LiveAttachment = {
+  detach(): Promise<void>;
+  /** Lets it hear what was said before, unless a later event of that topic was said since. */
+  catchUp(event: LiveEvent): void;
+};
 
 export type LiveListener = HearingCounts & {
   readonly name: string;
@@ -93,14 +97,12 @@ export function openLiveBus(parts: LiveParts): LiveBus {
   function removeFromIndex(each: Attached): void {
     const { definition, tenant } = each;
     const index = indexes.get(definition.allTenants ? "" : tenant);
-    for (const pattern of definition.patterns) index?.remove(pattern, each);
+    for (const pattern of definition.topics) index?.remove(pattern, each);
     routes.clear();
   }
 
   return {
-    get size() {
-      return attached.size;
-    },
+    wants: (tenant, topic) => route(tenant, topic).length > 0,
     attach(definition, tenant) {
       if (closed) throw new DaybookError("closed", "the book is closed or closing");
       const key = nameKey(definition, tenant);
@@ -112,13 +114,13 @@ export function openLiveBus(parts: LiveParts): LiveBus {
       const scope = definition.allTenants ? "" : tenant;
       let index = indexes.get(scope);
       if (index === undefined) indexes.set(scope, (index = openPatternIndex()));
-      for (const pattern of definition.patterns) index.add(pattern, each);
+      for (const pattern of definition.topics) index.add(pattern, each);
       routes.clear();
       if (definition.immediate) {
         for (const [of, events] of recent) {
           if (!definition.allTenants && of !== tenant) continue;
           for (const event of [...events.values()]) {
-            if (definition.patterns.some((pattern) => matchesTopic(pattern, event.topic)))
+            if (definition.topics.some((pattern) => matchesTopic(pattern, event.topic)))
               hearingOf(each, of).hear(event);
           }
         }
@@ -129,6 +131,10 @@ export function openLiveBus(parts: LiveParts): LiveBus {
           removeFromIndex(each);
           attached.delete(key);
           await stopAll([each]);
+        },
+        catchUp(event) {
+          const known = recent.get(event.tenant)?.get(event.topic);
+          if (known === undefined && attached.get(key) === each) hearingOf(each, event.tenant).hear(event);
         },
       };
     },
@@ -147,7 +153,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
         rootRunId: cause?.rootRunId ?? null,
       });
     },
-    dispatch: (event) => (attached.size === 0 && recent.size === 0 ? 0 : outside(say, event)),
+    dispatch: (event) => outside(say, event),
     list(tenant) {
       return [...attached.values()]
         .filter((each) => each.definition.allTenants || each.tenant === tenant)

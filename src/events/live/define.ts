@@ -7,11 +7,8 @@ import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { checkPriority } from "../../jobs/define.ts";
-import { checkPattern } from "../topic.ts";
+import { heardBy, type AnyEvent, type Heard } from "../define.ts";
 import { where, type Predicate, type Where } from "./where.ts";
-
-/** A pattern of topics, or the definition of an event. */
-export type Heard = string | { readonly topic: string };
 
 /** What happens to an event while a handler of the same listener is still running. */
 export type LiveMode = "parallel" | "single" | "restart" | "queued";
@@ -50,10 +47,11 @@ export type LiveOptions<Payload, Context> = {
 };
 
 export type LiveDefinition = {
-  readonly kind: "listener";
-  readonly live: true;
+  readonly kind: "live";
   readonly name: string;
-  readonly patterns: readonly string[];
+  readonly topics: readonly string[];
+  /** The definitions among what it hears. */
+  readonly events: readonly AnyEvent[];
   readonly where: Predicate<never> | null;
   readonly forMs: number | null;
   readonly debounceMs: number | null;
@@ -91,11 +89,12 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
     const value = options[key];
     return value === undefined ? null : durationMs(value, `${key} of ${what}`, { min: 1 });
   };
-  const patterns = [...new Set([options.on].flat().map((each) => checkPattern(patternOf(each), `topic of ${what}`)))];
-  if (patterns.length === 0) throw invalid(`${what} listens to nothing; give "on" at least one topic`);
+  const heard = heardBy(name, options.on);
+  const topics = [...new Set(heard.map((each) => (typeof each === "string" ? each : each.topic)))];
+  const events = heard.filter((each) => typeof each !== "string");
   const spans = { forMs: span("for"), debounceMs: span("debounce"), throttleMs: span("throttle") };
   return {
-    ...{ kind: "listener", live: true, name, patterns, where: predicate, ...spans, mode },
+    ...{ kind: "live", name, topics, events, where: predicate, ...spans, mode },
     once: options.once === true,
     immediate: options.immediate === true,
     priority: checkPriority(options.priority ?? 0),
@@ -104,13 +103,8 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
     backlog: checkCount(options.backlog ?? limits.liveBacklog, "backlog", 1),
     allTenants: tenants === "all",
     run: options.run,
-    describe: () => describe(patterns, predicate, spans),
+    describe: () => describe(topics, predicate, spans),
   };
-}
-
-function patternOf(heard: unknown): string {
-  const topic: unknown = typeof heard === "object" && heard !== null && "topic" in heard ? heard.topic : heard;
-  return topic as string;
 }
 
 // An option that would do nothing is a misunderstanding, and is better found here than in the dark hallway.
@@ -131,8 +125,8 @@ function refuseIdle(options: LiveOptions<never, never>, mode: LiveMode, what: st
 
 type Spans = Pick<LiveDefinition, "forMs" | "debounceMs" | "throttleMs">;
 
-function describe(patterns: readonly string[], predicate: Predicate<never> | null, spans: Spans): string {
-  const words = [patterns.join(", ")];
+function describe(topics: readonly string[], predicate: Predicate<never> | null, spans: Spans): string {
+  const words = [topics.join(", ")];
   if (predicate !== null) words.push(`where ${predicate.describe()}`);
   if (spans.forMs !== null) words.push(`for ${formatDuration(spans.forMs)}`);
   if (spans.debounceMs !== null) words.push(`after ${formatDuration(spans.debounceMs)} of quiet`);

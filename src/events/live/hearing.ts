@@ -1,9 +1,10 @@
 // One listener as it hears the events of one tenant. Each event goes through the same gates, in this order:
 //
-//   where ──► for ──► debounce ──► throttle ──► once ──► mode ──► run
+//   schema ──► where ──► for ──► debounce ──► throttle ──► once ──► mode ──► run
 import type { Timer } from "../../core/clock.ts";
 import { describeError } from "../../core/error.ts";
 import type { LiveDefinition } from "./define.ts";
+import { createFit } from "./fit.ts";
 import { createHold } from "./hold.ts";
 import type { LiveEvent } from "./live-event.ts";
 import { LiveRun, type LiveParts } from "./live-run.ts";
@@ -54,9 +55,18 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
   });
   const hold = forMs === null ? undefined : createHold(clock, forMs, settle, drop);
 
+  const fit =
+    definition.events.length === 0 ? undefined : createFit(definition, { pass: consider, fail, tooBusy: drop });
+
   function hear(event: LiveEvent): void {
     if (done) return;
     counts.heard += 1;
+    if (fit === undefined) consider(event);
+    else fit(event);
+  }
+
+  function consider(event: LiveEvent): void {
+    if (done) return;
     if (predicate !== null) {
       const previous = recent?.get(event.topic) ?? null;
       recent?.set(event);
@@ -64,7 +74,7 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
         if (!ask(predicate, event.payload, { event, previous })) return hold?.ends(event.topic);
       } catch (error) {
         hold?.ends(event.topic);
-        return fail(event, predicate, error);
+        return fail(event, predicateError(predicate, error));
       }
     }
     if (hold === undefined) settle(event);
@@ -96,12 +106,9 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
   }
 
   // Whoever asks in vain is told: a predicate that fails would otherwise be a light that stays dark for no reason.
-  function fail(event: LiveEvent, asked: Predicate, error: unknown): void {
-    const { message } = describeError(error);
-    const failure = new Error(`where ${asked.describe()}: ${message}`, { cause: error });
-    failure.name = "PredicateError";
+  function fail(event: LiveEvent, error: Error): void {
     counts.runs += 1;
-    new LiveRun(parts, definition, event, () => undefined).fail(failure);
+    new LiveRun(parts, definition, event, () => undefined).fail(error);
   }
 
   function end(): void {
@@ -122,4 +129,10 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
       return mode.stop();
     },
   };
+}
+
+function predicateError(asked: Predicate, cause: unknown): Error {
+  const error = new Error(`where ${asked.describe()}: ${describeError(cause).message}`, { cause });
+  error.name = "PredicateError";
+  return error;
 }

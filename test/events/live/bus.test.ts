@@ -5,6 +5,7 @@ import { defineLive } from "../../../src/events/live/define.ts";
 import type { LiveContext } from "../../../src/events/live/live-context.ts";
 import type { LiveEvent } from "../../../src/events/live/live-event.ts";
 import { where, type Where } from "../../../src/events/live/where.ts";
+import { event } from "../../../src/event.ts";
 import { openLive } from "./open-live.ts";
 
 describe("the bus", () => {
@@ -29,7 +30,7 @@ describe("the bus", () => {
   test("a listener of several patterns hears an event once, and tenants do not hear each other", () => {
     const { listen, bus } = openLive();
     const heard: string[] = [];
-    listen("two", { on: ["a.*", "a.b", { topic: "a.b" }], run: (n: string) => void heard.push(n) });
+    listen("two", { on: ["a.*", "a.b", event("a.b")], run: (n: string) => void heard.push(n) });
     const all = defineLive("all", {
       on: "a.b",
       live: true,
@@ -233,9 +234,9 @@ describe("a definition", () => {
 
   test("options that are wrong, or would do nothing, are refused with what to do", () => {
     const bad: [Record<string, unknown>, RegExp][] = [
-      [{ on: [] }, /listens to nothing/],
-      [{ on: "a..b" }, /topic of listener "x" "a\.\.b" has an empty segment/],
-      [{ on: 5 }, /topic of listener "x" 5 must be a string/],
+      [{ on: [] }, /hears 0 things/],
+      [{ on: "a..b" }, /"a\.\.b" has an empty segment/],
+      [{ on: 5 }, /listener "x" hears 5/],
       [{ debounse: "1s" }, /did you mean "debounce"/],
       [{ debounce: 0 }, /debounce of listener "x" is 0; it must be at least 1ms/],
       [{ throttle: "soon" }, /throttle of listener "x" is "soon", which is not a duration/],
