@@ -4,6 +4,7 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
+import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
@@ -39,6 +40,7 @@ export type Book = AsyncDisposable & {
   readonly reservations: Reservations;
   readonly schedules: Schedules;
   readonly events: EventVerbs;
+  readonly deadLetters: DeadLetters;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -120,6 +122,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleReads(rooms.jobs, tenantId),
     }),
     events: outsideUnits(store, "events", eventVerbs(rooms.events, within)),
+    deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),

@@ -56,6 +56,8 @@ export { listener, type ListenerContext } from "./listener.ts";
 export type { AnyEvent, AnyListener, Event, EventOptions, ListenerOptions, StartFrom } from "./events/define.ts";
 export type { EventInfo } from "./events/event-info.ts";
 export type { PublishOptions } from "./events/prepare.ts";
+export type { DeadLetters, RedriveOptions } from "./events/dead-letters.ts";
+export type { DeadLetterGroup, DeadLetterPage, DeadLetterRecord, LetterFilter } from "./events/read-dead-letter.ts";
 export type { Published } from "./events/publish.ts";
 export type { EventVerbs } from "./events/events.ts";
 export type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
