@@ -5,7 +5,8 @@ import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
 import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
-import { eventVerbs, type EventVerbs } from "./events/events.ts";
+import { eventReads, eventVerbs, type Events } from "./events/events.ts";
+import { listenerVerbs, type Listeners } from "./events/listeners.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
@@ -39,7 +40,8 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
-  readonly events: EventVerbs;
+  readonly events: Events;
+  readonly listeners: Listeners;
   readonly deadLetters: DeadLetters;
   readonly queues: Queues;
   readonly templates: Templates;
@@ -121,7 +123,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    events: outsideUnits(store, "events", eventVerbs(rooms.events, within)),
+    events: outsideUnits(store, "events", {
+      ...eventVerbs(rooms.events, within),
+      ...eventReads(rooms.events, tenantId),
+    }),
+    listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
     deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {

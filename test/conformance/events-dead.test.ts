@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { event, listener, manualClock, type Book, type Worker } from "../../src/index.ts";
-import type { ManualClock } from "../../src/index.ts";
+import { event, listener, manualClock, type Book, type ManualClock, type Worker } from "../../src/index.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const Said = event<{ n: number }>("talk.said");
@@ -59,7 +58,7 @@ for (const backend of backends) {
     );
     const told = await deadEvents(book);
     assert.deepEqual(
-      told.map(({ payload, chain_depth }) => [JSON.parse(payload), Number(chain_depth)]),
+      told.map(({ payload, chain_depth }) => [JSON.parse(payload) as unknown, Number(chain_depth)]),
       [
         [
           {
@@ -108,8 +107,8 @@ for (const backend of backends) {
     for (const n of [1, 2, 3, 4]) await book.events.publish(Said, { n });
     await worker.idle();
     assert.deepEqual(
-      (await book.deadLetters.groups()).map(({ error, count }) => [error.message, count]).toSorted(),
-      [1, 2, 3, 4].map((n) => [`cannot take ${n}`, 1]),
+      new Set((await book.deadLetters.groups()).map(({ error, count }) => `${error.message}: ${count}`)),
+      new Set([1, 2, 3, 4].map((n) => `cannot take ${n}: 1`)),
     );
     const type = { type: "RangeError" };
 
@@ -123,7 +122,7 @@ for (const backend of backends) {
     await worker.idle();
 
     assert.deepEqual([dry, gone, done, first], [{ count: 4 }, { count: 1 }, { count: 3 }, 1]);
-    assert.deepEqual(heard.toSorted(), ["1", "2", "3"]);
+    assert.deepEqual(new Set(heard), new Set(["1", "2", "3"]));
     const [discarded] = (await book.deadLetters.list({ status: "discarded" })).items;
     assert.equal(discarded?.reason, "wrong number");
     await assert.rejects(book.deadLetters.discard(discarded?.id ?? "", " "), /say why/);
@@ -205,8 +204,7 @@ for (const backend of backends) {
     broken.add(1);
     for (const n of [1, 2, 3]) await book.events.publish(Said, { n }, { key: "a" });
     await worker.idle();
-    const second = (await book.jobs.list({ status: "waiting" })).items.toSorted((a, b) => a.createdAt - b.createdAt);
-    assert.equal(second.length, 2);
+    assert.equal((await book.jobs.list({ status: "waiting" })).items.length, 2);
 
     const oldest = await book.read(
       (tx) => tx.sql<{ id: string }>`select id from job where status = 'waiting' order by kind_seq limit 1`,
