@@ -4,7 +4,9 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
-import { eventVerbs, type EventVerbs } from "./events/events.ts";
+import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
+import { eventReads, eventVerbs, type Events } from "./events/events.ts";
+import { listenerVerbs, type Listeners } from "./events/listeners.ts";
 import { liveVerbs, type LiveVerbs } from "./events/live/live.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
@@ -39,7 +41,9 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
-  readonly events: EventVerbs & LiveVerbs;
+  readonly events: Events & LiveVerbs;
+  readonly listeners: Listeners;
+  readonly deadLetters: DeadLetters;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -121,9 +125,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleReads(rooms.jobs, tenantId),
     }),
     events: {
-      ...outsideUnits(store, "events", eventVerbs(rooms.events, within)),
+      ...outsideUnits(store, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),
     },
+    listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),

@@ -16,7 +16,7 @@ import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { eventHooks } from "./event-hooks.ts";
+import { eventHooks, tellSessionLost } from "./event-hooks.ts";
 import { openLive } from "./events/live/live.ts";
 import { registerListeners } from "./events/register.ts";
 import { collectDefinitions, collectEvents, collectListeners, collectLive, collectSchedules } from "./rooms.ts";
@@ -94,6 +94,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
             metadata,
             onSilent: async (tx, session) => {
               await recoverSession(tx, hooks, session.seq);
+              await tellSessionLost(tx, session);
               if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
             },
           });

@@ -20,6 +20,8 @@ export const limits = {
   headersBytesMax: 8192,
   // What was said before is brought to a new listener in slices of so many events, each a transaction.
   catchUpEventsMax: 1000,
+  // A tree of more events than this is nobody's to look at; the first of them say what it is.
+  lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
   tagsMax: 32,
   tagBytesMax: 128,

@@ -13,6 +13,7 @@ import type { Engine } from "../jobs/engine.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
+import { deliverAgain, lastDeliveries } from "./deliver-again.ts";
 import { newDelivery, type Delivered } from "./delivery.ts";
 import { catchUpKind, type EventRow } from "./event.ts";
 import { topicsOf } from "./listener-index.ts";
@@ -107,9 +108,18 @@ async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<number |
     if (event.published_at < from || !topics.some((pattern) => matchesTopic(pattern, event.topic))) continue;
     jobs.push(await newDelivery(tx, listener, event));
   }
-  if (jobs.length > 0) {
-    await insertJobs(tx, jobs);
-    tx.wake(jobsChannel);
-  }
+  await bring(tx, listener, jobs);
   return last;
+}
+
+// What was delivered before, to a listener that was set back, is delivered once more as the next job of its chain; what is
+// under way already is not.
+async function bring(tx: Tx, listener: ListenerRow, jobs: readonly NewJob[]): Promise<void> {
+  if (jobs.length === 0) return;
+  const events = jobs.map((job) => job.kind_seq ?? 0);
+  const known = await lastDeliveries(tx, listener, events);
+  const first = jobs.filter((job) => !known.has(job.kind_seq ?? 0));
+  if (first.length > 0) await insertJobs(tx, first);
+  for (const last of known.values()) if (last.finished_at !== null) await deliverAgain(tx, listener, last);
+  tx.wake(jobsChannel);
 }

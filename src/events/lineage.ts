@@ -36,7 +36,7 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
   let at: string | null = runId;
   for (let steps = 0; at !== null && steps < limits.chainDepthMax; steps++) {
     const found: Step | undefined = await jobOfRun(tx, tenant, at);
-    if (found === undefined) return undefined;
+    if (found === undefined) return heardLive(tx, tenant, at);
     if (found.kind === deliveryKind) {
       return tx.get<Parent>(sql`select id, root_event_id as "rootId", chain_depth as depth from event
         where seq = ${found.kind_seq}`);
@@ -44,6 +44,13 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
     at = found.cause_run_id;
   }
   return undefined;
+}
+
+// A live listener has no job; its run names what it heard, once it is written down.
+async function heardLive(tx: Tx, tenant: string, runId: string): Promise<Parent | undefined> {
+  return tx.get<Parent>(sql`select event.id, event.root_event_id as "rootId", event.chain_depth as depth
+    from run join event on event.tenant_id = run.tenant_id and event.id = run.event_id
+    where run.tenant_id = ${tenant} and run.id = ${runId}`);
 }
 
 // One statement, because the run may end meanwhile. One that goes on is its job's row; there are never more of these than

@@ -14,12 +14,26 @@ const nobody: readonly ListenerRow[] = [];
 
 /** The live listeners of a tenant that hear the topic. None is missed, and none begins before the transaction ends. */
 export async function listenersOf(tx: Tx, tenant: string, topic: string): Promise<readonly ListenerRow[]> {
-  const stamp = await holdListeners(tx);
-  let found = known.get(tx.ids);
-  if (found?.stamp !== stamp) known.set(tx.ids, (found = { stamp, tenants: await readAll(tx) }));
+  const found = await knownAt(tx, await holdListeners(tx));
   const index = found.tenants.get(tenant);
   if (index === undefined) return nobody;
   return [...index.match(topic)];
+}
+
+/** Whether a live listener of any tenant hears one of the topics. Nothing is held: one that begins now is not missed, it
+ *  only begins after what this transaction has to tell. */
+export async function anybodyHears(tx: Tx, topics: readonly string[]): Promise<boolean> {
+  const row = await tx.get<{ stamp: string }>(sql`select stamp from listener_change where one = 1`);
+  const { tenants } = await knownAt(tx, row?.stamp ?? "");
+  return tenants.values().some((index) => topics.some((topic) => index.match(topic).size > 0));
+}
+
+async function knownAt(tx: Tx, stamp: string): Promise<Known> {
+  const found = known.get(tx.ids);
+  if (found?.stamp === stamp) return found;
+  const read = { stamp, tenants: await readAll(tx) };
+  known.set(tx.ids, read);
+  return read;
 }
 
 async function readAll(tx: Tx): Promise<Known["tenants"]> {

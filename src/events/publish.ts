@@ -88,7 +88,10 @@ async function deliver(tx: Tx, event: EventRow, listeners: readonly ListenerRow[
   if (listeners.length === 0) return;
   const jobs: NewJob[] = [];
   for (const listener of listeners) jobs.push(await newDelivery(tx, listener, event));
-  await insertJobs(tx, jobs);
+  // A number that an older event had would be taken for it: rather nothing is published than something unheard.
+  if ((await insertJobs(tx, jobs)) !== jobs.length) {
+    throw new DaybookError("internal", `event ${event.id} has a delivery already, as number ${event.seq}: report it`);
+  }
   tx.wake(event.available_at > tx.now ? jobsChannel : queuedChannel);
 }
 

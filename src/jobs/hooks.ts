@@ -18,7 +18,9 @@ export type JobEnded = {
 
 export type JobHooks = {
   /** A job ended; events publish it if someone listens. */
-  onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }): Awaitable<void>;
+  onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }, row: JobRow): Awaitable<void>;
+  /** Whether anybody wants to hear facts now; without it, everybody does. It spares each end a read. */
+  wantsFacts?(tx: Tx): Awaitable<boolean>;
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
@@ -51,6 +53,6 @@ export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; r
 
 export async function tellEnded(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
   if (row.kind !== null) await hooks.onSettled?.[row.kind]?.(tx, row, ended);
-  await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended });
+  await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended }, row);
   if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(ended));
 }

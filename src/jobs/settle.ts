@@ -39,6 +39,8 @@ const runColumns = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
+  // On PostgreSQL the question travels with what follows.
+  const facts = hooks.onFact === undefined ? false : (hooks.wantsFacts?.(tx) ?? true);
   await lockRows(tx, endings);
   const rows = endings.map(toRow);
   // A job has `started_at` exactly while it runs: the table's own rule. Asked for its status, SQLite would read all that
@@ -61,7 +63,7 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   await freeSlots(tx, owned);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  const retried = await follow(tx, hooks, owned, endings);
+  const retried = await follow(tx, hooks, owned, endings, await facts);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
 }
 
@@ -97,8 +99,14 @@ async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
 }
 
 /** Makes the retries and tells the rooms above. Runs that simply succeeded cost nothing here when nobody listens. */
-async function follow(tx: Tx, hooks: JobHooks, owned: readonly Owned[], endings: readonly Ending[]): Promise<number> {
-  const listening = hooks.onFact !== undefined || jobSettled.heard;
+async function follow(
+  tx: Tx,
+  hooks: JobHooks,
+  owned: readonly Owned[],
+  endings: readonly Ending[],
+  facts: boolean,
+): Promise<number> {
+  const listening = facts || jobSettled.heard;
   const belongs = (job: Owned): boolean =>
     job.group_seq !== null || (job.kind !== null && hooks.quiet?.[job.kind]?.(job) !== true);
   if (!listening && !owned.some(belongs) && endings.every((ending) => ending.status === "success")) return 0;

@@ -70,6 +70,8 @@ for (const backend of backends) {
           throw new Error("no");
         }),
       );
+      const { count: again } = await book.events.replay(said.id);
+      assert.deepEqual([again, heard.length], [1, 2], "a replay is for durable listeners");
       await acme.events.publish("light.attic", "theirs");
       const count = book.events.emit("lamp", { on: false });
       assert.equal(acme.events.emit("lamp"), 0);

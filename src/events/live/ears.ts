@@ -16,6 +16,8 @@ export function onPublished(ids: Ids, hear: Hear): () => void {
 }
 
 export function tellPublished(tx: Tx, event: EventRow): void {
+  // What is said again is for those who must make up for it; live listeners live in the present.
+  if (event.replay_of !== null) return;
   const all = ears.get(tx.ids);
   if (all === undefined || all.size === 0) return;
   tx.afterCommit(() => {

@@ -11,7 +11,7 @@ import { anyOf } from "../../storage/word.ts";
 import { eventsChannel, type EventRow } from "../event.ts";
 import { onPublished } from "./ears.ts";
 
-type Head = Pick<EventRow, "seq" | "tenant_id" | "topic" | "published_at">;
+type Head = Pick<EventRow, "seq" | "tenant_id" | "topic" | "replay_of">;
 
 export type Follower = {
   /** Asked before an event is read whole. */
@@ -28,24 +28,21 @@ export async function followPublished(store: Store, follower: Follower): Promise
   /** Found by their numbers, and on their way here. */
   const reading = new Set<number>();
   let last = 0;
-  let lastAt = 0;
   let looking = false;
   let again = false;
   let stopped = false;
   let timer: Timer | undefined;
 
   /** False when it was heard before. */
-  function isNew({ seq, published_at }: Head): boolean {
+  function isNew({ seq }: Pick<Head, "seq">): boolean {
     if (seq <= last) return gaps.delete(seq);
     const nowMs = clock.monotonic();
     for (let missing = Math.max(last + 1, seq - limits.liveGapsMax); missing < seq; missing++) gaps.set(missing, nowMs);
-    [last, lastAt] = [seq, published_at];
+    last = seq;
     return true;
   }
 
   function hearOwn(event: EventRow): void {
-    // SQLite gives the numbers of deleted rows again, and nobody else can have told of our own commit before us.
-    if (store.dialect === "sqlite" && event.seq <= last && !gaps.has(event.seq)) last = event.seq - 1;
     // PostgreSQL may tell of our own commit before the commit itself comes back; whoever published must not wait for that.
     if (reading.delete(event.seq) || isNew(event)) follower.hear(event);
   }
@@ -59,10 +56,11 @@ export async function followPublished(store: Store, follower: Follower): Promise
         again = false;
         forgetOldGaps();
         const heads = await readHeads();
-        const wanted = heads.filter((head) => isNew(head) && follower.wants(head.tenant_id, head.topic));
+        const wanted = heads.filter(
+          (head) => isNew(head) && head.replay_of === null && follower.wants(head.tenant_id, head.topic),
+        );
         if (wanted.length > 0) await hearAll(wanted.map(({ seq }) => seq));
         if (heads.length === headsMax) again = true;
-        else if (heads.length === 0) await noticeReuse();
       }
     } catch {
       // The book cannot be read for a moment. What is missing is still marked as missing, or not yet passed.
@@ -76,7 +74,7 @@ export async function followPublished(store: Store, follower: Follower): Promise
   }
 
   async function readHeads(): Promise<Head[]> {
-    return store.read<Head>(sql`select seq, tenant_id, topic, published_at from event
+    return store.read<Head>(sql`select seq, tenant_id, topic, replay_of from event
       where seq > ${last} or seq ${anyOf("integer", [...gaps.keys()])} order by seq limit ${headsMax}`);
   }
 
@@ -95,19 +93,6 @@ export async function followPublished(store: Store, follower: Follower): Promise
     }
   }
 
-  // When everything was cleaned up, SQLite counts from 1 again: what came since is found by its time.
-  async function noticeReuse(): Promise<void> {
-    if (store.dialect !== "sqlite") return;
-    const [row] = await store.read<{ seq: number | null }>(sql`select max(seq) as seq from event`);
-    if ((row?.seq ?? 0) >= last) return;
-    const [known] = await store.read<{ seq: number | null }>(
-      sql`select max(seq) as seq from event where published_at <= ${lastAt}`,
-    );
-    last = known?.seq ?? 0;
-    gaps.clear();
-    again = true;
-  }
-
   function forgetOldGaps(): void {
     const oldMs = clock.monotonic() - limits.liveGapMs;
     for (const [seq, sinceMs] of gaps) {
@@ -119,7 +104,7 @@ export async function followPublished(store: Store, follower: Follower): Promise
 
   // What was begun before us and commits after us is heard too: the latest numbers that are missing may be such.
   async function begin(): Promise<void> {
-    const heads = await store.read<Head>(sql`select seq, tenant_id, topic, published_at from event
+    const heads = await store.read<Head>(sql`select seq, tenant_id, topic, replay_of from event
       order by seq desc limit ${limits.liveGapsMax}`);
     last = (heads.at(-1)?.seq ?? 1) - 1;
     for (const head of heads.toReversed()) isNew(head);
