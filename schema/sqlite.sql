@@ -3,7 +3,36 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 5;
+pragma user_version = 7;
+
+CREATE TABLE dead_letter (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  event_seq integer not null references event (seq),
+  listener_seq integer not null references listener (seq),
+  order_key text,
+  job_id text not null,
+  status text not null check (status in ('dead', 'redriving', 'recovered', 'discarded')),
+  attempts integer not null check (attempts >= 1),
+  error_type text not null,
+  error_message text not null,
+  first_failed_at integer not null,
+  failed_at integer not null,
+  redrives integer not null default 0,
+  ended_at integer,
+  reason text,
+  unique (tenant_id, id),
+  unique (tenant_id, event_seq, listener_seq),
+  check ((status in ('recovered', 'discarded')) = (ended_at is not null))
+) strict;
+
+CREATE INDEX dead_letters_in_order on dead_letter (tenant_id, order_key, event_seq)
+where ended_at is null and order_key is not null;
+
+CREATE INDEX dead_letters_of_event on dead_letter (event_seq);
+
+CREATE INDEX dead_letters_open on dead_letter (tenant_id, seq) where ended_at is null;
 
 CREATE TABLE decision (
   seq integer primary key,
@@ -22,6 +51,40 @@ CREATE TABLE decision (
   check (until_at >= slot_at),
   check ((job_id is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
 ) strict;
+
+CREATE TABLE event (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  topic text not null,
+  payload text not null,
+  priority integer not null check (priority between -1000 and 1000),
+  key text,
+  dedupe_key text,
+  dedupe_until integer,
+  headers text,
+  published_at integer not null,
+  available_at integer not null,
+  root_event_id text not null,
+  parent_event_id text,
+  -- One more than the limit of publishing: a dead letter is told even at the end of a chain.
+  chain_depth integer not null check (chain_depth between 0 and 21),
+  cause_run_id text,
+  root_run_id text,
+  replay_of text,
+  deliveries integer not null check (deliveries >= 0),
+  unique (tenant_id, id),
+  check (available_at >= published_at),
+  check (dedupe_until is null or dedupe_key is not null),
+  check ((chain_depth = 0) = (root_event_id = id)),
+  check ((chain_depth = 0) = (parent_event_id is null))
+) strict;
+
+CREATE INDEX events_in_order on event (tenant_id, seq);
+
+CREATE INDEX events_of_chain on event (tenant_id, root_event_id, seq) where chain_depth > 0;
+
+CREATE UNIQUE INDEX events_one_per_dedupe_key on event (tenant_id, dedupe_key) where dedupe_key is not null;
 
 CREATE TABLE job (
   seq integer primary key,
@@ -66,7 +129,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status
@@ -81,6 +144,12 @@ CREATE TABLE job (
       and (status in ('cancelled', 'skipped') or (status in ('completed', 'failed') and run_id is not null))
     end)
 ) strict;
+
+CREATE INDEX deliveries_in_order on job (tenant_id, limit_key, kind_seq)
+where kind = 'delivery' and limit_key is not null and finished_at is null;
+
+CREATE UNIQUE INDEX deliveries_one_chain on job (tenant_id, kind_seq, name)
+where kind = 'delivery' and retry_of is null;
 
 CREATE INDEX jobs_current_in_group on job (group_seq)
 where group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group';
@@ -184,6 +253,37 @@ CREATE TABLE lane (
   check ((rate_max is null) = (rate_ms is null))
 ) strict;
 
+CREATE TABLE listener (
+  seq integer primary key,
+  tenant_id text not null,
+  name text not null,
+  topics text not null,
+  queue text not null,
+  ordered integer not null check (ordered in (0, 1)),
+  attempts integer not null check (attempts >= 1),
+  backoff text,
+  timeout_ms integer check (timeout_ms > 0),
+  losses integer not null check (losses >= 0),
+  concurrency integer check (concurrency >= 1),
+  starts_from text not null check (starts_from in ('now', 'beginning', 'time', 'event')),
+  starts_at integer,
+  starts_seq integer not null,
+  state text not null check (state in ('live', 'catching_up', 'removed')),
+  heard_seq integer not null,
+  heard_to integer,
+  registered_at integer not null,
+  updated_at integer not null,
+  removed_at integer,
+  unique (tenant_id, name),
+  check ((state = 'removed') = (removed_at is not null)),
+  check ((state = 'catching_up') = (heard_to is not null))
+) strict;
+
+CREATE TABLE listener_change (
+  one integer primary key check (one = 1),
+  stamp text not null
+) strict;
+
 CREATE TABLE migration (
   number integer primary key,
   name text not null,
@@ -265,7 +365,7 @@ CREATE TABLE run (
   -- Why what the handler returned was not kept.
   result_refused text,
   cause_run_id text,
-  root_run_id text,
+  root_run_id text, event_id text, topic text,
   unique (tenant_id, id)
 ) strict;
 
@@ -370,7 +470,7 @@ CREATE TABLE session (
   error_type text,
   error_message text,
   error_trace text,
-  metadata text not null default '{}',
+  metadata text not null default '{}', dropped_runs integer not null default 0, dropped_logs integer not null default 0, dropped_events integer not null default 0,
   check ((status = 'running') = (stopped_at is null)),
   check ((status = 'error') = (error_type is not null)),
   check (last_heartbeat_at >= started_at)

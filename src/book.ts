@@ -4,6 +4,10 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
+import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
+import { eventReads, eventVerbs, type Events } from "./events/events.ts";
+import { listenerVerbs, type Listeners } from "./events/listeners.ts";
+import { liveVerbs, type LiveVerbs } from "./events/live/live.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
@@ -37,6 +41,9 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
+  readonly events: Events & LiveVerbs;
+  readonly listeners: Listeners;
+  readonly deadLetters: DeadLetters;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -117,6 +124,12 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
+    events: {
+      ...outsideUnits(store, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
+      ...liveVerbs(rooms.live, rooms.events, tenantId),
+    },
+    listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
@@ -157,9 +170,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs, ticker }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs, ticker, live }: Rooms): Promise<void> {
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
+  await live?.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
   try {

@@ -1,5 +1,6 @@
 // The rooms' migrations in the order of their numbers, which is the order in which they are applied.
 import type { Migration } from "./storage/migrate.ts";
+import { eventMigrations } from "./events/migrations.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
 import { scheduleMigrations } from "./schedules/migrations.ts";
@@ -10,4 +11,5 @@ export const migrations: readonly Migration[] = [
   ...jobMigrations,
   ...aroundMigrations,
   ...scheduleMigrations,
+  ...eventMigrations,
 ].sort((a, b) => a.number - b.number);

@@ -9,13 +9,18 @@ import { invalid } from "./core/error.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
 import { jobContext } from "./job-context.ts";
+import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { collectDefinitions, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
+import { eventHooks, tellSessionLost } from "./event-hooks.ts";
+import { openLive } from "./events/live/live.ts";
+import { registerListeners } from "./events/register.ts";
+import { collectDefinitions, collectEvents, collectListeners, collectLive, collectSchedules } from "./rooms.ts";
+import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
 import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
 import { createScheduleWriter } from "./schedules/write-definitions.ts";
@@ -75,13 +80,16 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   }
   const definitions = collectDefinitions(options.use ?? []);
   const schedules = collectSchedules(options.use ?? []);
+  const listeners = collectListeners(options.use ?? []);
+  const events = collectEvents(options.use ?? []);
+  const liveListeners = collectLive(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks: JobHooks = {
+    const hooks: JobHooks = eventHooks({
       beforeSettled: { [scheduleKind]: lockSchedules },
       onSettled: { [scheduleKind]: scheduledJobEnded },
-    };
+    });
     const attachment =
       options.attach === false
         ? undefined
@@ -89,6 +97,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
             metadata,
             onSilent: async (tx, session) => {
               await recoverSession(tx, hooks, session.seq);
+              await tellSessionLost(tx, session);
               if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
             },
           });
@@ -103,9 +112,18 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
       contextFor: (run) => jobContext(run, rooms),
     };
     const scheduled = createScheduleWriter(jobs, tenant, schedules);
-    if (attachment !== undefined && options.worker !== false) await scheduled.writeAll();
+    if (attachment !== undefined && options.worker !== false) {
+      await scheduled.writeAll();
+      await registerListeners(store, tenant, listeners);
+    }
     const worker = attachment === undefined ? false : (options.worker ?? {});
-    const rooms: Rooms = { store, attachment, jobs, scheduled, worker, workers: new Set() };
+    const room = { engine: jobs, definitions: events };
+    const live =
+      worker === false
+        ? undefined
+        : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
+    const rooms: Rooms = { store, attachment, jobs, scheduled, events: room, live, worker, workers: new Set() };
+    for (const each of liveListeners) await live?.attach(each, tenant);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

@@ -11,6 +11,17 @@ export const limits = {
   keyBytesMax: 512,
   // Names appear in indexes, URLs, logs and table headings.
   nameBytesMax: 200,
+  // A topic is a name that indexes hold and people read; what varies without end belongs into the payload or the key.
+  topicBytesMax: 512,
+  // A listener of more patterns than this wants one with a wildcard.
+  listenerTopicsMax: 100,
+  // Headers are for routing and tracing; what is said belongs into the payload.
+  headersMax: 32,
+  headersBytesMax: 8192,
+  // What was said before is brought to a new listener in slices of so many events, each a transaction.
+  catchUpEventsMax: 1000,
+  // A tree of more events than this is nobody's to look at; the first of them say what it is.
+  lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
   tagsMax: 32,
   tagBytesMax: 128,
@@ -70,6 +81,29 @@ export const limits = {
   progressNoteBytesMax: 500,
   // Why somebody paused something, for whoever looks: a sentence or two.
   noteBytesMax: 2000,
+  // Ended runs and lines of live listeners that wait to be written, in memory; more than these are counted instead.
+  runQueueMax: 10_000,
+  runLogQueueMax: 10_000,
+  // They are written so many at once and so often: a transaction each would cost more than most handlers do.
+  runBatchMax: 500,
+  runFlushMs: 100,
+  // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
+  runDrainMs: 5000,
+  // Live handlers of one listener at once, and events that wait for one that takes them in turn.
+  liveConcurrency: 100,
+  liveBacklog: 1000,
+  // Topics whose last event is remembered, by the bus and by each listener that compares; the oldest is forgotten.
+  liveTopicsMax: 10_000,
+  // Published events are heard by their numbers. A number that was passed over is asked for again so long, so many at most:
+  // longer than any transaction lasts.
+  liveGapMs: 600_000,
+  liveGapsMax: 1000,
+  // How many of the latest events a listener that acts at once looks through for the last of its topics.
+  liveLookBackMax: 10_000,
+  // Events that were published for later, and are waited for in memory.
+  liveDelayedMax: 10_000,
+  // A live handler may take so long to end after its signal was aborted, before it is recorded as ended without it.
+  liveGraceMs: 5000,
   // What is kept of a program's output; the rest is read and counted. Its end is also in the book, for looking at.
   commandLogBytesMax: 10_485_760,
   commandTailBytesMax: 4096,

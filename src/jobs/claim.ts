@@ -8,6 +8,7 @@ import { firstInLine, type Candidate } from "./candidate.ts";
 import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
+import type { JobHooks } from "./hooks.ts";
 import { hostChannel } from "./job.ts";
 import { nextLanes } from "./lane.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
@@ -31,6 +32,8 @@ export type Claimer = {
   readonly hostCursors: Map<string, string>;
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
+  /** What the rooms above say of jobs that keep an order. */
+  readonly mustWait?: JobHooks["mustWait"];
 };
 
 export type Claim = {
@@ -127,8 +130,9 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const taken: (Candidate & Slots)[] = [];
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
-    // Only limits are counted in the book; without them nothing is awaited, because every await costs each job.
-    const asked = busy.size > 0 && isNamed(busy, job) ? "contended" : decide(batch, job, gate, taken.length);
+    // Only limits and orders are looked up in the book; without them nothing is awaited, because every await costs each job.
+    const asked =
+      busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job, { gate, taken: taken.length });
     const verdict = asked instanceof Promise ? await asked : asked;
     if (verdict === "leave") batch.leftAlone = true;
     else if (verdict === "contended") batch.contended = true;
@@ -181,22 +185,29 @@ async function candidates(tx: Tx, batch: Batch, lane: number, most: number): Pro
 
 type Verdict = Slots | Parked | "leave";
 
-function decide(batch: Batch, job: Candidate, gate: Gate, taken: number): Verdict | Promise<Verdict> {
+function decide(
+  tx: Tx,
+  batch: Batch,
+  job: Candidate,
+  { gate, taken }: { readonly gate: Gate; readonly taken: number },
+): Verdict | Promise<Verdict> {
   const { seq, name, available_at } = job;
   if (!batch.claimer.hosts.has(name) || (batch.paused.size > 0 && batch.paused.has(`${job.tenant_id}\n${name}`))) {
     return { seq, waits_for: "host", waits_key: name, available_at };
   }
   if (job.alone === 1 && (!batch.idle || batch.jobs.length + taken > 0)) return "leave";
-  if (job.limits !== null) return takeSlots(batch, job, gate);
+  if (job.limits !== null || job.limit_key !== null) return takeSlots(tx, batch, job, gate);
   batch.tookAlone = job.alone === 1;
   return { name_slot: null, key_slot: null, lane_slot: takeLaneSlot(gate) };
 }
 
-async function takeSlots(batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
-  const slots = await batch.slots.take(job, gate.lane);
-  if ("waitsFor" in slots) {
-    return { seq: job.seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
+async function takeSlots(tx: Tx, batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
+  const { seq, available_at } = job;
+  if (job.kind !== null && job.limit_key !== null && (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) === true) {
+    return { seq, waits_for: "order", waits_key: job.limit_key, available_at };
   }
+  const slots = job.limits === null ? { name_slot: null, key_slot: null } : await batch.slots.take(job, gate.lane);
+  if ("waitsFor" in slots) return { seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
   batch.tookAlone = job.alone === 1;
   return { ...slots, lane_slot: takeLaneSlot(gate) };
 }

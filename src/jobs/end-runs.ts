@@ -7,8 +7,8 @@ import type { JobRow } from "./job.ts";
 import { jobStatusOf, type Ending } from "./outcome.ts";
 
 /** What a settle must know of a job to see whether more is to be done than to end it. */
-export type Owned = Pick<JobRow, "seq" | "run_id" | "lane_seq" | "awaited"> & {
-  /** 1 when it has limits, belongs to a group, or is of a kind. */
+export type Owned = Pick<JobRow, "seq" | "run_id" | "lane_seq" | "awaited" | "kind" | "attempt"> & {
+  /** 1 when it has limits or keeps an order, or belongs to a group. */
   readonly belongs: number;
 };
 
@@ -77,5 +77,5 @@ const atRest: Sql = sql`session_seq = null, started_at = null, timeout_at = null
   lane_slot = null, progress = null, progress_note = null,
   key_held = case when key_scope = 'window' then key_held else null end`;
 
-const returningOwned: Sql = sql`returning job.seq, job.run_id, job.lane_seq, job.awaited, case
-  when job.limits is not null or job.group_seq is not null or job.kind is not null then 1 else 0 end as belongs`;
+const returningOwned: Sql = sql`returning job.seq, job.run_id, job.lane_seq, job.awaited, job.kind, job.attempt, case
+  when job.limits is not null or job.limit_key is not null or job.group_seq is not null then 1 else 0 end as belongs`;

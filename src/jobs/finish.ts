@@ -6,6 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import type { ContextParts, RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
+import type { OrderedJob } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
@@ -63,8 +64,9 @@ export async function finishRun<T>(
 
 // A serializable transaction does not see who was parked after it began, not even behind the lock of the limit, so the
 // slot is offered once more. Should this fail, the sweep does it.
-async function letIn(engine: Engine, job: Limited): Promise<void> {
+async function letIn(engine: Engine, job: Limited & OrderedJob): Promise<void> {
   await engine.store.write(async (tx) => {
+    if (job.kind !== null) await engine.hooks.afterFinish?.[job.kind]?.(tx, job);
     for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant_id: job.tenant_id, waits_key: key });
   });
 }

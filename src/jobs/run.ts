@@ -44,7 +44,7 @@ export function run(
 
 async function execute(engine: Engine, definition: AnyJob, state: RunState, parts: ContextParts): Promise<Ending> {
   const { job } = state;
-  const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id };
+  const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id, parentRunId: job.cause_run_id };
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;

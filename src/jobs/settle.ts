@@ -23,10 +23,12 @@ export type Settled = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
+  // On PostgreSQL the question travels with what follows.
+  const facts = hooks.onFact === undefined ? false : (hooks.wantsFacts?.(tx) ?? true);
   // Between the run's insert and the job's update nobody else may end the run.
   await lockJobs(tx, endings);
   const owned = await endRuns(tx, endings);
-  const rows = await readInteresting(tx, hooks, owned, endings);
+  const rows = await readInteresting(tx, owned, endings, await facts, hooks);
   await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
@@ -47,17 +49,18 @@ async function hasGate(tx: Tx, owned: readonly Owned[]): Promise<boolean> {
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
 async function readInteresting(
   tx: Tx,
-  hooks: JobHooks,
   owned: readonly Owned[],
   endings: readonly Ending[],
+  facts: boolean,
+  { quiet }: JobHooks,
 ): Promise<JobRow[]> {
-  const listening = hooks.onFact !== undefined || jobSettled.heard;
-  const plain = !listening && endings.every((ending) => ending.status === "success");
-  if (plain && owned.every((job) => job.belongs === 0)) return [];
+  const listening = facts || jobSettled.heard;
   const unlike = new Set(endings.filter((ending) => ending.status !== "success").map((ending) => ending.runId));
-  const seqs = owned
-    .filter((job) => listening || job.belongs !== 0 || unlike.has(job.run_id ?? ""))
-    .map((job) => job.seq);
+  const isPlain = (job: Owned): boolean =>
+    job.belongs === 0 &&
+    (job.kind === null || quiet?.[job.kind]?.(job) === true) &&
+    (unlike.size === 0 || !unlike.has(job.run_id ?? ""));
+  const seqs = (listening ? owned : owned.filter((job) => !isPlain(job))).map((job) => job.seq);
   if (seqs.length === 0) return [];
   return tx.all<JobRow>(sql`select * from job where seq ${anyOf("integer", seqs)} order by seq`);
 }

@@ -36,6 +36,7 @@ export async function startWorker(
   const claimer: Claimer = {
     ...{ sessionSeq: engine.session().seq, hosts, queues: settings.queues },
     ...{ cursor: 0, hostCursors: new Map() },
+    ...{ mustWait: engine.hooks.mustWait },
     ...(reserved === undefined ? {} : { reserved }),
   };
   await hostNames(engine, claimer);

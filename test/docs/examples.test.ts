@@ -87,7 +87,8 @@ const sendReceipt = job("send-receipt", {
   params: z.object({ orderId: z.string() }),
   run: ({ orderId }) => orderId,
 });
-await using book = await open(":memory:", { use: [sendReceipt] });
+const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
+await using book = await open(":memory:", { use: [sendReceipt, OrderPaid] });
 await book.write(async (tx) => {
   await tx.sql\`create table note (id integer primary key, body text not null)\`;
   await tx.sql\`create table counter (value integer not null)\`;
