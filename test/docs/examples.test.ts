@@ -100,5 +100,7 @@ function asProgram(snippet: string): string {
   const names = `import { z } from "zod";\nimport { ${Object.keys(daybook).join(", ")} } from "daybook";\n`;
   if (/\bopen\(/.test(snippet)) return names + snippet;
   const needsTx = /\btx\./.test(snippet) && !/\bbook\./.test(snippet);
-  return names + prelude + (needsTx ? `await book.write(async (tx) => {\n${snippet}});\n` : snippet);
+  // In a block, a snippet may define anew what the reader has.
+  const shown = needsTx ? `await book.write(async (tx) => {\n${snippet}});\n` : `{\n${snippet}}\n`;
+  return names + prelude + shown;
 }
