@@ -19,7 +19,9 @@ async function openScene(t: TestContext, backend: Backend): Promise<Scene> {
     await child.said("working");
     return child;
   };
-  await (await start()).kill(); // the listeners are registered before anything is said
+  const first = await start(); // the listeners are registered before anything is said
+  first.kill();
+  await first.ended;
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());
   return { book, ledger, start };
