@@ -550,6 +550,24 @@ create table session_host (
 
 CREATE UNIQUE INDEX session_hosts_once ON daybook.session_host USING btree (session_seq, name, COALESCE(queue, ''::text));
 
+create view dead_letters as
+ SELECT letter.seq AS id,
+    event.id AS event_id,
+    listener.name AS handler_id,
+    letter.tenant_id AS namespace,
+    letter.tenant_id,
+    letter.failed_at,
+    letter.attempts,
+    letter.error_message AS last_error,
+    event.topic AS event_type,
+    event.payload AS event_payload,
+    event.root_event_id,
+    event.chain_depth
+   FROM dead_letter letter
+     JOIN event ON event.seq = letter.event_seq
+     JOIN listener ON listener.seq = letter.listener_seq
+  WHERE letter.ended_at IS NULL;
+
 create view direct_reservations as
  SELECT reservation.id AS reservation_id,
     reservation.tenant_id,
@@ -562,6 +580,72 @@ create view direct_reservations as
    FROM reservation
      JOIN lane ON lane.seq = reservation.lane_seq
      JOIN session ON session.seq = reservation.session_seq;
+
+create view event_claims as
+ SELECT event.id AS event_id,
+    substr(job.name, 10) AS handler_id,
+    event.tenant_id,
+    COALESCE(owner.id, ran.id, before_ran.id) AS session_id,
+    COALESCE(job.started_at, run.started_at, before.started_at) AS claimed_at,
+    COALESCE(owner.last_heartbeat_at + 30000, run.ended_at, before.ended_at) AS lease_until,
+        CASE job.status
+            WHEN 'completed'::text THEN job.finished_at
+            ELSE NULL::bigint
+        END AS ack_at,
+        CASE job.status
+            WHEN 'failed'::text THEN job.attempt
+            ELSE job.attempt - 1
+        END AS attempts,
+    job.available_at,
+    COALESCE(run.error_message, before.error_message) AS last_error,
+    letter.failed_at AS dead_lettered_at
+   FROM job
+     JOIN event ON event.seq = job.kind_seq
+     LEFT JOIN session owner ON owner.seq = job.session_seq
+     LEFT JOIN run ON run.tenant_id = job.tenant_id AND run.id = job.run_id
+     LEFT JOIN session ran ON ran.seq = run.session_seq
+     LEFT JOIN job parent ON parent.seq = job.retry_of
+     LEFT JOIN run before ON before.tenant_id = parent.tenant_id AND before.id = parent.run_id
+     LEFT JOIN session before_ran ON before_ran.seq = before.session_seq
+     LEFT JOIN listener ON listener.tenant_id = job.tenant_id AND listener.name = substr(job.name, 10)
+     LEFT JOIN dead_letter letter ON letter.tenant_id = job.tenant_id AND letter.event_seq = event.seq AND letter.listener_seq = listener.seq AND letter.ended_at IS NULL
+  WHERE job.kind = 'delivery'::text AND (job.run_id IS NOT NULL OR job.retry_of IS NOT NULL) AND NOT (EXISTS ( SELECT 1
+           FROM job child
+          WHERE child.retry_of = job.seq));
+
+create view events as
+ WITH one AS (
+         SELECT event.seq,
+            event.tenant_id,
+            event.id,
+            event.topic,
+            event.payload,
+            event.priority,
+            event.key,
+            event.dedupe_key,
+            event.dedupe_until,
+            event.headers,
+            event.published_at,
+            event.available_at,
+            event.root_event_id,
+            event.parent_event_id,
+            event.chain_depth,
+            event.cause_run_id,
+            event.root_run_id,
+            event.replay_of,
+            event.deliveries
+           FROM event
+        )
+ SELECT id,
+    tenant_id AS namespace,
+    tenant_id,
+    topic AS type,
+    payload,
+    published_at AS created_at,
+    priority,
+    root_event_id,
+    chain_depth
+   FROM one;
 
 create view job_groups as
  WITH one AS (

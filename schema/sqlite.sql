@@ -475,11 +475,46 @@ CREATE TABLE session_host (
 
 CREATE UNIQUE INDEX session_hosts_once on session_host (session_seq, name, coalesce(queue, ''));
 
+CREATE VIEW dead_letters as select
+  letter.seq as id, event.id as event_id, listener.name as handler_id, letter.tenant_id as namespace,
+  letter.tenant_id, letter.failed_at, letter.attempts, letter.error_message as last_error,
+  event.topic as event_type, event.payload as event_payload, event.root_event_id, event.chain_depth
+from dead_letter letter join event on event.seq = letter.event_seq
+join listener on listener.seq = letter.listener_seq
+where letter.ended_at is null;
+
 CREATE VIEW direct_reservations as select
   reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,
   session.id as reserved_by, upper(reservation.status) as status, reservation.expires_at, reservation.ended_at
 from reservation join lane on lane.seq = reservation.lane_seq
 join session on session.seq = reservation.session_seq;
+
+CREATE VIEW event_claims as select
+  event.id as event_id, substr(job.name, 10) as handler_id, event.tenant_id,
+  coalesce(owner.id, ran.id, before_ran.id) as session_id,
+  coalesce(job.started_at, run.started_at, before.started_at) as claimed_at,
+  coalesce(owner.last_heartbeat_at + 30000, run.ended_at, before.ended_at) as lease_until,
+  case job.status when 'completed' then job.finished_at end as ack_at,
+  case job.status when 'failed' then job.attempt else job.attempt - 1 end as attempts,
+  job.available_at, coalesce(run.error_message, before.error_message) as last_error,
+  letter.failed_at as dead_lettered_at
+from job join event on event.seq = job.kind_seq
+left join session owner on owner.seq = job.session_seq
+left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+left join session ran on ran.seq = run.session_seq
+left join job parent on parent.seq = job.retry_of
+left join run before on before.tenant_id = parent.tenant_id and before.id = parent.run_id
+left join session before_ran on before_ran.seq = before.session_seq
+left join listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, 10)
+left join dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = event.seq
+  and letter.listener_seq = listener.seq and letter.ended_at is null
+where job.kind = 'delivery' and (job.run_id is not null or job.retry_of is not null)
+  and not exists (select 1 from job child where child.retry_of = job.seq);
+
+CREATE VIEW events as with one as (select * from event) select
+  id, tenant_id as namespace, tenant_id, topic as type, payload, published_at as created_at, priority,
+  root_event_id, chain_depth
+from one;
 
 CREATE VIEW job_groups as with one as (select * from job_group) select
   id as group_id, tenant_id, name, mode, on_failure, upper(status) as status, created_at, finished_at

@@ -1,6 +1,7 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
+import { eventChecks } from "./events/checks.ts";
 import { jobChecks } from "./jobs/checks.ts";
 import { scheduleChecks } from "./schedules/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
@@ -14,7 +15,7 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks];
+export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks, ...eventChecks];
 
 const shownMax = 10;
 

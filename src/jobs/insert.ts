@@ -65,15 +65,25 @@ const allColumns = {
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
 export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
-  const belongs = rows.some((row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? null) !== null);
-  const into = belongs ? everything : usual;
-  const given = belongs ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
+  const into = rows.some(belongs) ? (rows.every(isOnlyOfKind) ? ofKind : everything) : usual;
+  const given = into === everything ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
   const values = given as readonly (NewJob & Record<string, Value>)[];
   // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer
   // to a new row's own number, but its only writer can know it.
   return tx.dialect === "sqlite"
     ? tx.run(sql`${into.headWithPosition} ${eachRow(into.columns, values, nextPosition)} on conflict do nothing`)
     : tx.run(sql`${into.head} ${eachRow(into.columns, values)} on conflict do nothing`);
+}
+
+function belongs(row: NewJob): boolean {
+  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? null) !== null;
+}
+
+// Deliveries are as many as jobs, and are nothing but that.
+function isOnlyOfKind(row: NewJob): boolean {
+  const { template_id, group_seq, chain_seq, about, awaited, kind, kind_seq } = row;
+  if ((template_id ?? group_seq ?? chain_seq ?? about ?? null) !== null || (awaited ?? 0) !== 0) return false;
+  return kind !== undefined && kind_seq !== undefined;
 }
 
 const belongsToNothing = {
@@ -91,5 +101,6 @@ function insertInto<Columns extends object>(these: Columns) {
 }
 
 const usual = insertInto(columns);
+const ofKind = insertInto({ ...columns, kind: "text", kind_seq: "integer" } as const);
 const everything = insertInto(allColumns);
 const nextPosition = "(select coalesce(max(seq), 0) + 1 from job) * 100";

@@ -47,7 +47,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;
-    const checked = options.params !== undefined || builtIn !== undefined;
+    const checked = options.params !== undefined || builtIn?.check !== undefined;
     const params = checked ? await checkParams(definition, parsed) : parsed;
     const context = createRunContext(state, parts);
     const handler = options.run as (params: unknown, context: unknown) => unknown;
