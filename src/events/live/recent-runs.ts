@@ -11,7 +11,7 @@ const runs = new WeakMap<Ids, Map<string, Heard>>();
 
 export function rememberRun(ids: Ids, runId: string, heard: Heard): void {
   let known = runs.get(ids);
-  if (known === undefined) runs.set(ids, (known = new Map()));
+  if (known === undefined) runs.set(ids, (known = new Map<string, Heard>()));
   known.set(runId, heard);
   if (known.size <= limits.runQueueMax) return;
   const [oldest] = known.keys();
