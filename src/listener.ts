@@ -9,7 +9,6 @@ export type ListenerContext = JobContext & ListenerParts;
 /** Defines a durable listener: every matching event is delivered to it at least once, from its start on.
  *
  *  ```ts
- *  const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
  *  const tellStock = listener("tell-stock", {
  *    on: OrderPaid,
  *    run: ({ orderId }, { event }) => console.log(orderId, event.id),

@@ -87,6 +87,7 @@ const sendReceipt = job("send-receipt", {
   params: z.object({ orderId: z.string() }),
   run: ({ orderId }) => orderId,
 });
+const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
 await using book = await open(":memory:", { use: [sendReceipt] });
 await book.write(async (tx) => {
   await tx.sql\`create table note (id integer primary key, body text not null)\`;
