@@ -21,6 +21,8 @@ export type JobHooks = {
   onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }, row: JobRow): Awaitable<void>;
   /** Whether anybody wants to hear facts now; without it, everybody does. It spares each end a read. */
   wantsFacts?(tx: Tx): Awaitable<boolean>;
+  /** Something else happened, in another room; events publish it if someone of the tenant listens. */
+  tell?(tx: Tx, tenant: string, fact: { readonly topic: string; readonly payload: unknown }): Awaitable<void>;
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
