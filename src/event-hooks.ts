@@ -1,6 +1,6 @@
 // What the events room does when a delivery ends, hung on to the hooks of the work below.
 import { deliveryKind } from "./events/event.ts";
-import { tellAll, tellJobEnded, wantsJobFacts } from "./events/facts.ts";
+import { tell, tellAll, tellJobEnded, wantsJobFacts } from "./events/facts.ts";
 import { createOrderSweep, letNextGo, mustWait } from "./events/order.ts";
 import { deliveryEnded, isQuiet } from "./events/settled.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
@@ -17,6 +17,7 @@ export function eventHooks(others: JobHooks): JobHooks {
     onSweep: createOrderSweep(),
     onFact: (tx, { type, job }, row) => tellJobEnded(tx, type, job, row),
     wantsFacts: wantsJobFacts,
+    tell,
   };
 }
 

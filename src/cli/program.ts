@@ -4,10 +4,13 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
+import { deadLetters } from "./dead-letters.ts";
 import { doctor } from "./doctor.ts";
+import { events } from "./events.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
+import { listeners } from "./listeners.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
@@ -21,7 +24,8 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, recover, prune],
+  ...[run, jobs, groups, templates, schedules, events, listeners, deadLetters, queues, reservations, runs],
+  ...[recover, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

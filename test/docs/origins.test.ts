@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
-import { job } from "../../src/index.ts";
+import { job, listener } from "../../src/index.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
 
@@ -32,9 +32,9 @@ for (const backend of backends) {
     assert.deepEqual(rows[7], []);
     assert.deepEqual(rows[8], []);
     assert.deepEqual([idsOf(9, "job_id"), idsOf(9, "worker_id")], [[ids.running], [session]]);
-    assert.deepEqual(new Set(idsOf(10, "job_id")), new Set(ids.failed));
-    assert.deepEqual(idsOf(11, "job_id"), ids.failed.slice(-1));
-    assert.deepEqual(idsOf(11, "error"), ["out of paper"]);
+    assert.deepEqual(new Set(idsOf(10, "job_id")), new Set([ids.delivery, ...ids.failed]));
+    assert.deepEqual(idsOf(11, "job_id"), [ids.delivery, ...ids.failed.slice(-1)]);
+    assert.deepEqual(idsOf(11, "error"), ["out of ink", "out of paper"]);
     const chain = (rows[12] ?? []).find((row) => row["root_id"] === ids.failed[0]);
     assert.equal(Number(chain?.["jobs"]), 2);
     assert.deepEqual(idsOf(13, "name"), ["reminder"]);
@@ -56,7 +56,25 @@ for (const backend of backends) {
       [{ copies: 2 }, { n: 1 }],
     );
     assert.deepEqual(idsOf(17, "name"), ["hourly"]);
-    assert.equal(rows.length, 18, "a statement was added that no line here looks at");
+    assert.deepEqual(
+      [idsOf(18, "type"), idsOf(18, "namespace")],
+      [
+        ["print.wanted", "event.dead_letter"],
+        ["default", "default"],
+      ],
+    );
+    assert.deepEqual(
+      (rows[19] ?? []).map((row) => [
+        row["event_id"],
+        row["handler_id"],
+        Number(row["attempts"]),
+        row["last_error"],
+        row["ack_at"],
+      ]),
+      [[ids.event, "printer", 1, "out of ink", null]],
+    );
+    assert.deepEqual([idsOf(20, "event_id"), idsOf(20, "event_type")], [[ids.event], ["print.wanted"]]);
+    assert.equal(rows.length, 21, "a statement was added that no line here looks at");
   });
 }
 
@@ -77,8 +95,16 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
       return held.promise;
     },
   });
-  const { book, url } = await openTest(t, backend, { use: [print, hold] });
+  const printer = listener("printer", {
+    on: "print.*",
+    attempts: 1,
+    run: () => {
+      throw new Error("out of ink");
+    },
+  });
+  const { book, url } = await openTest(t, backend, { use: [print, hold, printer] });
   cleanup(t, () => held.resolve());
+  const said = await book.events.publish("print.wanted", null);
   const first = await book.jobs.enqueue(print, {});
   const printing = await book.startWorker();
   await printing.idle();
@@ -105,7 +131,8 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id)];
   const ids = {
     ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
-    ...{ group: group.id, reservation: reservation.id },
+    ...{ group: group.id, reservation: reservation.id, event: said.id },
+    delivery: (await book.deadLetters.list()).items[0]?.jobId,
   };
   return { url, session: book.sessionId, ids };
 }
