@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 5;
+pragma user_version = 8;
 
 CREATE TABLE decision (
   seq integer primary key,
@@ -220,6 +220,113 @@ CREATE TABLE rate_window (
 ) strict;
 
 CREATE INDEX rates_to_open on rate_window (opens_at) where opens_at is not null;
+
+CREATE TABLE record (seq integer primary key,
+tenant_id text not null,
+type_seq integer not null references record_type (seq),
+key text not null,
+from_type_seq integer references record_type (seq),
+from_key text,
+to_type_seq integer references record_type (seq),
+to_key text,
+instance_key text,
+body text not null,
+revision integer not null check (revision >= 1),
+schema_version integer not null,
+from_commit integer not null,
+      unique (tenant_id, type_seq, key),
+check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
+  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+
+CREATE INDEX relations_from on record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
+
+CREATE INDEX relations_to on record (tenant_id, to_type_seq, to_key, type_seq) where to_key is not null;
+
+CREATE TABLE record_change (
+  tenant_id text not null,
+  commit_id integer not null,
+  position integer not null,
+  type_seq integer not null references record_type (seq),
+  key text not null,
+  kind text not null check (kind in ('created', 'updated', 'deleted')),
+  revision integer not null,
+  primary key (tenant_id, commit_id, position),
+  foreign key (tenant_id, commit_id) references record_commit (tenant_id, id)
+) strict, without rowid;
+
+CREATE TABLE record_commit (
+  tenant_id text not null,
+  id integer not null check (id >= 1),
+  committed_at integer not null,
+  changes integer not null check (changes >= 1),
+  actor text,
+  reason text,
+  metadata text not null,
+  run_id text,
+  root_run_id text,
+  primary key (tenant_id, id)
+) strict, without rowid;
+
+CREATE INDEX commits_by_time on record_commit (tenant_id, committed_at, id);
+
+CREATE TABLE record_head (
+  tenant_id text not null primary key,
+  commit_id integer not null check (commit_id >= 0),
+  committed_at integer not null
+) strict, without rowid;
+
+CREATE TABLE record_schema (
+  seq integer primary key,
+  tenant_id text not null,
+  type_seq integer not null references record_type (seq),
+  version integer not null check (version >= 1),
+  schema text not null,
+  hash text not null,
+  reason text not null,
+  created_at integer not null,
+  unique (tenant_id, type_seq, version),
+  unique (tenant_id, type_seq, hash),
+  check ((version = 1) = (reason = 'initial'))
+) strict;
+
+CREATE TABLE record_type (
+  seq integer primary key,
+  tenant_id text not null,
+  kind text not null check (kind in ('entity', 'relation')),
+  name text not null,
+  from_type_seq integer references record_type (seq),
+  to_type_seq integer references record_type (seq),
+  created_at integer not null,
+  unique (tenant_id, name),
+  check ((kind = 'relation') = (from_type_seq is not null)),
+  check ((kind = 'relation') = (to_type_seq is not null))
+) strict;
+
+CREATE TABLE record_version (seq integer primary key,
+tenant_id text not null,
+type_seq integer not null references record_type (seq),
+key text not null,
+from_type_seq integer references record_type (seq),
+from_key text,
+to_type_seq integer references record_type (seq),
+to_key text,
+instance_key text,
+body text not null,
+revision integer not null check (revision >= 1),
+schema_version integer not null,
+from_commit integer not null,
+      to_commit integer not null,
+      ended text not null check (ended in ('replaced', 'deleted')),
+      unique (tenant_id, type_seq, key, from_commit),
+      check (to_commit > from_commit),
+check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
+  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+
+CREATE INDEX versions_closed on record_version (tenant_id, type_seq, to_commit);
+
+CREATE INDEX versions_from on record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null;
+
+CREATE INDEX versions_to on record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null;
 
 CREATE TABLE reservation (
   seq integer primary key,

@@ -15,12 +15,15 @@ import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { collectDefinitions, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
+import { collectDefinitions, collectRecordTypes, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
 import { scheduledJobEnded } from "./schedules/settled.ts";
 import { writeSchedules } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
+import { currentCause } from "./telemetry/cause.ts";
+import { buildIndexes } from "./records/build-indexes.ts";
+import type { RecordRoom } from "./records/room.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -75,6 +78,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   }
   const definitions = collectDefinitions(options.use ?? []);
   const schedules = collectSchedules(options.use ?? []);
+  const recordTypes = collectRecordTypes(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
@@ -101,7 +105,10 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     };
     if (attachment !== undefined && options.worker !== false) await writeSchedules(jobs, tenant, schedules);
     const worker = attachment === undefined ? false : (options.worker ?? {});
-    const rooms: Rooms = { store, attachment, jobs, worker, workers: new Set() };
+    // Events will hang on to its hooks.
+    const records: RecordRoom = { store, definitions: recordTypes, hooks: {}, cause: currentCause };
+    if (options.attach !== false) await buildIndexes(records);
+    const rooms: Rooms = { store, attachment, jobs, records, worker, workers: new Set() };
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

@@ -49,6 +49,8 @@ async function importFile(file: string): Promise<Record<string, unknown>> {
 // Known by its shape, because the file may use another copy of the package than this program.
 function isDefinition(value: unknown): value is Definition {
   if (typeof value !== "object" || value === null) return false;
-  const { kind, name, options } = value as Partial<Definition>;
-  return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
+  const { kind, name, options, indexes } = value as Record<string, unknown>;
+  if (typeof name !== "string") return false;
+  if (kind === "entity" || kind === "relation") return Array.isArray(indexes);
+  return (kind === "job" || kind === "schedule") && typeof options === "object";
 }

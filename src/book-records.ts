@@ -1,0 +1,50 @@
+// book.records: the verbs of the records room, each a commit or a read of its own.
+import { invalid } from "./core/error.ts";
+import { recordReads, type RecordReads } from "./records/record-reads.ts";
+import { storeReader } from "./records/record-reader.ts";
+import { recordVerbs, type RecordVerbs } from "./records/record-verbs.ts";
+import { retryConflicts } from "./records/transact.ts";
+import { withinUnitOf } from "./records/write-unit.ts";
+import type { Rooms } from "./rooms.ts";
+import type { Awaitable } from "./storage/store.ts";
+import { refuseInsideUnit } from "./storage/unit.ts";
+import { runUserUnit, type UserTx } from "./user-tx.ts";
+
+export type Records = RecordVerbs &
+  RecordReads & {
+    /** Like `book.write`, but a conflict about records (a revision, a head) runs the function again, up to three times.
+     *
+     *  ```ts
+     *  const Stock = entity("stock", { schema: z.object({ id: z.string(), left: z.number() }), key: "id" });
+     *  await book.records.put(Stock, { id: "s-1", left: 5 });
+     *  await book.records.transact(async (tx) => {
+     *    const { value, revision } = (await tx.records.entry(Stock, "s-1")) ?? { value: { id: "s-1", left: 0 }, revision: 1 };
+     *    await tx.records.put(Stock, { ...value, left: value.left - 1 }, { ifRevision: revision });
+     *  });
+     *  ``` */
+    transact<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  };
+
+export function bookRecords(rooms: Rooms, tenant: string): Records {
+  const { store, records } = rooms;
+  const refuse = (verb: string): void => refuseInsideUnit(`book.records.${verb}`, store);
+  const within = withinUnitOf(records, tenant);
+  return {
+    ...recordVerbs(async (work, how) => {
+      refuse("put");
+      return within(work, how);
+    }),
+    ...recordReads({
+      reader: storeReader(store, tenant),
+      async run(verb, work) {
+        refuse(verb);
+        return work();
+      },
+    }),
+    async transact(work) {
+      refuse("transact");
+      if (typeof work !== "function") throw invalid("transact takes a function: book.records.transact((tx) => …)");
+      return retryConflicts(store, () => store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant }));
+    },
+  };
+}
