@@ -2,6 +2,7 @@
 // such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
 import { createHash } from "node:crypto";
 import { rawSql, render, sql, type Dialect } from "../storage/sql.ts";
+import { openSideWriter } from "../storage/side-writer.ts";
 import type { Store } from "../storage/store.ts";
 import type { Path } from "./field-index.ts";
 import { indexedExpressions } from "./query/term.ts";
@@ -24,7 +25,7 @@ export async function buildIndexes({ store, definitions }: RecordRoom): Promise<
   const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
   for (const index of missing) await build(store, index);
   // Without statistics the planner takes a new index for no better than the ones it knows.
-  for (const table of new Set(missing.map((index) => index.table))) await store.readLong(rawSql(`analyze ${table}`));
+  for (const table of new Set(missing.map((index) => index.table))) await runApart(store, `analyze ${table}`);
 }
 
 /** What is indexed and what is asked come from one function, so that they are always spelt alike. */
@@ -51,8 +52,22 @@ async function presentIndexes(store: Store): Promise<Set<string>> {
 // Two processes that open a book at the same time build the same index; one of them fails, and finds it there.
 async function build(store: Store, { name, text }: Wanted): Promise<void> {
   try {
-    await store.readLong(rawSql(text));
+    await runApart(store, text);
   } catch (error) {
     if (!(await presentIndexes(store)).has(name)) throw error;
+  }
+}
+
+// On SQLite in a thread. On PostgreSQL on a connection of its own and in no transaction, as `concurrently` demands.
+async function runApart(store: Store, text: string): Promise<void> {
+  if (store.dialect === "sqlite") {
+    await store.readLong(rawSql(text));
+    return;
+  }
+  const writer = await openSideWriter({ dialect: "postgres", location: store.threadLocation, schema: store.schema });
+  try {
+    await writer.run(rawSql(text));
+  } finally {
+    await writer.close();
   }
 }

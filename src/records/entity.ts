@@ -5,7 +5,7 @@ import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { checkIndexes, checkPath, type IndexInput, type Index, type Path, type PathInput } from "./field-index.ts";
 
-type TextFields<Value> = { [Name in keyof Value]: Value[Name] extends string ? Name : never }[keyof Value] & string;
+type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
 
 export type EntityOptions<Schema extends StandardSchemaV1> = {
   /** Checks and types the documents. Any Standard Schema: zod, valibot, arktype … */

@@ -41,7 +41,7 @@ export type AnyRecordType = AnyEntity | AnyRelation;
 export type RelationKey = { readonly from: string; readonly to: string; readonly instance?: string };
 
 /** What a document is; `Nothing` of a relation without a schema. */
-export type Nothing = Record<never, never>;
+export type Nothing = Record<string, never>;
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Nothing;
 type OutputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : Nothing;
 type ValueOf<Type> = Type extends Entity<unknown, infer Value> ? Value : unknown;

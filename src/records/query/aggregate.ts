@@ -63,7 +63,7 @@ function number({ dialect }: Scope, term: Term): Sql {
 
 function lengthOf({ dialect }: Scope, term: Term): Sql {
   return dialect === "sqlite"
-    ? sql`case ${term.type} when 'array' then cast(json_array_length(${term.value}) as real) end`
+    ? sql`case ${term.type} when 'array' then cast(json_array_length(${term.raw}) as real) end`
     : sql`case ${term.type} when 'array' then jsonb_array_length(${term.json}) end`;
 }
 

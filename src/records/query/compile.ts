@@ -173,7 +173,7 @@ function anyItem(scope: Scope, term: Term, where: Condition): Sql {
   };
   const fits = compileCondition(inner, where);
   return scope.dialect === "sqlite"
-    ? sql`exists (select 1 from json_each(case when ${term.type} = 'array' then ${term.value} end) as ${item} where ${fits})`
+    ? sql`exists (select 1 from json_each(case when ${term.type} = 'array' then ${term.raw} end) as ${item} where ${fits})`
     : sql`exists (select 1 from jsonb_array_elements(case ${term.type} when 'array' then ${term.json} end) as ${item}(value) where ${fits})`;
 }
 

@@ -39,7 +39,7 @@ function sortables(dialect: Dialect, term: Term): Sql[] {
   return dialect === "sqlite" ? [plain(term)] : [rank(term), numeric(term), sql`coalesce(${term.text}, '')`];
 }
 
-// Spelt like its index where there is one, so that the index gives the order.
+// Spelt like its index where there is one, so that the index gives the order; that spelling leaves out objects by itself.
 function plain(term: Term): Sql {
   return term.indexed
     ? term.value

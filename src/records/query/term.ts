@@ -6,8 +6,10 @@ import type { Path } from "../field-index.ts";
 
 /** A value in a document, as both engines see it. `type` is spelt as the engine does. */
 export type Term = {
-  /** SQLite: the value itself, booleans as 1 and 0. */
+  /** SQLite: the value itself, booleans as 1 and 0; one that is indexed is null where it is an object or an array. */
   readonly value: Sql;
+  /** SQLite: the value also where it is an object or an array, which is then text. */
+  readonly raw: Sql;
   readonly type: Sql;
   /** The value as JSON. */
   readonly json: Sql;
@@ -29,32 +31,25 @@ export function fieldTerm(dialect: Dialect, root: Root, path: Path, indexed: boo
 
 /** A column that holds a text. */
 export function columnTerm(dialect: Dialect, column: Sql): Term {
-  const type = rawSql("'text'");
+  const same = { type: rawSql("'text'"), number: nothing, indexed: false };
   return dialect === "sqlite"
-    ? { value: column, type, json: sql`json_quote(${column})`, text: nothing, number: nothing, indexed: false }
-    : {
-        value: nothing,
-        type,
-        json: sql`to_jsonb(${column})`,
-        text: sql`${column} collate "C"`,
-        number: nothing,
-        indexed: false,
-      };
+    ? { ...same, value: column, raw: column, json: sql`json_quote(${column})`, text: nothing }
+    : { ...same, value: nothing, raw: nothing, json: sql`to_jsonb(${column})`, text: sql`${column} collate "C"` };
 }
 
 function sqliteTerm({ column, item }: Root, path: Path, indexed: boolean): Term {
   const unused = { text: nothing, number: nothing, indexed };
   if (item !== undefined && path.length === 0) {
-    return { ...unused, value: sql`${item}.value`, type: sql`${item}.type`, json: nothing };
+    return { ...unused, value: sql`${item}.value`, raw: sql`${item}.value`, type: sql`${item}.type`, json: nothing };
   }
   // Of an item that is a text, `value` is the text and not JSON.
   const document =
     item === undefined ? column : sql`case when ${item}.type in ('object', 'array') then ${item}.value end`;
   const at = indexed ? rawSql(literal(sqlitePath(path))) : sql`${sqlitePath(path)}`;
+  const [raw, type] = [sql`json_extract(${document}, ${at})`, sql`json_type(${document}, ${at})`];
   return {
-    ...unused,
-    value: sql`json_extract(${document}, ${at})`,
-    type: sql`json_type(${document}, ${at})`,
+    ...{ ...unused, raw, type },
+    value: indexed ? sql`(case when ${type} in ('object', 'array') then null else ${raw} end)` : raw,
     json: sql`(${document} -> ${at})`,
   };
 }
@@ -64,7 +59,7 @@ function postgresTerm({ column, item }: Root, path: Path, indexed: boolean): Ter
   const root = item === undefined ? column : sql`${item}.value`;
   const json = path.length === 0 ? root : sql`(${root} ${joinSql(steps)})`;
   return {
-    ...{ value: nothing, type: sql`jsonb_typeof(${json})`, json, indexed },
+    ...{ value: nothing, raw: nothing, type: sql`jsonb_typeof(${json})`, json, indexed },
     text: sql`(case jsonb_typeof(${json}) when 'string' then ${json} #>> '{}' end) collate "C"`,
     number: sql`(case jsonb_typeof(${json}) when 'number' then (${json})::numeric end)`,
   };
