@@ -43,7 +43,7 @@ export type RecordVerbs = {
   link<From, To, Input, Value>(
     type: Relation<From, To, Input, Value>,
     ends: { readonly from: string; readonly to: string },
-    ...rest: Partial<NoInfer<Input>> extends NoInfer<Input>
+    ...rest: Record<never, never> extends NoInfer<Input>
       ? [value?: NoInfer<Input>, options?: WriteOptions]
       : [value: NoInfer<Input>, options?: WriteOptions]
   ): Promise<Written>;
