@@ -1,5 +1,5 @@
 // What is known of a key right now, inside a transaction that will write it.
-import { sql, type Sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { asText, rowSet } from "../storage/word.ts";
 
@@ -25,7 +25,7 @@ export async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise
   return toCurrent(rows);
 }
 
-/** The same for many keys at once. */
+/** The same for many keys at once. A cross join is made in the order in which it is written: key by key. */
 export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly string[]): Promise<Map<string, Current>> {
   const asked = (): Sql =>
     sql`${rowSet(
@@ -33,12 +33,13 @@ export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly strin
       { key: "text" },
       keys.map((key) => ({ key })),
     )}`;
+  const mine = (table: string): Sql => sql`${rawSql(table)}.tenant_id = ${tx.tenant}
+    and ${rawSql(table)}.type_seq = ${typeSeq} and ${rawSql(table)}.key = asked.key`;
   const rows = await tx.all<Found>(sql`
     select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit
-      from ${asked()} join record
-      on record.tenant_id = ${tx.tenant} and record.type_seq = ${typeSeq} and record.key = asked.key
-    union all select asked.key, 0, max(past.seq), '', max(past.revision), 0 from ${asked()} join record_version as past
-      on past.tenant_id = ${tx.tenant} and past.type_seq = ${typeSeq} and past.key = asked.key group by asked.key`);
+      from ${asked()} cross join record where ${mine("record")}
+    union all select asked.key, 0, max(past.seq), '', max(past.revision), 0
+      from ${asked()} cross join record_version as past where ${mine("past")} group by asked.key`);
   const found = Map.groupBy(rows, (row) => row.key);
   return new Map(keys.map((key) => [key, toCurrent(found.get(key) ?? [])]));
 }

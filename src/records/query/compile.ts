@@ -114,7 +114,8 @@ function oneOf(dialect: Dialect, term: Term, values: readonly Scalar[]): Sql {
     parts.push(
       dialect === "sqlite"
         ? sql`(${term.value} ${anyOf("real", numbers)} and ${term.type} in ('integer', 'real'))`
-        : sql`${term.number} in (select value::numeric from jsonb_array_elements_text(${JSON.stringify(numbers)}::text::jsonb) as list(value))`,
+        : sql`${term.number} = any(array(select value::numeric
+            from jsonb_array_elements_text(${JSON.stringify(numbers)}::text::jsonb) as list(value)))`,
     );
   }
   for (const value of new Set(values.filter((each) => typeof each === "boolean")))
