@@ -3,6 +3,9 @@ import { invalid } from "./core/error.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { storeReader } from "./records/record-reader.ts";
 import { recordVerbs, type RecordVerbs } from "./records/record-verbs.ts";
+import type { Query } from "./records/query/query.ts";
+import type { AnyRecordType } from "./records/relation.ts";
+import { watchQuery, type WatchedCommit, type WatchOptions } from "./records/watch.ts";
 import { retryConflicts } from "./records/transact.ts";
 import { withinUnitOf } from "./records/write-unit.ts";
 import type { Rooms } from "./rooms.ts";
@@ -12,6 +15,19 @@ import { runUserUnit, type UserTx } from "./user-tx.ts";
 
 export type Records = RecordVerbs &
   RecordReads & {
+    /** What comes to match a query, changes or ceases to, commit by commit, until it is ended. `after` goes on where another
+     *  watch was left.
+     *
+     *  ```ts
+     *  const Lamp = entity("lamp", { schema: z.object({ id: z.string(), on: z.boolean() }), key: "id" });
+     *  await book.records.put(Lamp, { id: "hall", on: true });
+     *  const lit = book.records.query(Lamp).where((lamp) => lamp("on").eq(true));
+     *  for await (const { commit, changes } of book.records.watch(lit, { after: 0 })) {
+     *    console.log(commit, changes);
+     *    break;
+     *  }
+     *  ``` */
+    watch<Type extends AnyRecordType>(query: Query<Type>, options?: WatchOptions): AsyncIterable<WatchedCommit<Type>>;
     /** Like `book.write`, but a conflict about records (a revision, a head) runs the function again, up to three times.
      *
      *  ```ts
@@ -41,6 +57,10 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
         return work();
       },
     }),
+    watch(query, options = {}) {
+      refuse("watch");
+      return watchQuery(store, tenant, query.question, options);
+    },
     async transact(work) {
       refuse("transact");
       if (typeof work !== "function") throw invalid("transact takes a function: book.records.transact((tx) => …)");

@@ -25,6 +25,7 @@ import { openRuns, type Runs } from "./telemetry/run.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
+import { endWatching } from "./records/watch.ts";
 import { bookRecords, type Records } from "./book-records.ts";
 
 export type Book = AsyncDisposable & {
@@ -165,6 +166,7 @@ async function closeRooms({ workers, attachment, store, jobs, ticker }: Rooms): 
   await Promise.all([...workers].map((worker) => worker.stop()));
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
+  endWatching(store);
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
     if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));

@@ -58,6 +58,8 @@ export type { CommitPage, CommitRecord } from "./records/commit.ts";
 export type { AsOf } from "./records/moment.ts";
 export type { Query, RecordPage } from "./records/query/query.ts";
 export type { Field, Fields } from "./records/query/fields.ts";
+export type { Hop, Reached, TraverseOptions } from "./records/traverse.ts";
+export type { WatchedChange, WatchedCommit, WatchOptions } from "./records/watch.ts";
 export type { Blamed } from "./records/blame.ts";
 export type { ChangePage, ChangeRecord } from "./records/feed.ts";
 export type { DiffPage, Difference } from "./records/diff.ts";

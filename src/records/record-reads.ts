@@ -11,7 +11,9 @@ import { readHead, type AsOf } from "./moment.ts";
 import { createQuery, type Asking, type Query } from "./query/query.ts";
 import { readEntry, type ReadOptions } from "./read-entry.ts";
 import { recordKey } from "./record-key.ts";
+import type { AnyEntity } from "./entity.ts";
 import type { AnyRecordType } from "./relation.ts";
+import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
 import { notFound } from "./write.ts";
 
 export type RecordReads = {
@@ -57,6 +59,8 @@ export type RecordReads = {
   diff(from: AsOf, to: AsOf, options?: DiffOptions): Promise<DiffPage>;
   /** Which commit last set each field of a record. */
   blame<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>): Promise<Record<string, Blamed>>;
+  /** The records that are connected with one, by a shortest path each. */
+  traverse(type: AnyEntity, key: string, options: TraverseOptions): Promise<Reached[]>;
   /** Commits, the newest first. */
   commits(filter?: CommitFilter): Promise<CommitPage>;
   commit(id: number): Promise<CommitRecord>;
@@ -83,6 +87,7 @@ export function recordReads(asking: Asking): RecordReads {
     since: (commit, options = {}) => run("since", () => readSince(reader, commit, options)),
     diff: (from, to, options = {}) => run("diff", () => readDiff(reader, from, to, options)),
     blame: (type, key) => run("blame", () => readBlame(reader, type, key)),
+    traverse: (type, key, options) => run("traverse", () => traverse(reader, type, key, options)),
     commits: (filter = {}) => run("commits", () => listCommits(reader, filter)),
     commit: (id) => run("commit", () => readCommit(reader, id)),
   };

@@ -39,6 +39,8 @@ type GroupOf<G> = {
 };
 
 export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
+  /** What is asked, as data. */
+  readonly question: Question;
   /** Records for which this holds, too. */
   where(condition: Condition | ((record: FieldsOf<Type>) => Condition)): Query<Type>;
   /** Missing first, then numbers, then texts by code point; ties by key. */
@@ -76,6 +78,7 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
   const next = (more: Partial<Question>): Query<Type> => createQuery(asking, { ...question, ...more });
   const list = (asked: Question): Promise<RecordPage<Type>> => run("list", () => readPage<Type>(reader, asked));
   return {
+    question,
     where(condition) {
       const given = typeof condition === "function" ? condition(fields) : condition;
       return next({ where: [...question.where, checkCondition(given)] });
