@@ -562,6 +562,15 @@ create table session_host (
 
 CREATE UNIQUE INDEX session_hosts_once ON daybook.session_host USING btree (session_seq, name, COALESCE(queue, ''::text));
 
+create view commits as
+ SELECT id,
+    tenant_id,
+    committed_at AS created_at,
+    metadata AS metadata_json,
+    actor,
+    reason
+   FROM record_commit;
+
 create view direct_reservations as
  SELECT reservation.id AS reservation_id,
     reservation.tenant_id,
@@ -574,6 +583,42 @@ create view direct_reservations as
    FROM reservation
      JOIN lane ON lane.seq = reservation.lane_seq
      JOIN session ON session.seq = reservation.session_seq;
+
+create view entity_history as
+ SELECT (((version.type_seq || '/'::text) || version.key) || '@'::text) || version.from_commit AS id,
+    version.tenant_id,
+    record_type.name AS entity_type,
+    version.key AS entity_key,
+    version.body::text AS fields_json,
+    version.from_commit AS commit_id,
+    version.schema_version AS schema_version_id,
+    version.to_commit AS ended_commit_id
+   FROM ( SELECT record.tenant_id,
+            record.type_seq,
+            record.key,
+            record.from_key,
+            record.to_key,
+            record.instance_key,
+            record.body,
+            record.schema_version,
+            record.from_commit,
+            NULL::bigint AS to_commit
+           FROM record
+          WHERE record.from_key IS NULL
+        UNION ALL
+         SELECT record_version.tenant_id,
+            record_version.type_seq,
+            record_version.key,
+            record_version.from_key,
+            record_version.to_key,
+            record_version.instance_key,
+            record_version.body,
+            record_version.schema_version,
+            record_version.from_commit,
+            record_version.to_commit
+           FROM record_version
+          WHERE record_version.from_key IS NULL) version
+     JOIN record_type ON record_type.seq = version.type_seq;
 
 create view job_groups as
  WITH one AS (
@@ -701,6 +746,44 @@ create view jobs as
      LEFT JOIN run ON run.tenant_id = job.tenant_id AND run.id = job.run_id
      LEFT JOIN session ran ON ran.seq = run.session_seq;
 
+create view relation_history as
+ SELECT (((version.type_seq || '/'::text) || version.key) || '@'::text) || version.from_commit AS id,
+    version.tenant_id,
+    record_type.name AS relation_type,
+    version.from_key AS left_key,
+    version.to_key AS right_key,
+    version.instance_key,
+    version.body::text AS fields_json,
+    version.from_commit AS commit_id,
+    version.schema_version AS schema_version_id,
+    version.to_commit AS ended_commit_id
+   FROM ( SELECT record.tenant_id,
+            record.type_seq,
+            record.key,
+            record.from_key,
+            record.to_key,
+            record.instance_key,
+            record.body,
+            record.schema_version,
+            record.from_commit,
+            NULL::bigint AS to_commit
+           FROM record
+          WHERE record.from_key IS NOT NULL
+        UNION ALL
+         SELECT record_version.tenant_id,
+            record_version.type_seq,
+            record_version.key,
+            record_version.from_key,
+            record_version.to_key,
+            record_version.instance_key,
+            record_version.body,
+            record_version.schema_version,
+            record_version.from_commit,
+            record_version.to_commit
+           FROM record_version
+          WHERE record_version.from_key IS NOT NULL) version
+     JOIN record_type ON record_type.seq = version.type_seq;
+
 create view schedules as
  SELECT schedule.id AS schedule_id,
     schedule.tenant_id,
@@ -722,6 +805,31 @@ create view schedules as
    FROM schedule
      LEFT JOIN job_template template ON template.tenant_id = schedule.tenant_id AND template.name = schedule.target_name AND schedule.target = 'template'::text
   WHERE schedule.removed_at IS NULL;
+
+create view schema_registry as
+ SELECT tenant_id,
+    type_kind,
+    type_name,
+    schema_json
+   FROM schema_versions newest
+  WHERE schema_version_id = (( SELECT max(record_schema.version) AS max
+           FROM record_schema
+             JOIN record_type ON record_type.seq = record_schema.type_seq
+          WHERE record_type.tenant_id = newest.tenant_id AND record_type.name = newest.type_name));
+
+create view schema_versions as
+ SELECT record_schema.seq AS id,
+    record_schema.tenant_id,
+    record_type.kind AS type_kind,
+    record_type.name AS type_name,
+    record_schema.version AS schema_version_id,
+    record_schema.schema AS schema_json,
+    record_schema.hash AS schema_hash,
+    record_schema.created_at,
+    NULL::text AS runtime_id,
+    record_schema.reason
+   FROM record_schema
+     JOIN record_type ON record_type.seq = record_schema.type_seq;
 
 create view sessions as
  WITH one AS (

@@ -482,11 +482,24 @@ CREATE TABLE session_host (
 
 CREATE UNIQUE INDEX session_hosts_once on session_host (session_seq, name, coalesce(queue, ''));
 
+CREATE VIEW commits as select
+id, tenant_id, committed_at as created_at, metadata as metadata_json, actor, reason from record_commit;
+
 CREATE VIEW direct_reservations as select
   reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,
   session.id as reserved_by, upper(reservation.status) as status, reservation.expires_at, reservation.ended_at
 from reservation join lane on lane.seq = reservation.lane_seq
 join session on session.seq = reservation.session_seq;
+
+CREATE VIEW entity_history as select
+  version.type_seq || '/' || version.key || '@' || version.from_commit as id, version.tenant_id, record_type.name as entity_type, version.key as entity_key,
+  version.body as fields_json, version.from_commit as commit_id, version.schema_version as schema_version_id,
+  version.to_commit as ended_commit_id
+from (
+select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  null as to_commit from record where from_key is null
+union all select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  to_commit from record_version where from_key is null) as version join record_type on record_type.seq = version.type_seq;
 
 CREATE VIEW job_groups as with one as (select * from job_group) select
   id as group_id, tenant_id, name, mode, on_failure, upper(status) as status, created_at, finished_at
@@ -526,6 +539,16 @@ left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
 
+CREATE VIEW relation_history as select
+  version.type_seq || '/' || version.key || '@' || version.from_commit as id, version.tenant_id, record_type.name as relation_type, version.from_key as left_key,
+  version.to_key as right_key, version.instance_key, version.body as fields_json,
+  version.from_commit as commit_id, version.schema_version as schema_version_id, version.to_commit as ended_commit_id
+from (
+select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  null as to_commit from record where from_key is not null
+union all select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  to_commit from record_version where from_key is not null) as version join record_type on record_type.seq = version.type_seq;
+
 CREATE VIEW schedules as select
   schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,
   schedule.expression as cron_expression, schedule.zone as timezone,
@@ -537,6 +560,16 @@ from schedule left join job_template template
   on template.tenant_id = schedule.tenant_id and template.name = schedule.target_name
     and schedule.target = 'template'
 where schedule.removed_at is null;
+
+CREATE VIEW schema_registry as select tenant_id, type_kind, type_name, schema_json from schema_versions as newest
+where schema_version_id = (select max(version) from record_schema join record_type on record_type.seq = record_schema.type_seq
+  where record_type.tenant_id = newest.tenant_id and record_type.name = newest.type_name);
+
+CREATE VIEW schema_versions as select
+  record_schema.seq as id, record_schema.tenant_id, record_type.kind as type_kind, record_type.name as type_name,
+  record_schema.version as schema_version_id, record_schema.schema as schema_json, record_schema.hash as schema_hash,
+  record_schema.created_at, cast(null as text) as runtime_id, record_schema.reason
+from record_schema join record_type on record_type.seq = record_schema.type_seq;
 
 CREATE VIEW sessions as with one as (select * from session) select
   id, id as session_id, null as namespace, null as tenant_id, started_at, stopped_at, last_heartbeat_at,

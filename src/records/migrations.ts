@@ -1,6 +1,7 @@
 // The tables of records. What is known now stands apart from what was known before, so that now is as fast as a plain table.
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
+import { seedViews } from "./seed-views.ts";
 import { clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
 
 // The same in the table of what is known and in that of what was known.
@@ -95,6 +96,7 @@ export const recordMigrations: readonly Migration[] = [
         primary key (tenant_id, commit_id, position),
         foreign key (tenant_id, commit_id) references record_commit (tenant_id, id)
       )${clustered}`,
+      ...seedViews,
     ],
   },
 ];

@@ -4,9 +4,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
-import { job } from "../../src/index.ts";
+import { z } from "zod";
+import { entity, job, relation } from "../../src/index.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
+
+const Customer = entity("customer", { schema: z.object({ id: z.string(), country: z.string() }), key: "id" });
+const Order = entity("order", { schema: z.object({ id: z.string() }), key: "id" });
+const Placed = relation("placed", { from: Customer, to: Order });
 
 type Row = Record<string, unknown>;
 
@@ -56,7 +61,39 @@ for (const backend of backends) {
       [{ copies: 2 }, { n: 1 }],
     );
     assert.deepEqual(idsOf(17, "name"), ["hourly"]);
-    assert.equal(rows.length, 18, "a statement was added that no line here looks at");
+    const fields = (index: number): unknown[] =>
+      idsOf(index, "fields_json").map((text) => JSON.parse(String(text)) as unknown);
+    const keyed = (index: number): unknown[][] =>
+      (rows[index] ?? []).map((row) => [row["entity_key"], Number(row["commit_id"])]).toSorted();
+    assert.deepEqual(fields(18), [{ id: "ada", country: "NO" }]);
+    assert.deepEqual(keyed(19), [
+      ["ada", 3],
+      ["bob", 2],
+    ]);
+    assert.deepEqual(keyed(20), [["ada", 1]]);
+    assert.deepEqual(fields(21), [
+      { id: "ada", country: "SE" },
+      { id: "bob", country: "PE" },
+      { id: "ada", country: "NO" },
+    ]);
+    assert.deepEqual(
+      (rows[22] ?? []).map((row) => [row["left_key"], row["right_key"], row["instance_key"], Number(row["commit_id"])]),
+      [["ada", "o-1", "", 3]],
+    );
+    assert.deepEqual(idsOf(23, "right_key"), ["o-1"]);
+    assert.deepEqual([idsOf(24, "orphans"), idsOf(25, "orphans")].flat().map(Number), [0, 0]);
+    assert.deepEqual(idsOf(26, "id").map(Number), [1, 2, 3]);
+    assert.deepEqual(rows[27], []);
+    assert.deepEqual(
+      (rows[28] ?? []).map((row) => [row["entity_type"], Number(row["total_versions"])]),
+      [
+        ["customer", 3],
+        ["order", 1],
+      ],
+    );
+    assert.deepEqual(idsOf(29, "type_name"), ["customer", "order", "placed"]);
+    assert.deepEqual(idsOf(30, "reason"), ["initial"]);
+    assert.equal(rows.length, 31, "a statement was added that no line here looks at");
   });
 }
 
@@ -77,7 +114,14 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
       return held.promise;
     },
   });
-  const { book, url } = await openTest(t, backend, { use: [print, hold] });
+  const { book, url } = await openTest(t, backend, { use: [print, hold, Placed] });
+  await book.records.put(Customer, { id: "ada", country: "SE" });
+  await book.records.put(Customer, { id: "bob", country: "PE" });
+  await book.write(async ({ records }) => {
+    await records.patch(Customer, "ada", { country: "NO" });
+    await records.put(Order, { id: "o-1" });
+    await records.link(Placed, { from: "ada", to: "o-1" });
+  });
   cleanup(t, () => held.resolve());
   const first = await book.jobs.enqueue(print, {});
   const printing = await book.startWorker();
