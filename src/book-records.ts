@@ -6,6 +6,7 @@ import { recordVerbs, type RecordVerbs } from "./records/record-verbs.ts";
 import type { Query } from "./records/query/query.ts";
 import type { AnyRecordType } from "./records/relation.ts";
 import { watchQuery, type WatchedCommit, type WatchOptions } from "./records/watch.ts";
+import { importRecords, type Imported, type ImportOptions } from "./records/import.ts";
 import { retryConflicts } from "./records/transact.ts";
 import { withinUnitOf } from "./records/write-unit.ts";
 import type { Rooms } from "./rooms.ts";
@@ -15,6 +16,14 @@ import { runUserUnit, type UserTx } from "./user-tx.ts";
 
 export type Records = RecordVerbs &
   RecordReads & {
+    /** Writes what `export` gave, of this book or of another.
+     *
+     *  ```ts
+     *  const Page = entity("page", { schema: z.object({ id: z.string() }), key: "id" });
+     *  await book.records.put(Page, { id: "p-1" });
+     *  const { created } = await book.records.import(book.records.export(), { dryRun: true });
+     *  ``` */
+    import(lines: AsyncIterable<string> | Iterable<string>, options?: ImportOptions): Promise<Imported>;
     /** What comes to match a query, changes or ceases to, commit by commit, until it is ended. `after` goes on where another
      *  watch was left.
      *
@@ -57,6 +66,11 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
         return work();
       },
     }),
+    async import(lines, options = {}) {
+      refuse("import");
+      const parts = { reader: storeReader(store, tenant), definitions: records.definitions };
+      return importRecords({ ...parts, commit: (work) => within(work, { alone: true }) }, lines, options);
+    },
     watch(query, options = {}) {
       refuse("watch");
       return watchQuery(store, tenant, query.question, options);

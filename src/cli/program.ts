@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
+import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
@@ -11,6 +12,7 @@ import { jobs } from "./jobs.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { records } from "./records.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
@@ -20,7 +22,7 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, prune],
+  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, records, commits, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

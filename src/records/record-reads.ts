@@ -12,6 +12,8 @@ import { createQuery, type Asking, type Query } from "./query/query.ts";
 import { readEntry, type ReadOptions } from "./read-entry.ts";
 import { recordKey } from "./record-key.ts";
 import type { AnyEntity } from "./entity.ts";
+import { exportRecords, type ExportOptions } from "./export.ts";
+import { listTypes, storedDefinition, type RecordTypeInfo } from "./stored-type.ts";
 import type { AnyRecordType } from "./relation.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
 import { notFound } from "./write.ts";
@@ -59,6 +61,12 @@ export type RecordReads = {
   diff(from: AsOf, to: AsOf, options?: DiffOptions): Promise<DiffPage>;
   /** Which commit last set each field of a record. */
   blame<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>): Promise<Record<string, Blamed>>;
+  /** Every type of which something was ever written. */
+  types(): Promise<RecordTypeInfo[]>;
+  /** A definition of a type as the book knows it, for tools: its documents are not checked by a schema. */
+  type(name: string): Promise<AnyRecordType>;
+  /** Everything that is known, as lines of JSON: a header, the entities, the relations. */
+  export(options?: ExportOptions): AsyncIterable<string>;
   /** The records that are connected with one, by a shortest path each. */
   traverse(type: AnyEntity, key: string, options: TraverseOptions): Promise<Reached[]>;
   /** Commits, the newest first. */
@@ -87,6 +95,9 @@ export function recordReads(asking: Asking): RecordReads {
     since: (commit, options = {}) => run("since", () => readSince(reader, commit, options)),
     diff: (from, to, options = {}) => run("diff", () => readDiff(reader, from, to, options)),
     blame: (type, key) => run("blame", () => readBlame(reader, type, key)),
+    types: () => run("types", () => listTypes(reader)),
+    type: (name) => run("type", () => storedDefinition(reader, name)),
+    export: (options = {}) => exportRecords(reader, options),
     traverse: (type, key, options) => run("traverse", () => traverse(reader, type, key, options)),
     commits: (filter = {}) => run("commits", () => listCommits(reader, filter)),
     commit: (id) => run("commit", () => readCommit(reader, id)),

@@ -74,6 +74,7 @@ function createUnit(tx: Tx, room: RecordRoom, cause: Cause | undefined): RecordU
     changes,
     notes: {},
     async typeOf(type) {
+      if (type.stored !== undefined) return type.stored;
       let row = types.get(type);
       if (row !== undefined) return row;
       const known = room.definitions.get(type.name);

@@ -4,6 +4,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { checkSchema, checkTypeName, keyReader, type AnyEntity, type Entity } from "./entity.ts";
+import type { WritableType } from "./record-type.ts";
 import { checkIndexes, type Index, type IndexInput, type Path } from "./field-index.ts";
 
 export type RelationOptions<From extends AnyEntity, To extends AnyEntity, Schema extends StandardSchemaV1> = {
@@ -28,6 +29,8 @@ export type AnyRelation = {
   readonly instanceField: string | null;
   readonly indexes: readonly Index[];
   readonly search: readonly Path[];
+  /** Set when it was made from what the book knows of it, and not from code. */
+  readonly stored?: WritableType;
 };
 
 export type Relation<From = unknown, To = unknown, Input = unknown, Value = unknown> = AnyRelation & {

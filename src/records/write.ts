@@ -5,6 +5,8 @@ import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import { checkDocument, keyOfDocument, keyOfLink, type Document } from "./document.ts";
 import type { AnyEntity } from "./entity.ts";
+import { txReader } from "./record-reader.ts";
+import { storedDefinition } from "./stored-type.ts";
 import { checkPreconditions, type WriteOptions } from "./precondition.ts";
 import { nameRecord, recordKey, type RecordKey } from "./record-key.ts";
 import type { Change, RecordUnit } from "./record-unit.ts";
@@ -14,14 +16,19 @@ import type { AnyRecordType, AnyRelation, RelationKey } from "./relation.ts";
 /** What a write made of a record. */
 export type Written = { readonly key: string | RelationKey; readonly revision: number; readonly changed: boolean };
 
-export async function put(
+export function put(unit: RecordUnit, type: AnyEntity, document: Document, options: WriteOptions): Promise<Written> {
+  return putAt(unit, type, keyOfDocument(type, document), document, options);
+}
+
+/** The same where the key is known already. */
+export async function putAt(
   unit: RecordUnit,
-  type: AnyEntity,
+  type: AnyRecordType,
+  at: RecordKey,
   document: Document,
   options: WriteOptions,
 ): Promise<Written> {
   const row = await unit.typeOf(type);
-  const at = keyOfDocument(type, document);
   await checkPreconditions(unit, type.name, at, await unit.stateOf(row, at), options);
   return written(await unit.set(type, row, at, document.body));
 }
@@ -152,12 +159,7 @@ async function unlinkAll(unit: RecordUnit, row: WritableType, at: RecordKey, all
   }
   for (const change of made) change.body = null;
   for (const each of linked) {
-    const type = unit.room.definitions.get(each.name);
-    if (type?.kind !== "relation") {
-      throw invalid(
-        `"${each.name}" links ${nameRecord(row.name, at)} and is not known here: list the relation in "use"`,
-      );
-    }
+    const type = unit.room.definitions.get(each.name) ?? (await storedDefinition(txReader(tx), each.name));
     const ends = { from: each.from_key, to: each.to_key, instance: each.instance_key };
     await unit.set(type, await unit.typeOf(type), { key: each.key, ends }, null);
   }
@@ -171,11 +173,9 @@ export async function writeAgain(
   body: string,
   options: WriteOptions,
 ): Promise<Written> {
-  const row = await unit.typeOf(type);
   const document = await checkDocument(type, parse(body));
   if (type.kind === "relation" && at.ends !== null) return link(unit, type, at.ends, document, options);
-  await checkPreconditions(unit, type.name, at, await unit.stateOf(row, at), options);
-  return written(await unit.set(type, row, at, document.body));
+  return putAt(unit, type, at, document, options);
 }
 
 export function notFound(type: string, at: RecordKey): DaybookError {

@@ -64,7 +64,9 @@ for (const backend of backends) {
     const fields = (index: number): unknown[] =>
       idsOf(index, "fields_json").map((text) => JSON.parse(String(text)) as unknown);
     const keyed = (index: number): unknown[][] =>
-      (rows[index] ?? []).map((row) => [row["entity_key"], Number(row["commit_id"])]).toSorted();
+      (rows[index] ?? [])
+        .map((row) => [row["entity_key"], Number(row["commit_id"])])
+        .toSorted(([one], [other]) => String(one).localeCompare(String(other)));
     assert.deepEqual(fields(18), [{ id: "ada", country: "NO" }]);
     assert.deepEqual(keyed(19), [
       ["ada", 3],
