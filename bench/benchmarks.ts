@@ -9,5 +9,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   around: async () => (await import("./around.ts")).around,
   reads: async () => (await import("./reads.ts")).reads,
   schedules: async () => (await import("./schedules.ts")).schedules,
+  records: async () => (await import("./records.ts")).records,
   open: async () => (await import("./open.ts")).open,
 };

@@ -52,7 +52,7 @@ export function changeRecords(group: Command): void {
     withBook(remove, changing, async (book) => {
       const type: AnyRecordType = await book.records.type(name);
       const key: string | RelationKey = readKey(type, words);
-      const deleted = await book.records.delete(type, key as never, options);
+      const deleted = await book.records.delete(type, key, options);
       return {
         json: { deleted },
         text: () => (deleted ? `${name} ${showKey(key)} is deleted.` : "There was no such record."),

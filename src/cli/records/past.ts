@@ -26,7 +26,7 @@ export function lookBack(group: Command): void {
     withBook(history, looking, async (book) => {
       const type = await book.records.type(name);
       const page = { limit, ...(after === undefined ? {} : { after: wholeNumber("--after")(after) }) };
-      const { items, next } = await book.records.history(type, readKey(type, key) as never, page);
+      const { items, next } = await book.records.history(type, readKey(type, key), page);
       return {
         json: { items: items.map((each) => ({ ...each, at: isoTime(each.at) })), next },
         text: async () => {
