@@ -5,7 +5,7 @@ import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
 import type { Rooms } from "./rooms.ts";
-import { flushRecords } from "./records/flush.ts";
+import { flushRecords, recordsTurn } from "./records/flush.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { snapshotReader, txReader } from "./records/record-reader.ts";
 import { recordUnit } from "./records/record-unit.ts";
@@ -81,6 +81,8 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       );
     },
     get records() {
+      // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.
+      tx.compete(recordsTurn(tx.tenant));
       const records = recordUnit(tx, rooms.records);
       const reader = txReader(tx);
       return {

@@ -2,22 +2,28 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
-import type { FlushCommit, FlushRow } from "./flush.ts";
+import type { FlushCommit, Flushed, FlushRow } from "./flush.ts";
 
-export async function flushSqlite(
-  tx: Tx,
-  made: FlushCommit,
-  rows: readonly FlushRow[],
-): Promise<{ commit: number; at: number; closed: number }> {
+export async function flushSqlite(tx: Tx, commits: readonly FlushCommit[]): Promise<Flushed> {
+  let [last, closed] = [0, 0];
+  for (const commit of commits) {
+    const done = await flushOne(tx, commit);
+    last = done.commit;
+    closed += done.closed;
+  }
+  return { first: last - commits.length + 1, closed };
+}
+
+async function flushOne(tx: Tx, made: FlushCommit): Promise<{ commit: number; closed: number }> {
   const head = await tx.get<{ commit_id: number; committed_at: number }>(sql`
     insert into record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 1, ${tx.now})
     on conflict (tenant_id) do update set commit_id = commit_id + 1, committed_at = max(committed_at, excluded.committed_at)
     returning commit_id, committed_at`);
   const { commit_id: commit, committed_at: at } = head as { commit_id: number; committed_at: number };
-  const { actor, reason, metadata, run_id: run, root_run_id: root } = made;
+  const { actor, reason, metadata, run_id: run, root_run_id: root, rows } = made;
   await tx.run(sql`insert into record_commit
       (tenant_id, id, committed_at, changes, actor, reason, metadata, run_id, root_run_id)
-    values (${tx.tenant}, ${commit}, ${at}, ${made.changes}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
+    values (${tx.tenant}, ${commit}, ${at}, ${rows.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
   const closed = await close(tx, rows, commit);
   const fresh = rows.filter((row) => row.kind === "created");
   if (fresh.length > 0) await insert(tx, fresh, commit);
@@ -26,7 +32,7 @@ export async function flushSqlite(
   }));
   await tx.run(sql`insert into record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
     ${eachRow(changeColumns, changes)}`);
-  return { commit, at, closed };
+  return { commit, closed };
 }
 
 async function close(tx: Tx, rows: readonly FlushRow[], commit: number): Promise<number> {

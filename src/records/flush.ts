@@ -1,8 +1,9 @@
 // The end of a unit: everything it made of records becomes one commit. A unit that made nothing makes no commit.
 import { DaybookError } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
-import { sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { turnKey } from "../storage/turn-key.ts";
 import { forUpdate } from "../storage/word.ts";
 import { flushPostgres } from "./flush-postgres.ts";
 import { flushSqlite } from "./flush-sqlite.ts";
@@ -10,9 +11,6 @@ import { recordUnitOf, type Change, type RecordUnit } from "./record-unit.ts";
 import type { ChangeKind, RecordFact } from "./room.ts";
 
 export const recordsChannel = "records";
-
-/** A commit as it was made. */
-export type Committed = { readonly commit: number; readonly at: number };
 
 /** One change as it goes into the tables. */
 export type FlushRow = {
@@ -32,35 +30,48 @@ export type FlushRow = {
 };
 
 export type FlushCommit = {
-  readonly changes: number;
   readonly actor: string | null;
   readonly reason: string | null;
   readonly metadata: string;
   readonly run_id: string | null;
   readonly root_run_id: string | null;
+  readonly rows: readonly FlushRow[];
 };
 
-/** Writes what the transaction's unit holds. Undefined when it holds nothing. */
-export async function flushRecords(tx: Tx): Promise<Committed | undefined> {
+/** What a flush did: commits are numbered from `first` on. */
+export type Flushed = { readonly first: number; readonly closed: number };
+
+/** Writes what the transaction's unit holds, if anything. */
+export async function flushRecords(tx: Tx): Promise<void> {
   const unit = recordUnitOf(tx);
-  if (unit === undefined) return undefined;
-  // What a unit made and deleted again never was.
-  const changes = [...unit.changes.values()].filter(({ before, body }) => before !== undefined || body !== null);
-  unit.changes.clear();
-  if (changes.length === 0) return undefined;
-  const rows = changes.map(toRow);
+  if (unit !== undefined) await flushUnits(tx, [unit]);
+}
+
+/** Writes a commit for each of the units that has changes, in their order. */
+export async function flushUnits(tx: Tx, units: readonly RecordUnit[]): Promise<void> {
+  const commits = units.map(takeChanges).filter(({ changes }) => changes.length > 0);
+  if (commits.length === 0) return;
+  const made = commits.map(({ unit, changes }) => ({ ...toCommit(unit), rows: changes.map(toRow) }));
   const flush = tx.dialect === "sqlite" ? flushSqlite : flushPostgres;
-  const { commit, at, closed } = await flush(tx, toCommit(unit, rows.length), rows);
-  const expected = rows.filter((row) => row.kind !== "created").length;
+  const { first, closed } = await flush(tx, made);
+  const expected = made.flatMap(({ rows }) => rows).filter((row) => row.kind !== "created").length;
   if (closed !== expected) {
     throw new DaybookError(
       "internal",
       `a commit closed ${closed} versions where it had read ${expected}: nothing was kept`,
     );
   }
-  await stateFacts(unit, changes, rows, commit);
+  for (const [index, { unit, changes }] of commits.entries()) {
+    await stateFacts(unit, changes, made[index]?.rows ?? [], first + index);
+  }
   tx.wake(recordsChannel);
-  return { commit, at };
+}
+
+// What a unit made and deleted again never was.
+function takeChanges(unit: RecordUnit): { unit: RecordUnit; changes: Change[] } {
+  const changes = [...unit.changes.values()].filter(({ before, body }) => before !== undefined || body !== null);
+  unit.changes.clear();
+  return { unit, changes };
 }
 
 function toRow({ before, body, key, ends, row, revision }: Change): FlushRow {
@@ -81,9 +92,8 @@ function toRow({ before, body, key, ends, row, revision }: Change): FlushRow {
   };
 }
 
-function toCommit({ notes, cause }: RecordUnit, changes: number): FlushCommit {
+function toCommit({ notes, cause }: RecordUnit): Omit<FlushCommit, "rows"> {
   return {
-    changes,
     actor: notes.actor ?? null,
     reason: notes.reason ?? null,
     metadata: toJson(notes.metadata ?? {}, { what: "metadata" }),
@@ -116,12 +126,21 @@ async function stateFacts(
   }
 }
 
+/** What transactions that write records of a tenant compete for. */
+export function recordsTurn(tenant: string): string {
+  return `records:${tenant}`;
+}
+
 /** For units that are not serializable: whoever holds the head reads what nobody else can change. The row is made here when
- *  there is none, because what is not there cannot be held. */
+ *  there is none, because what is not there cannot be held. A user's transaction that lost has its turn first. */
 export async function holdHead(tx: Tx): Promise<void> {
   if (tx.dialect === "sqlite") return;
   const hold = sql`select commit_id from record_head where tenant_id = ${tx.tenant} ${forUpdate}`;
-  if ((await tx.get(hold)) !== undefined) return;
+  const [key, end] = turnKey("?").split("?").map(rawSql) as [Sql, Sql];
+  const turn = sql`select pg_advisory_xact_lock_shared(${key}${recordsTurn(tx.tenant)}${end})`;
+  // Sent together, and the lock of the turn comes first.
+  const [, held] = await Promise.all([tx.get(turn), tx.get(hold)]);
+  if (held !== undefined) return;
   await tx.run(sql`insert into record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 0, 0)
     on conflict (tenant_id) do nothing`);
   await tx.get(hold);

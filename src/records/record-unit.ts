@@ -54,10 +54,17 @@ export function recordUnitOf(tx: Tx): RecordUnit | undefined {
   return units.get(tx);
 }
 
-function createUnit(tx: Tx, room: RecordRoom, cause: Cause | undefined): RecordUnit {
+/** What units of one transaction know together. */
+export type SharedSight = { readonly types: Map<AnyRecordType, WritableType>; readonly seen: Map<string, Current> };
+
+/** A unit of its own: several in one transaction are several commits, and must not touch the same key. */
+export function createUnit(
+  tx: Tx,
+  room: RecordRoom,
+  cause: Cause | undefined,
+  { types, seen }: SharedSight = { types: new Map(), seen: new Map() },
+): RecordUnit {
   const changes = new Map<string, Change>();
-  const types = new Map<AnyRecordType, WritableType>();
-  const seen = new Map<string, Current>();
   let head: number | null | undefined;
 
   async function current(row: WritableType, key: string): Promise<Current> {

@@ -64,17 +64,16 @@ export type TxRecordVerbs = RecordVerbs & {
 };
 
 /** How a verb reaches a unit: that of its transaction, or one of its own. `alone`: nothing else may go on meanwhile, not
- *  even with other keys; else the key that is written. */
-export type WithinUnit = <T>(
-  work: (unit: RecordUnit) => Promise<T>,
-  how: { alone: true } | { key: string },
-) => Promise<T>;
+ *  even with other keys; else the record that is written. */
+export type WithinUnit = <T>(work: (unit: RecordUnit) => Promise<T>, how: How) => Promise<T>;
+
+type How = { readonly alone: true } | { readonly type: AnyEntity; readonly key: string };
 
 const alone = { alone: true } as const;
 
 export function recordVerbs(within: WithinUnit): RecordVerbs {
-  const keyed = (type: AnyEntity, key: string, options: WriteOptions): { alone: true } | { key: string } =>
-    "ifRevision" in options || "ifAbsent" in options || "ifHead" in options ? alone : { key: `${type.name}\n${key}` };
+  const keyed = (type: AnyEntity, key: string, options: WriteOptions): How =>
+    "ifRevision" in options || "ifAbsent" in options || "ifHead" in options ? alone : { type, key };
   return {
     async put(type: AnyEntity, value: unknown, options: WriteOptions = {}) {
       checkKind(type, "entity", "put");
