@@ -1,20 +1,22 @@
 // Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type that has
 // such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
-import { createHash } from "node:crypto";
 import { rawSql, render, sql, type Dialect } from "../storage/sql.ts";
 import { openSideWriter } from "../storage/side-writer.ts";
 import type { Store } from "../storage/store.ts";
 import type { Path } from "./field-index.ts";
+import { itemIndex, pathHash, type Built } from "./item-index.ts";
 import { indexedExpressions } from "./query/term.ts";
 import type { RecordRoom } from "./room.ts";
 
-type Wanted = { readonly name: string; readonly table: "record" | "record_version"; readonly text: string };
-
 export async function buildIndexes({ store, definitions }: RecordRoom): Promise<void> {
-  const wanted = new Map<string, Wanted>();
+  const wanted = new Map<string, Built>();
   for (const { indexes } of definitions.values()) {
     for (const { path, temporal, each } of indexes) {
-      if (each) continue;
+      if (each) {
+        const index = itemIndex(store.dialect, path);
+        wanted.set(index.name, index);
+        continue;
+      }
       for (const index of indexesFor(store.dialect, path, "record")) wanted.set(index.name, index);
       if (!temporal) continue;
       for (const index of indexesFor(store.dialect, path, "record_version")) wanted.set(index.name, index);
@@ -29,20 +31,20 @@ export async function buildIndexes({ store, definitions }: RecordRoom): Promise<
 }
 
 /** What is indexed and what is asked come from one function, so that they are always spelt alike. */
-export function indexesFor(dialect: Dialect, path: Path, table: Wanted["table"]): Wanted[] {
-  const hash = createHash("sha256").update(JSON.stringify(path)).digest("hex").slice(0, 16);
+export function indexesFor(dialect: Dialect, path: Path, table: "record" | "record_version"): Built[] {
+  const hash = pathHash(path);
   return indexedExpressions(dialect, path).map((expression, index) => {
     const name = `${table}_field_${hash}${index === 0 ? "" : "_number"}`;
     const { text } = render(sql`(type_seq, (${expression}))`, dialect);
     const how = dialect === "sqlite" ? "" : "concurrently ";
-    return { name, table, text: `create index ${how}if not exists ${name} on ${table} ${text}` };
+    return { name, table, texts: [`create index ${how}if not exists ${name} on ${table} ${text}`] };
   });
 }
 
 async function presentIndexes(store: Store): Promise<Set<string>> {
   const rows = await store.read<{ name: string }>(
     store.dialect === "sqlite"
-      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('record', 'record_version')`
+      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('record', 'record_version', 'record_item')`
       : sql`select relname as name from pg_class join pg_index on indexrelid = pg_class.oid
           where relnamespace = (select oid from pg_namespace where nspname = current_schema()) and indisvalid`,
   );
@@ -50,9 +52,9 @@ async function presentIndexes(store: Store): Promise<Set<string>> {
 }
 
 // Two processes that open a book at the same time build the same index; one of them fails, and finds it there.
-async function build(store: Store, { name, text }: Wanted): Promise<void> {
+async function build(store: Store, { name, texts }: Built): Promise<void> {
   try {
-    await runApart(store, text);
+    for (const text of texts) await runApart(store, text);
   } catch (error) {
     if (!(await presentIndexes(store)).has(name)) throw error;
   }

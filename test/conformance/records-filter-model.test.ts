@@ -17,7 +17,16 @@ const Plain = entity("plain", { schema, key: "id" });
 const Indexed = entity("indexed", {
   schema,
   key: "id",
-  indexes: ["a", "a.b", ['a"b', "a"], { path: "b", temporal: true }, "'; drop table record; --", "__proto__"] as never,
+  indexes: [
+    "a",
+    "a.b",
+    ['a"b', "a"],
+    { path: "b", temporal: true },
+    { path: "a", each: true },
+    { path: ['a"b'], each: true },
+    "'; drop table record; --",
+    "__proto__",
+  ] as never,
 });
 const runs = process.env["DAYBOOK_TEST_SEED"] === "random" ? 400 : 40;
 

@@ -15,9 +15,10 @@ const Thing = entity("thing", {
     n: z.number(),
     place: z.object({ city: z.string() }),
     free: z.string(),
+    tags: z.array(z.string()).default([]),
   }),
   key: "id",
-  indexes: ["status", { path: "n", temporal: true }, ["place", "city"]],
+  indexes: ["status", { path: "n", temporal: true }, ["place", "city"], { path: "tags", each: true }],
 });
 const Near = relation("near", { from: Thing, to: Thing });
 
@@ -62,6 +63,16 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
         .list(),
     sqlite: /SEARCH r USING INDEX record_field_\w+ \(type_seq=\? AND <expr>=\?\)/,
     postgres: /Scan (?:using|on) record_field_\w+_number/,
+  },
+  "an item of an indexed array": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing("tags").any((tag) => tag().eq("t7")))
+        .list(),
+    sqlite:
+      /SEARCH r USING INTEGER PRIMARY KEY \(rowid=\?\)\n.*\n?SEARCH record_item USING PRIMARY KEY \(tenant_id=\? AND path=\? AND type_seq=\? AND value=\?\)|SEARCH record_item USING PRIMARY KEY/,
+    postgres: /Scan on record_items_\w+/,
   },
   "an indexed number of the past": {
     run: (tx) =>
@@ -112,6 +123,7 @@ for (const backend of backends) {
         Array.from({ length: 3000 }, (_, index) => ({
           ...{ id: `k${index}`, status: `s${index % 997}`, n: index + round, free: "x" },
           place: { city: `c${index % 500}` },
+          tags: [`t${index % 700}`],
         }));
       for (const round of [0, 1, 2, 3]) await book.records.putMany(Thing, all(round));
       await analyze(backend, url);

@@ -3,6 +3,7 @@ import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.
 import { anyOf } from "../../storage/word.ts";
 import { samePath, type Index, type Path } from "../field-index.ts";
 import type { Condition, Place, Scalar } from "./condition.ts";
+import { hasItem } from "../item-index.ts";
 import { beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
 
 /** What a place means: the columns of the record in question, and how to reach its endpoints. */
@@ -15,6 +16,8 @@ export type Scope = {
   /** Whether an endpoint of the record fits. */
   readonly endpoint: ((side: "from" | "to", where: (scope: Scope) => Sql) => Sql) | null;
   readonly names: { next: number };
+  /** The record itself, where the index of an array may be asked. */
+  readonly record: { readonly alias: Sql; readonly tenant: string; readonly typeSeq: number } | null;
 };
 
 export function compileCondition(scope: Scope, condition: Condition): Sql {
@@ -46,6 +49,9 @@ export function compileCondition(scope: Scope, condition: Condition): Sql {
     case "in":
       return atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value));
     case "any":
+      if (scope.record !== null && isMember(scope, condition)) {
+        return hasItem(scope.dialect, scope.record, condition.at.path, condition.where.value);
+      }
       return atPlace(scope, condition.at, (term) => anyItem(scope, term, condition.where));
     case "startsWith":
     case "endsWith":
@@ -78,6 +84,16 @@ function atPlace(scope: Scope, place: Place, leaf: (term: Term, scope: Scope) =>
 
 function isIndexed({ indexes }: Scope, path: Path): boolean {
   return indexes.some((index) => !index.each && samePath(index.path, path));
+}
+
+type Membership = Condition & { readonly op: "any"; readonly where: { readonly op: "eq"; readonly value: string } };
+
+/** Whether an item is looked for that an index knows: a text itself, in an array of the record's own document. */
+function isMember({ indexes }: Scope, condition: Condition): condition is Membership {
+  if (condition.op !== "any" || condition.at.side !== "value" || condition.where.op !== "eq") return false;
+  const { at, where } = condition;
+  if (where.at.path.length > 0 || typeof where.value !== "string") return false;
+  return indexes.some((index) => index.each && samePath(index.path, at.path));
 }
 
 function isThere(dialect: Dialect, { type }: Term): Sql {
@@ -171,6 +187,7 @@ function anyItem(scope: Scope, term: Term, where: Condition): Sql {
     columns: null,
     indexes: [],
     endpoint: null,
+    record: null,
   };
   const fits = compileCondition(inner, where);
   return scope.dialect === "sqlite"

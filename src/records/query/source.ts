@@ -2,7 +2,7 @@
 // transaction itself has changed.
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
-import type { Index } from "../field-index.ts";
+import { samePath, type Index } from "../field-index.ts";
 import type { Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
 import type { TypeRow } from "../record-type.ts";
@@ -62,6 +62,7 @@ export function scopeOf(reader: RecordReader, { subject, moment, names, indexes,
     columns: alias,
     indexes,
     names,
+    record: { alias, tenant: reader.tenant, typeSeq: subject.row.seq },
     endpoint:
       from === null || to === null
         ? null
@@ -76,6 +77,7 @@ export function scopeOf(reader: RecordReader, { subject, moment, names, indexes,
               columns: end,
               indexes: [],
               endpoint: null,
+              record: null,
               names,
             };
             const each = arms.map(
@@ -143,16 +145,9 @@ const ownColumns = {
 /** Whether the condition, as a whole, wants few values of an indexed field. */
 function steered({ indexes }: Subject, where: Condition): boolean {
   if (where.op === "and") return where.of.some((each) => steered({ indexes } as Subject, each));
+  if (where.op === "any") return indexes.some((index) => index.each && samePath(index.path, where.at.path));
   if (where.op !== "eq" && where.op !== "in" && where.op !== "startsWith") return false;
-  return (
-    where.at.side === "value" &&
-    indexes.some(
-      (index) =>
-        !index.each &&
-        index.path.length === where.at.path.length &&
-        index.path.every((name, at) => name === where.at.path[at]),
-    )
-  );
+  return where.at.side === "value" && indexes.some((index) => !index.each && samePath(index.path, where.at.path));
 }
 
 export function joinAll(parts: readonly Sql[]): Sql {
