@@ -5,12 +5,17 @@ import { openSideWriter } from "../storage/side-writer.ts";
 import type { Store } from "../storage/store.ts";
 import type { Path } from "./field-index.ts";
 import { itemIndex, pathHash, type Built } from "./item-index.ts";
+import { textIndex } from "./text-index.ts";
 import { indexedExpressions } from "./query/term.ts";
 import type { RecordRoom } from "./room.ts";
 
 export async function buildIndexes({ store, definitions }: RecordRoom): Promise<void> {
   const wanted = new Map<string, Built>();
-  for (const { indexes } of definitions.values()) {
+  for (const { name, indexes, search } of definitions.values()) {
+    if (search.length > 0) {
+      const index = textIndex(store.dialect, name, search);
+      wanted.set(index.name, index);
+    }
     for (const { path, temporal, each } of indexes) {
       if (each) {
         const index = itemIndex(store.dialect, path);
@@ -27,7 +32,8 @@ export async function buildIndexes({ store, definitions }: RecordRoom): Promise<
   const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
   for (const index of missing) await build(store, index);
   // Without statistics the planner takes a new index for no better than the ones it knows.
-  for (const table of new Set(missing.map((index) => index.table))) await runApart(store, `analyze ${table}`);
+  const tables = missing.map(({ table }) => table).filter((table) => table !== "record_words");
+  for (const table of new Set(tables)) await runApart(store, `analyze ${table}`);
 }
 
 /** What is indexed and what is asked come from one function, so that they are always spelt alike. */
@@ -44,7 +50,7 @@ export function indexesFor(dialect: Dialect, path: Path, table: "record" | "reco
 async function presentIndexes(store: Store): Promise<Set<string>> {
   const rows = await store.read<{ name: string }>(
     store.dialect === "sqlite"
-      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('record', 'record_version', 'record_item')`
+      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('record', 'record_version', 'record_item', 'record_type')`
       : sql`select relname as name from pg_class join pg_index on indexrelid = pg_class.oid
           where relnamespace = (select oid from pg_namespace where nspname = current_schema()) and indisvalid`,
   );
@@ -52,12 +58,22 @@ async function presentIndexes(store: Store): Promise<Set<string>> {
 }
 
 // Two processes that open a book at the same time build the same index; one of them fails, and finds it there.
-async function build(store: Store, { name, texts }: Built): Promise<void> {
+async function build(store: Store, { name, texts, instead }: Built): Promise<void> {
   try {
+    if (instead !== undefined) await takeAway(store, instead);
     for (const text of texts) await runApart(store, text);
   } catch (error) {
     if (!(await presentIndexes(store)).has(name)) throw error;
   }
+}
+
+async function takeAway(store: Store, { family, clear }: NonNullable<Built["instead"]>): Promise<void> {
+  const old = await store.read<{ type: string; name: string }>(
+    sql`select type, name from sqlite_schema where type in ('trigger', 'index') and substr(name, 1, ${family.length}) = ${family}`,
+  );
+  if (old.length === 0) return;
+  for (const { type, name } of old) await runApart(store, `drop ${type} if exists ${name}`);
+  await runApart(store, clear);
 }
 
 // On SQLite in a thread. On PostgreSQL on a connection of its own and in no transaction, as `concurrently` demands.

@@ -7,8 +7,10 @@ import { fieldTerm } from "./query/term.ts";
 
 export type Built = {
   readonly name: string;
-  readonly table: "record" | "record_version" | "record_item";
+  readonly table: "record" | "record_version" | "record_item" | "record_words";
   readonly texts: readonly string[];
+  /** SQLite: what is built under other names of this family is of another time and is taken away first. */
+  readonly instead?: { readonly family: string; readonly clear: string };
 };
 
 export function pathHash(path: Path): string {

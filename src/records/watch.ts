@@ -113,8 +113,13 @@ function valueAt({ key }: ChangeRecord, value: unknown, { side, path }: Place): 
 }
 
 function checkWatchable(question: Question, condition: Condition): void {
-  if (question.asOf !== undefined || question.orders.length > 0 || question.after !== undefined) {
-    throw invalid("a watch is about what happens from now on: leave out asOf, orderBy and after");
+  if (
+    question.asOf !== undefined ||
+    question.orders.length > 0 ||
+    question.after !== undefined ||
+    question.search !== undefined
+  ) {
+    throw invalid("a watch is about what happens from now on: leave out asOf, orderBy, after and search");
   }
   if (condition.op === "and" || condition.op === "or") condition.of.forEach((each) => checkWatchable(question, each));
   else if (condition.op === "not") checkWatchable(question, condition.of);

@@ -51,6 +51,8 @@ export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
   after(cursor: string): Query<Type>;
   /** As it was known then. */
   asOf(moment: AsOf): Query<Type>;
+  /** Has all these words, whole and in any case, in the fields that its definition declares (`search`). */
+  search(words: string): Query<Type>;
   list(): Promise<RecordPage<Type>>;
   first(): Promise<EntryOf<Type> | undefined>;
   count(): Promise<number>;
@@ -91,6 +93,7 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
     offset: (count) => next({ offset: checkCount(count, "offset", 0, Number.MAX_SAFE_INTEGER) }),
     after: (cursor) => next({ after: cursor }),
     asOf: (moment) => next({ asOf: moment }),
+    search: (words) => next({ search: words }),
     list: () => list(question),
     first: async () => (await list({ ...question, limit: 1 })).items[0],
     async count() {

@@ -1,12 +1,13 @@
 // Asks the book a question: pages of records, or numbers about them.
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { rawSql, sql } from "../../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { asText } from "../../storage/word.ts";
 import { toEntry, type Entry, type EntryRow } from "../entry.ts";
 import { momentOf, type AsOf, type Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
 import type { AnyRecordType } from "../relation.ts";
+import { hasWords } from "../text-index.ts";
 import { groupBy, selectFolds, type Fold } from "./aggregate.ts";
 import type { Scope } from "./compile.ts";
 import type { Condition, Place } from "./condition.ts";
@@ -26,9 +27,17 @@ export type Question = {
   readonly offset?: number;
   readonly after?: string;
   readonly asOf?: AsOf;
+  /** Words that must all occur in the fields that the type declares for it. */
+  readonly search?: string;
 };
 
-type Asked = { readonly subject: Subject; readonly moment: Moment; readonly where: Condition; readonly scope: Scope };
+type Asked = {
+  readonly subject: Subject;
+  readonly moment: Moment;
+  readonly where: Condition;
+  readonly scope: Scope;
+  readonly words: Sql;
+};
 
 async function ask(reader: RecordReader, question: Question): Promise<Asked | undefined> {
   const moment = await momentOf(reader, question.asOf);
@@ -38,7 +47,8 @@ async function ask(reader: RecordReader, question: Question): Promise<Asked | un
   const subject = subjectOf(row, question.type);
   const indexes = moment === null && reader.pending().length === 0 ? subject.indexes : [];
   const scope = scopeOf(reader, { subject, moment, names: { next: 1000 }, indexes, alias: rawSql("r") });
-  return { subject, moment, where: { op: "and", of: question.where }, scope };
+  const words = wordsSql(reader, question, moment);
+  return { subject, moment, where: { op: "and", of: question.where }, scope, words };
 }
 
 export async function readPage<Type extends AnyRecordType>(
@@ -46,15 +56,22 @@ export async function readPage<Type extends AnyRecordType>(
   question: Question,
 ): Promise<RecordPage<Type>> {
   const { orders, limit = limits.pageDefault, offset = 0, name } = question;
-  const mark = questionMark([reader.tenant, name, question.where, orders, asOfText(question.asOf)]);
+  const mark = questionMark([
+    reader.tenant,
+    name,
+    question.where,
+    orders,
+    asOfText(question.asOf),
+    question.search ?? null,
+  ]);
   const cursor = question.after === undefined ? undefined : readCursor(question.after, mark, orders.length);
   const asked = await ask(reader, question);
   if (asked === undefined) return { items: [], next: null };
-  const { subject, moment, where, scope } = asked;
+  const { subject, moment, where, scope, words } = asked;
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
   const rows = await reader.heavy<EntryRow>(sql`
     select r.key, r.from_key, r.to_key, r.instance_key, r.body${asText} as body, r.revision, r.from_commit, r.schema_version
-    ${readFrom(reader, subject, moment, where)} ${beyond} ${orderBy(scope, orders)}
+    ${readFrom(reader, subject, moment, where)} ${words} ${beyond} ${orderBy(scope, orders)}
     limit ${limit + 1} offset ${offset}`);
   const page = rows.slice(0, limit);
   const items = page.map((row) => toEntry<Type>(name, row));
@@ -92,7 +109,7 @@ export async function readFolds(
   const scope: Scope = { ...asked.scope, indexes: [] };
   const rows = await reader.heavy<Record<string, unknown>>(sql`
     ${selectFolds(scope, places, Object.values(folds))}
-    ${readFrom(reader, asked.subject, asked.moment, asked.where)} ${groupBy(places)}`);
+    ${readFrom(reader, asked.subject, asked.moment, asked.where)} ${asked.words} ${groupBy(places)}`);
   return rows
     .map((row) => ({
       ...Object.fromEntries(groupNames.map((name, index) => [name, JSON.parse(row[`g${index}`] as string) as unknown])),
@@ -100,6 +117,17 @@ export async function readFolds(
     }))
     .filter((row) => having === undefined || evaluate(having, ({ path }) => follow(row, path)))
     .sort((one, other) => (groupKey(one, groupNames) < groupKey(other, groupNames) ? -1 : 1));
+}
+
+function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment): Sql {
+  if (search === undefined) return sql``;
+  if (type === undefined || type.search.length === 0) {
+    throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
+  }
+  if (moment !== null || reader.pending().length > 0) {
+    throw invalid("search is about what is known and committed: leave out asOf, and search before you write");
+  }
+  return sql`and ${hasWords(reader.dialect, rawSql("r"), type.search, search)}`;
 }
 
 function foldValue(fold: Fold | undefined, value: unknown): unknown {
