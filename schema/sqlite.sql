@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 8;
+pragma user_version = 6;
 
 CREATE TABLE decision (
   seq integer primary key,

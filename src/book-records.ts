@@ -52,11 +52,12 @@ export type Records = RecordVerbs &
 
 export function bookRecords(rooms: Rooms, tenant: string): Records {
   const { store, records } = rooms;
-  const refuse = (verb: string): void => refuseInsideUnit(`book.records.${verb}`, store);
+  const refuse = (verb?: string): void =>
+    refuseInsideUnit(verb === undefined ? "book.records" : `book.records.${verb}`, store);
   const within = withinUnitOf(records, tenant);
   return {
     ...recordVerbs(async (work, how) => {
-      refuse("put");
+      refuse();
       return within(work, how);
     }),
     ...recordReads({

@@ -25,7 +25,7 @@ const endsTogether = sql`
 
 export const recordMigrations: readonly Migration[] = [
   {
-    number: 8,
+    number: 6,
     name: "record_type, record_commit, record, record_version, record_change",
     up: [
       sql`create table record_type (
