@@ -7,7 +7,6 @@ const [url = "", nth = "0"] = process.argv.slice(2);
 const Order = entity("order", {
   schema: z.object({ id: z.string(), total: z.number() }),
   key: "id",
-  indexes: ["total"],
 });
 const Paid = relation("paid", { from: Order, to: Order });
 const receipt = job("receipt", { run: () => undefined });
