@@ -3,6 +3,7 @@ import type { Migration } from "./storage/migrate.ts";
 import { eventMigrations } from "./events/migrations.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
+import { recordMigrations } from "./records/migrations.ts";
 import { scheduleMigrations } from "./schedules/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
 
@@ -12,4 +13,5 @@ export const migrations: readonly Migration[] = [
   ...aroundMigrations,
   ...scheduleMigrations,
   ...eventMigrations,
+  ...recordMigrations,
 ].sort((a, b) => a.number - b.number);

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
 import { deadLetters } from "./dead-letters.ts";
+import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { events } from "./events.ts";
 import { groups } from "./groups.ts";
@@ -14,6 +15,7 @@ import { listeners } from "./listeners.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { records } from "./records.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
@@ -25,7 +27,7 @@ import { templates } from "./templates.ts";
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
   ...[run, jobs, groups, templates, schedules, events, listeners, deadLetters, queues, reservations, runs],
-  ...[recover, prune],
+  ...[records, commits, recover, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

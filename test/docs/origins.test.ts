@@ -4,9 +4,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
-import { job, listener } from "../../src/index.ts";
+import { z } from "zod";
+import { entity, job, listener, relation } from "../../src/index.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
+
+const Customer = entity("customer", { schema: z.object({ id: z.string(), country: z.string() }), key: "id" });
+const Order = entity("order", { schema: z.object({ id: z.string() }), key: "id" });
+const Placed = relation("placed", { from: Customer, to: Order });
 
 type Row = Record<string, unknown>;
 
@@ -74,7 +79,41 @@ for (const backend of backends) {
       [[ids.event, "printer", 1, "out of ink", null]],
     );
     assert.deepEqual([idsOf(20, "event_id"), idsOf(20, "event_type")], [[ids.event], ["print.wanted"]]);
-    assert.equal(rows.length, 21, "a statement was added that no line here looks at");
+    const fields = (index: number): unknown[] =>
+      idsOf(index, "fields_json").map((text) => JSON.parse(String(text)) as unknown);
+    const keyed = (index: number): unknown[][] =>
+      (rows[index] ?? [])
+        .map((row) => [row["entity_key"], Number(row["commit_id"])])
+        .toSorted(([one], [other]) => String(one).localeCompare(String(other)));
+    assert.deepEqual(fields(21), [{ id: "ada", country: "NO" }]);
+    assert.deepEqual(keyed(22), [
+      ["ada", 3],
+      ["bob", 2],
+    ]);
+    assert.deepEqual(keyed(23), [["ada", 1]]);
+    assert.deepEqual(fields(24), [
+      { id: "ada", country: "SE" },
+      { id: "bob", country: "PE" },
+      { id: "ada", country: "NO" },
+    ]);
+    assert.deepEqual(
+      (rows[25] ?? []).map((row) => [row["left_key"], row["right_key"], row["instance_key"], Number(row["commit_id"])]),
+      [["ada", "o-1", "", 3]],
+    );
+    assert.deepEqual(idsOf(26, "right_key"), ["o-1"]);
+    assert.deepEqual([idsOf(27, "orphans"), idsOf(28, "orphans")].flat().map(Number), [0, 0]);
+    assert.deepEqual(idsOf(29, "id").map(Number), [1, 2, 3]);
+    assert.deepEqual(rows[30], []);
+    assert.deepEqual(
+      (rows[31] ?? []).map((row) => [row["entity_type"], Number(row["total_versions"])]),
+      [
+        ["customer", 3],
+        ["order", 1],
+      ],
+    );
+    assert.deepEqual(idsOf(32, "type_name"), ["customer", "order", "placed"]);
+    assert.deepEqual(idsOf(33, "reason"), ["initial"]);
+    assert.equal(rows.length, 34, "a statement was added that no line here looks at");
   });
 }
 
@@ -102,7 +141,14 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
       throw new Error("out of ink");
     },
   });
-  const { book, url } = await openTest(t, backend, { use: [print, hold, printer] });
+  const { book, url } = await openTest(t, backend, { use: [print, hold, printer, Placed] });
+  await book.records.put(Customer, { id: "ada", country: "SE" });
+  await book.records.put(Customer, { id: "bob", country: "PE" });
+  await book.write(async ({ records }) => {
+    await records.patch(Customer, "ada", { country: "NO" });
+    await records.put(Order, { id: "o-1" });
+    await records.link(Placed, { from: "ada", to: "o-1" });
+  });
   cleanup(t, () => held.resolve());
   const said = await book.events.publish("print.wanted", null);
   const first = await book.jobs.enqueue(print, {});
