@@ -1,4 +1,5 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
@@ -15,7 +16,7 @@ import { templateReads, templateVerbs, type Templates } from "./jobs/template/te
 import { endWaiting } from "./jobs/waiters.ts";
 import { startWorker } from "./jobs/worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
-import type { Rooms } from "./rooms.ts";
+import { callsParts, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
@@ -37,6 +38,7 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
+  readonly calls: Calls;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -117,6 +119,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
+    calls: outsideUnits(store, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
@@ -157,9 +160,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs, ticker }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs, calls, ticker }: Rooms): Promise<void> {
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
+  await calls.agents.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
   try {

@@ -2,6 +2,7 @@
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
 import { jobChecks } from "./jobs/checks.ts";
+import { callChecks } from "./calls/checks.ts";
 import { scheduleChecks } from "./schedules/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
 
@@ -14,7 +15,7 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks];
+export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks, ...callChecks];
 
 const shownMax = 10;
 

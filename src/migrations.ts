@@ -2,6 +2,7 @@
 import type { Migration } from "./storage/migrate.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
+import { callMigrations } from "./calls/migrations.ts";
 import { scheduleMigrations } from "./schedules/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
 
@@ -10,4 +11,5 @@ export const migrations: readonly Migration[] = [
   ...jobMigrations,
   ...aroundMigrations,
   ...scheduleMigrations,
+  ...callMigrations,
 ].sort((a, b) => a.number - b.number);

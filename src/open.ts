@@ -1,4 +1,10 @@
 // open(): checks the options, opens the store, attaches the process.
+import { callKind } from "./calls/call.ts";
+import { callEnded } from "./calls/attempt/settled.ts";
+import { mustWaitForHost, sweepHosts } from "./calls/circuit.ts";
+import { callJob } from "./calls/job.ts";
+import { createCallsRoom } from "./calls/room.ts";
+import type { CallOptions } from "./calls/settings.ts";
 import type { Clock } from "./core/clock.ts";
 import { toJson } from "./core/json.ts";
 import { checkTenant } from "./core/name.ts";
@@ -42,6 +48,8 @@ export type OpenOptions = {
   /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
    *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
   readonly files?: string;
+  /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
+  readonly calls?: CallOptions;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
   /** Replaces the system's clock, in tests. */
@@ -54,7 +62,7 @@ export type OpenOptions = {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["files", "clock", "random", "fault"] as const),
+  ...(["files", "calls", "clock", "random", "fault"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -78,7 +86,17 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks: JobHooks = { onSettled: { [scheduleKind]: scheduledJobEnded } };
+    const calls = createCallsRoom(options.calls, store.clock);
+    const call = callJob(calls);
+    definitions.set(call.name, call);
+    const hooks: JobHooks = {
+      onSettled: {
+        [scheduleKind]: scheduledJobEnded,
+        [callKind]: (tx, ...ended) => callEnded(calls, tx, ...ended),
+      },
+      mustWait: { [callKind]: mustWaitForHost },
+      onSweep: sweepHosts,
+    };
     const attachment =
       options.attach === false
         ? undefined
@@ -101,7 +119,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     };
     if (attachment !== undefined && options.worker !== false) await writeSchedules(jobs, tenant, schedules);
     const worker = attachment === undefined ? false : (options.worker ?? {});
-    const rooms: Rooms = { store, attachment, jobs, worker, workers: new Set() };
+    const rooms: Rooms = { store, attachment, jobs, calls, worker, workers: new Set() };
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

@@ -1,4 +1,7 @@
 // The rooms of one open book, wired together: what the book, its transactions and its handlers are made of.
+import { callJobName } from "./calls/call.ts";
+import type { CallsParts } from "./calls/calls.ts";
+import type { CallsRoom } from "./calls/room.ts";
 import { invalid } from "./core/error.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
@@ -12,6 +15,7 @@ export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
+  readonly calls: CallsRoom;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -20,6 +24,11 @@ export type Rooms = {
   /** Set once somebody closes the book; everybody else who does waits for the same end. */
   closing?: Promise<void>;
 };
+
+/** What the verbs of calls work with. */
+export function callsParts({ calls, jobs, worker }: Rooms): CallsParts {
+  return { room: calls, hooks: jobs.hooks, sends: worker !== false };
+}
 
 /** What a program may list in `use`. */
 export type Definition = AnyJob | AnySchedule;
@@ -30,6 +39,7 @@ export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJ
   for (const each of use) {
     if (each.kind !== "job") continue;
     const known = found.get(each.name);
+    if (each.name === callJobName) throw invalid(`"${callJobName}" is the job that makes calls: rename yours`);
     if (known !== undefined && known !== each) throw invalid(`two jobs in "use" are named "${each.name}": rename one`);
     found.set(each.name, each);
   }

@@ -1,10 +1,11 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
+import { callVerbs, type CallVerbs } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
-import type { Rooms } from "./rooms.ts";
+import { callsParts, type Rooms } from "./rooms.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
 import type { Sql, Value } from "./storage/sql.ts";
 import type { Reader, Row, Tx } from "./storage/store.ts";
@@ -25,6 +26,7 @@ export type UserTx = {
   readonly jobs: JobVerbs;
   readonly groups: GroupVerbs;
   readonly schedules: ScheduleVerbs;
+  readonly calls: CallVerbs;
   readonly queues: QueueVerbs;
   readonly templates: TemplateVerbs;
 };
@@ -53,6 +55,12 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(
         unit,
         scheduleVerbs(rooms.jobs, (work) => work(tx)),
+      );
+    },
+    get calls() {
+      return tracked(
+        unit,
+        callVerbs(callsParts(rooms), (work) => work(tx)),
       );
     },
     get queues() {

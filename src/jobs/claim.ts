@@ -8,6 +8,7 @@ import { firstInLine, type Candidate } from "./candidate.ts";
 import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
+import type { JobHooks } from "./hooks.ts";
 import { hostChannel } from "./job.ts";
 import { nextLanes } from "./lane.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
@@ -31,6 +32,8 @@ export type Claimer = {
   readonly hostCursors: Map<string, string>;
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
+  /** What the rooms above say of jobs that keep an order. */
+  readonly mustWait?: JobHooks["mustWait"];
 };
 
 export type Claim = {
@@ -128,7 +131,8 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
     // Only limits are counted in the book; without them nothing is awaited, because every await costs each job.
-    const asked = busy.size > 0 && isNamed(busy, job) ? "contended" : decide(batch, job, gate, taken.length);
+    const asked =
+      busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job, { gate, taken: taken.length });
     const verdict = asked instanceof Promise ? await asked : asked;
     if (verdict === "leave") batch.leftAlone = true;
     else if (verdict === "contended") batch.contended = true;
@@ -181,18 +185,27 @@ async function candidates(tx: Tx, batch: Batch, lane: number, most: number): Pro
 
 type Verdict = Slots | Parked | "leave";
 
-function decide(batch: Batch, job: Candidate, gate: Gate, taken: number): Verdict | Promise<Verdict> {
+function decide(
+  tx: Tx,
+  batch: Batch,
+  job: Candidate,
+  { gate, taken }: { readonly gate: Gate; readonly taken: number },
+): Verdict | Promise<Verdict> {
   const { seq, name, available_at } = job;
   if (!batch.claimer.hosts.has(name) || (batch.paused.size > 0 && batch.paused.has(`${job.tenant_id}\n${name}`))) {
     return { seq, waits_for: "host", waits_key: name, available_at };
   }
   if (job.alone === 1 && (!batch.idle || batch.jobs.length + taken > 0)) return "leave";
-  if (job.limits !== null) return takeSlots(batch, job, gate);
+  if (job.limits !== null) return takeSlots(tx, batch, job, gate);
   batch.tookAlone = job.alone === 1;
   return { name_slot: null, key_slot: null, lane_slot: takeLaneSlot(gate) };
 }
 
-async function takeSlots(batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
+async function takeSlots(tx: Tx, batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
+  const { seq, kind, limit_key: key, available_at } = job;
+  if (kind !== null && key !== null && (await batch.claimer.mustWait?.[kind]?.(tx, job)) === true) {
+    return { seq, waits_for: "order", waits_key: key, available_at };
+  }
   const slots = await batch.slots.take(job, gate.lane);
   if ("waitsFor" in slots) {
     return { seq: job.seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };

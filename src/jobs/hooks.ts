@@ -22,7 +22,14 @@ export type JobHooks = {
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
+  /** By the kind of a job: whether it must wait for one before it, asked of those with a limit key under its lock. Whoever
+   *  made it releases it. */
+  readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<boolean> };
+  /** Looks for jobs of the rooms above that should have been released, and were not; says how many it found. */
+  onSweep?(tx: Tx): Awaitable<number>;
 };
+
+export type OrderedJob = Pick<JobRow, "tenant_id" | "limit_key" | "kind" | "kind_seq">;
 
 /** A run ended and is on disk. */
 export const jobSettled = defineFact<JobEnded>("job.settled");

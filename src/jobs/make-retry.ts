@@ -11,7 +11,8 @@ import { backoffMs, type Backoff } from "./retry.ts";
 /** The next job of the chain. It takes over a key that is held until the work is done. */
 export async function makeRetry(tx: Tx, old: JobRow, again: Again & { readonly origin?: "manual" }): Promise<string> {
   const backoff = old.backoff === null ? null : (JSON.parse(old.backoff) as Backoff);
-  const delay = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
+  const planned = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
+  const delay = Math.max(planned, again.atLeastMs ?? 0);
   const waits = delay > 0;
   const row: NewJob = {
     ...pickKept(old),

@@ -96,6 +96,7 @@ export async function sweep(engine: Engine): Promise<number> {
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
   await attempt((tx) => expireReservations(tx, hooks));
   await attempt((tx) => rescueTimedOut(tx, hooks));
+  await attempt(async (tx) => (await hooks.onSweep?.(tx)) ?? 0);
   for (let from: Key | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));
     found += released;

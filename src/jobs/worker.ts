@@ -36,6 +36,7 @@ export async function startWorker(
     ...{ sessionSeq: engine.session().seq, hosts, queues: settings.queues },
     ...{ cursor: 0, hostCursors: new Map() },
     ...(reserved === undefined ? {} : { reserved }),
+    ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
   };
   await hostNames(engine, claimer);
   const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());

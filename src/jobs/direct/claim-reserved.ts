@@ -29,7 +29,7 @@ export async function claimReserved(
   if (busy !== undefined) return none;
   const job = await tx.get<Candidate>(sql`select job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt,
       job.attempts, job.timeout_ms, job.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id,
-      job.created_at, job.tags, job.limits, job.limit_key, job.chain_seq, job.about
+      job.created_at, job.tags, job.limits, job.limit_key, job.chain_seq, job.about, job.kind, job.kind_seq
     from job cross join reservation
     where job.seq = ${reserved.jobSeq} and job.status = 'waiting' and job.waits_for = 'reservation'
       and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
