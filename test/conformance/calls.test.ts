@@ -42,7 +42,6 @@ for (const backend of backends) {
       assert.equal(attempt?.response?.headers["x-request-id"], "r-1");
       assert.match(attempt?.response?.headers["set-cookie"] ?? "", /^\[redacted\] #[0-9a-f]{12}$/);
       assert.ok(attempt?.phases.totalMs !== null && attempt?.phases.connectMs !== null);
-      assert.deepEqual(await book.doctor(), []);
     });
 
     test("a call that is due later waits for its time, and one in the past is sent at once", async (t) => {
@@ -60,7 +59,6 @@ for (const backend of backends) {
       assert.equal(server.received.length, 2);
       const { status: state, startedAt, dueAt } = await book.calls.get(later.id);
       assert.deepEqual([state, startedAt], ["succeeded", dueAt]);
-      assert.deepEqual(await book.doctor(), []);
     });
 
     test("an answer that may be another one next time is tried again with the same key, as far as attempts go", async (t) => {
@@ -110,7 +108,6 @@ for (const backend of backends) {
         );
       }
       assert.equal(server.received.length, 3);
-      assert.deepEqual(await book.doctor(), []);
     });
   });
 }
