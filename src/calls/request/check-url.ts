@@ -11,7 +11,8 @@ export function checkUrl(given: unknown): URL {
   }
   // A parser of URLs drops line breaks without a word, and what was meant is then anybody's guess.
   if (/[\s\p{Cc}]/u.test(text)) throw invalid("the url has white space or a control character: encode it");
-  const url = URL.parse(text);
+  // It also reads more slashes than two, and backslashes, and what others make of those differs.
+  const url = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]/i.test(text) && !text.includes("\\") ? URL.parse(text) : null;
   // It is not shown when it cannot be read, since nobody knows what is secret in it.
   if (url === null) throw invalid(`the url cannot be read: write it in full, such as ${example}`);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
