@@ -44,7 +44,9 @@ function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   if (!Error.isError(error)) return "";
   const code: unknown = Reflect.get(error, "code");
-  return typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code) ? code : "";
+  if (typeof code === "string" && /^[A-Z0-9_]{1,60}$/.test(code)) return code;
+  // What is no HTTP at all has no code.
+  return error.name === "HTTPParserError" ? "HPE_INVALID" : "";
 }
 
 function kindOf(code: string): ErrorKind {
