@@ -5,7 +5,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import type { Book } from "../../src/index.ts";
-import { ok, openCalls, status, target, testKey, workAll } from "../calls/target.ts";
+import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
@@ -41,14 +41,24 @@ for (const backend of backends) {
       // A server that repeats everything it is sent, as many do.
       const server = await target(t, ({ headers, path, body }, response) => {
         response.writeHead(path.startsWith("/bad") ? 400 : 200, {
-          ...{ "content-type": "application/json", "set-cookie": `session=${canary}-cookie`, location: `/next?token=${canary}-loc` },
+          ...{
+            "content-type": "application/json",
+            "set-cookie": `session=${canary}-cookie`,
+            location: `/next?token=${canary}-loc`,
+          },
           "x-echo": headers.authorization ?? "",
         });
-        response.end(JSON.stringify({ headers, path, body, token: `${canary}-answer`, user: { password: `${canary}-pw` } }));
+        response.end(
+          JSON.stringify({ headers, path, body, token: `${canary}-answer`, user: { password: `${canary}-pw` } }),
+        );
       });
       const { book, url } = await openCalls(t, backend);
       const request = {
-        headers: { Authorization: `Bearer ${canary}-auth`, Cookie: `sid=${canary}-cookie`, "X-Custom": `${canary}-custom` },
+        headers: {
+          Authorization: `Bearer ${canary}-auth`,
+          Cookie: `sid=${canary}-cookie`,
+          "X-Custom": `${canary}-custom`,
+        },
         json: { orderId: "o-17", password: `${canary}-field`, deep: [{ apiKey: `${canary}-deep` }] },
         secret: `whsec_${Buffer.from(`${canary}-secret`).toString("base64")}`,
       };
@@ -58,29 +68,46 @@ for (const backend of backends) {
           await book.calls.submit({ url: `${server.url}/${path}?access_token=${canary}-query&page=2`, ...request }),
         );
       }
-      await book.calls.submit({ url: `${server.url}/form`, body: `user=ada&password=${canary}-form`, headers: {
-        "content-type": "application/x-www-form-urlencoded" } });
+      await book.calls.submit({
+        url: `${server.url}/form`,
+        body: `user=ada&password=${canary}-form`,
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+        },
+      });
       await book.calls.submit({ url: `${server.url}/opaque`, body: `${canary}-opaque` });
-      await book.calls.submit({ url: `https://10.0.0.1/?key=${canary}-refused` }).catch((error: unknown) => said.push(String(error)));
-      await book.calls.submit({ url: server.url, headers: { authorization: `${canary}\n` } }).catch((error: unknown) => said.push(String(error)));
+      await book.calls
+        .submit({ url: `https://10.0.0.1/?key=${canary}-refused` })
+        .catch((error: unknown) => said.push(String(error)));
+      await book.calls
+        .submit({ url: server.url, headers: { authorization: `${canary}\n` } })
+        .catch((error: unknown) => said.push(String(error)));
       await workAll(book);
 
       assert.equal(server.received.length, 4);
       assert.match(server.received[0]?.headers.authorization ?? "", /^Bearer kanarie/);
       const records = await Promise.all(made.map(({ id }) => book.calls.get(id)));
-      assert.deepEqual(records.map((each) => each.status), ["succeeded", "failed"]);
+      assert.deepEqual(
+        records.map((each) => each.status),
+        ["succeeded", "failed"],
+      );
       assert.match(records[0]?.request.url ?? "", /access_token=\[redacted\]&page=2$/);
       assert.match(records[0]?.request.body ?? "", /"orderId":"o-17"/);
       const [first = ""] = made.map(({ id }) => id);
-      const shown = await runCli(["calls", "show", first, "--book", url], { DAYBOOK_KEY: testKey });
-      const json = await runCli(["calls", "show", first, "--book", url, "--json"], { DAYBOOK_KEY: testKey });
-      const curl = await runCli(["calls", "curl", first, "--book", url], { DAYBOOK_KEY: testKey });
+      const shown = await runCli(["calls", "show", first, "--book", url], { env: { DAYBOOK_KEY: testKey } });
+      const json = await runCli(["calls", "show", first, "--book", url, "--json"], { env: { DAYBOOK_KEY: testKey } });
+      const curl = await runCli(["calls", "curl", first, "--book", url], { env: { DAYBOOK_KEY: testKey } });
       for (const text of [
-        await allText(book, backend), JSON.stringify(said), JSON.stringify(records),
+        await allText(book, backend),
+        JSON.stringify(said),
+        JSON.stringify(records),
         ...[shown, json, curl].map(({ stdout, stderr }) => stdout + stderr),
       ]) {
         assert.ok(text.length > 100);
-        assert.ok(!text.includes(canary), text.slice(Math.max(0, text.indexOf(canary) - 300), text.indexOf(canary) + 60));
+        assert.ok(
+          !text.includes(canary),
+          text.slice(Math.max(0, text.indexOf(canary) - 300), text.indexOf(canary) + 60),
+        );
       }
       if (backend === "sqlite") {
         for (const file of readdirSync(dirname(url))) {
@@ -117,8 +144,12 @@ for (const backend of backends) {
 
     test("keys can be changed: old calls open with the old one, and a process without it leaves them to others", async (t) => {
       const server = await target(t);
-      const { book, url, clock } = await openCalls(t, backend, { worker: false });
-      const { id } = await book.calls.submit({ url: server.url, headers: { authorization: "Bearer abcdefgh" }, in: "1h" });
+      const { book, url } = await openCalls(t, backend, { worker: false });
+      const { id } = await book.calls.submit({
+        url: server.url,
+        headers: { authorization: "Bearer abcdefgh" },
+        in: "1h",
+      });
       await book.close();
       const other = Buffer.alloc(32, 9).toString("hex");
       const without = await openCalls(t, backend, { url, calls: { key: other } });
@@ -135,7 +166,6 @@ for (const backend of backends) {
       assert.equal(server.received[0]?.headers.authorization, "Bearer abcdefgh");
       const [again] = await rotated.book.read((tx) => tx.sql<{ key_id: string }>`select key_id from call`);
       assert.notEqual(again?.key_id, null);
-      void clock;
     });
 
     test("the same key and request are the same call, another request is refused, and so it is for each tenant", async (t) => {
@@ -167,7 +197,6 @@ for (const backend of backends) {
         assert.equal(headers["webhook-signature"], `${by(Buffer.alloc(24, 1))} ${by(old)}`);
       }
       assert.notEqual(...(server.received.map(({ headers }) => headers["webhook-timestamp"]) as [string, string]));
-      void ok;
     });
   });
 }

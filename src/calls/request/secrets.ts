@@ -58,9 +58,13 @@ const lengthMin = 6;
 export function scrubber(content: RequestContent): Scrub {
   const values = secretsOf(content).map(({ value }) => value);
   for (const [name, value] of Object.entries(content.headers)) if (!isHarmlessHeader(name)) values.push(value);
+  // Of a body in no known form nothing is shown, so nothing of it is shown when it comes back whole.
+  if (content.body !== null && !content.base64 && !/json|urlencoded/i.test(content.headers["content-type"] ?? "")) {
+    values.push(content.body);
+  }
   const forms = values.flatMap((value) => {
     // "Bearer …" is repeated without its scheme, and query parameters as they were written.
-    const parts = [value, ...value.split(/[\s;=,]+/)];
+    const parts = value.length > limits.callHeaderBytesMax ? [value] : [value, ...value.split(/[\s;=,]+/)];
     const basic = /^basic\s+(\S+)$/i.exec(value)?.[1];
     if (basic !== undefined) parts.push(...Buffer.from(basic, "base64").toString("utf8").split(":"));
     return parts.flatMap((part) => [part, encodeURIComponent(part.toWellFormed()), JSON.stringify(part).slice(1, -1)]);
