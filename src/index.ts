@@ -57,6 +57,7 @@ export type { SubmitOptions, When } from "./calls/prepare.ts";
 export type { Submitted } from "./calls/submit.ts";
 export type { CancelledCall, ResendOptions } from "./calls/steer.ts";
 export type { CallAttempt, CallDetails, CallRecord } from "./calls/call-record.ts";
+export type { CallExplanation } from "./calls/explain.ts";
 export type { CallFilter, CallPage } from "./calls/list.ts";
 export type { Calls, CallVerbs } from "./calls/calls.ts";
 export type { CallOutcome, CallPolicy, CallStatus } from "./calls/call.ts";

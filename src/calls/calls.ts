@@ -5,6 +5,7 @@ import type { Store } from "../storage/store.ts";
 import type { JobHooks } from "../jobs/hooks.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { CallDetails } from "./call-record.ts";
+import { explainCall, type CallExplanation } from "./explain.ts";
 import { findCall, listCalls, type CallFilter, type CallPage } from "./list.ts";
 import { prepareCall, type PreparedCall, type SubmitOptions, type When } from "./prepare.ts";
 import { shownUrl } from "./request/redact.ts";
@@ -38,6 +39,8 @@ export type Calls = CallVerbs & {
    *  const { items } = await book.calls.list({ status: "failed", tags: { any: ["billing", "eu"] } });
    *  ``` */
   list(filter?: CallFilter): Promise<CallPage>;
+  /** Why a call has not been sent, or what became of it. */
+  explain(id: string): Promise<CallExplanation>;
 };
 
 export type CallsParts = {
@@ -82,5 +85,6 @@ export function callReads(store: Store, tenant: string): Omit<Calls, keyof CallV
   return {
     get: (id) => findCall(store, tenant, id),
     list: (filter = {}) => listCalls(store, tenant, filter),
+    explain: (id) => explainCall(store, tenant, id),
   };
 }

@@ -55,7 +55,7 @@ export async function mustWaitForHost(tx: Tx, job: OrderedJob): Promise<boolean>
   const known = await readHost(tx, of);
   if (known === undefined || known.probe_at === null) return false;
   if (known.probe_at > tx.now) return true;
-  await tx.run(sql`update call_host set probe_at = ${tx.now + pauseAfter(known.failures)}
+  await tx.run(sql`update call_host set probe_at = ${tx.now + pauseAfter(known.failures + 1)}
     where tenant_id = ${of.tenant} and host = ${of.host}`);
   return false;
 }
