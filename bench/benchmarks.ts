@@ -9,5 +9,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   around: async () => (await import("./around.ts")).around,
   reads: async () => (await import("./reads.ts")).reads,
   schedules: async () => (await import("./schedules.ts")).schedules,
+  live: async () => (await import("./live.ts")).live,
+  events: async () => (await import("./events.ts")).events,
   open: async () => (await import("./open.ts")).open,
 };

@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 6;
+pragma user_version = 8;
 
 CREATE TABLE call (
   seq integer primary key,
@@ -101,6 +101,35 @@ CREATE TABLE call_tag (
 
 CREATE INDEX calls_by_tag on call_tag (tenant_id, tag, call_id);
 
+CREATE TABLE dead_letter (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  event_seq integer not null references event (seq),
+  listener_seq integer not null references listener (seq),
+  order_key text,
+  job_id text not null,
+  status text not null check (status in ('dead', 'redriving', 'recovered', 'discarded')),
+  attempts integer not null check (attempts >= 1),
+  error_type text not null,
+  error_message text not null,
+  first_failed_at integer not null,
+  failed_at integer not null,
+  redrives integer not null default 0,
+  ended_at integer,
+  reason text,
+  unique (tenant_id, id),
+  unique (tenant_id, event_seq, listener_seq),
+  check ((status in ('recovered', 'discarded')) = (ended_at is not null))
+) strict;
+
+CREATE INDEX dead_letters_in_order on dead_letter (tenant_id, order_key, event_seq)
+where ended_at is null and order_key is not null;
+
+CREATE INDEX dead_letters_of_event on dead_letter (event_seq);
+
+CREATE INDEX dead_letters_open on dead_letter (tenant_id, seq) where ended_at is null;
+
 CREATE TABLE decision (
   seq integer primary key,
   tenant_id text not null,
@@ -118,6 +147,40 @@ CREATE TABLE decision (
   check (until_at >= slot_at),
   check ((job_id is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
 ) strict;
+
+CREATE TABLE event (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  topic text not null,
+  payload text not null,
+  priority integer not null check (priority between -1000 and 1000),
+  key text,
+  dedupe_key text,
+  dedupe_until integer,
+  headers text,
+  published_at integer not null,
+  available_at integer not null,
+  root_event_id text not null,
+  parent_event_id text,
+  -- One more than the limit of publishing: a dead letter is told even at the end of a chain.
+  chain_depth integer not null check (chain_depth between 0 and 21),
+  cause_run_id text,
+  root_run_id text,
+  replay_of text,
+  deliveries integer not null check (deliveries >= 0),
+  unique (tenant_id, id),
+  check (available_at >= published_at),
+  check (dedupe_until is null or dedupe_key is not null),
+  check ((chain_depth = 0) = (root_event_id = id)),
+  check ((chain_depth = 0) = (parent_event_id is null))
+) strict;
+
+CREATE INDEX events_in_order on event (tenant_id, seq);
+
+CREATE INDEX events_of_chain on event (tenant_id, root_event_id, seq) where chain_depth > 0;
+
+CREATE UNIQUE INDEX events_one_per_dedupe_key on event (tenant_id, dedupe_key) where dedupe_key is not null;
 
 CREATE TABLE job (
   seq integer primary key,
@@ -162,7 +225,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status
@@ -177,6 +240,15 @@ CREATE TABLE job (
       and (status in ('cancelled', 'skipped') or (status in ('completed', 'failed') and run_id is not null))
     end)
 ) strict;
+
+CREATE INDEX deliveries_in_order on job (tenant_id, limit_key, kind_seq)
+where kind = 'delivery' and limit_key is not null and finished_at is null;
+
+CREATE UNIQUE INDEX deliveries_one_chain on job (tenant_id, kind_seq, name)
+where kind = 'delivery' and retry_of is null;
+
+CREATE INDEX jobs_current_in_group on job (group_seq)
+where group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group';
 
 CREATE INDEX jobs_due on job (available_at)
 where status = 'waiting' and waits_for = 'time' and waits_key is null;
@@ -277,6 +349,37 @@ CREATE TABLE lane (
   check ((rate_max is null) = (rate_ms is null))
 ) strict;
 
+CREATE TABLE listener (
+  seq integer primary key,
+  tenant_id text not null,
+  name text not null,
+  topics text not null,
+  queue text not null,
+  ordered integer not null check (ordered in (0, 1)),
+  attempts integer not null check (attempts >= 1),
+  backoff text,
+  timeout_ms integer check (timeout_ms > 0),
+  losses integer not null check (losses >= 0),
+  concurrency integer check (concurrency >= 1),
+  starts_from text not null check (starts_from in ('now', 'beginning', 'time', 'event')),
+  starts_at integer,
+  starts_seq integer not null,
+  state text not null check (state in ('live', 'catching_up', 'removed')),
+  heard_seq integer not null,
+  heard_to integer,
+  registered_at integer not null,
+  updated_at integer not null,
+  removed_at integer,
+  unique (tenant_id, name),
+  check ((state = 'removed') = (removed_at is not null)),
+  check ((state = 'catching_up') = (heard_to is not null))
+) strict;
+
+CREATE TABLE listener_change (
+  one integer primary key check (one = 1),
+  stamp text not null
+) strict;
+
 CREATE TABLE migration (
   number integer primary key,
   name text not null,
@@ -324,6 +427,8 @@ CREATE TABLE reservation (
   lane_seq integer not null references lane (seq),
   session_seq integer not null references session (seq),
   note text,
+  -- The direct work that it was made for; null when somebody holds the queue by hand.
+  job_id text,
   reserved_at integer not null,
   expires_at integer not null,
   ended_at integer,
@@ -353,8 +458,10 @@ CREATE TABLE run (
   error_message text,
   error_trace text,
   result text,
+  -- Why what the handler returned was not kept.
+  result_refused text,
   cause_run_id text,
-  root_run_id text,
+  root_run_id text, event_id text, topic text,
   unique (tenant_id, id)
 ) strict;
 
@@ -428,6 +535,8 @@ CREATE TABLE schedule (
   paused_note text,
   removed_at integer,
   restored integer not null default 0,
+  -- The decisions about slots up to here have left by retention.
+  pruned_until integer,
   revision integer not null default 1,
   created_at integer not null,
   updated_at integer not null,
@@ -438,6 +547,8 @@ CREATE TABLE schedule (
 ) strict;
 
 CREATE INDEX schedules_due on schedule (next_at) where next_at is not null;
+
+CREATE INDEX schedules_restored on schedule (seq) where restored = 1;
 
 CREATE TABLE session (
   seq integer primary key,
@@ -455,7 +566,7 @@ CREATE TABLE session (
   error_type text,
   error_message text,
   error_trace text,
-  metadata text not null default '{}',
+  metadata text not null default '{}', dropped_runs integer not null default 0, dropped_logs integer not null default 0, dropped_events integer not null default 0,
   check ((status = 'running') = (stopped_at is null)),
   check ((status = 'error') = (error_type is not null)),
   check (last_heartbeat_at >= started_at)
@@ -471,11 +582,46 @@ CREATE TABLE session_host (
 
 CREATE UNIQUE INDEX session_hosts_once on session_host (session_seq, name, coalesce(queue, ''));
 
+CREATE VIEW dead_letters as select
+  letter.seq as id, event.id as event_id, listener.name as handler_id, letter.tenant_id as namespace,
+  letter.tenant_id, letter.failed_at, letter.attempts, letter.error_message as last_error,
+  event.topic as event_type, event.payload as event_payload, event.root_event_id, event.chain_depth
+from dead_letter letter join event on event.seq = letter.event_seq
+join listener on listener.seq = letter.listener_seq
+where letter.ended_at is null;
+
 CREATE VIEW direct_reservations as select
   reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,
   session.id as reserved_by, upper(reservation.status) as status, reservation.expires_at, reservation.ended_at
 from reservation join lane on lane.seq = reservation.lane_seq
 join session on session.seq = reservation.session_seq;
+
+CREATE VIEW event_claims as select
+  event.id as event_id, substr(job.name, 10) as handler_id, event.tenant_id,
+  coalesce(owner.id, ran.id, before_ran.id) as session_id,
+  coalesce(job.started_at, run.started_at, before.started_at) as claimed_at,
+  coalesce(owner.last_heartbeat_at + 30000, run.ended_at, before.ended_at) as lease_until,
+  case job.status when 'completed' then job.finished_at end as ack_at,
+  case job.status when 'failed' then job.attempt else job.attempt - 1 end as attempts,
+  job.available_at, coalesce(run.error_message, before.error_message) as last_error,
+  letter.failed_at as dead_lettered_at
+from job join event on event.seq = job.kind_seq
+left join session owner on owner.seq = job.session_seq
+left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+left join session ran on ran.seq = run.session_seq
+left join job parent on parent.seq = job.retry_of
+left join run before on before.tenant_id = parent.tenant_id and before.id = parent.run_id
+left join session before_ran on before_ran.seq = before.session_seq
+left join listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, 10)
+left join dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = event.seq
+  and letter.listener_seq = listener.seq and letter.ended_at is null
+where job.kind = 'delivery' and (job.run_id is not null or job.retry_of is not null)
+  and not exists (select 1 from job child where child.retry_of = job.seq);
+
+CREATE VIEW events as with one as (select * from event) select
+  id, tenant_id as namespace, tenant_id, topic as type, payload, published_at as created_at, priority,
+  root_event_id, chain_depth
+from one;
 
 CREATE VIEW http_execution_log as with one as (select * from call_attempt) select
   tenant_id, call_id as service_call_id, id as execution_id, started_at, finished_at, url as request_url,

@@ -5,6 +5,10 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import type { Awaitable } from "./storage/store.ts";
+import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
+import { eventReads, eventVerbs, type Events } from "./events/events.ts";
+import { listenerVerbs, type Listeners } from "./events/listeners.ts";
+import { liveVerbs, type LiveVerbs } from "./events/live/live.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
@@ -39,6 +43,9 @@ export type Book = AsyncDisposable & {
   readonly reservations: Reservations;
   readonly schedules: Schedules;
   readonly calls: Calls;
+  readonly events: Events & LiveVerbs;
+  readonly listeners: Listeners;
+  readonly deadLetters: DeadLetters;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -87,7 +94,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     if (rooms.worker === false) return refuseWithoutWorker();
     const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
     rooms.workers.add(worker);
-    rooms.ticker ??= startTicker(rooms.jobs);
+    rooms.ticker ??= startTicker(rooms.jobs, rooms.scheduled.writeForNewTenants);
     return worker;
   }
   return {
@@ -100,7 +107,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     jobs: outsideUnits(store, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within),
       ...jobReads(rooms.jobs, tenantId),
-      runNow: (definition: AnyJob | string, params: unknown, options?: RunNowOptions) =>
+      runNow: (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
           : runNow(
@@ -120,6 +127,12 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleReads(rooms.jobs, tenantId),
     }),
     calls: outsideUnits(store, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    events: {
+      ...outsideUnits(store, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
+      ...liveVerbs(rooms.live, rooms.events, tenantId),
+    },
+    listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
@@ -160,9 +173,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs, calls, ticker }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs, calls, ticker, live }: Rooms): Promise<void> {
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
+  await live?.close();
   await calls.agents.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);

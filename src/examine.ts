@@ -1,6 +1,7 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
+import { eventChecks } from "./events/checks.ts";
 import { jobChecks } from "./jobs/checks.ts";
 import { callChecks } from "./calls/checks.ts";
 import { scheduleChecks } from "./schedules/checks.ts";
@@ -15,7 +16,10 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks, ...callChecks];
+export const checks = [
+  ...[...storageChecks, ...telemetryChecks, ...jobChecks],
+  ...[...scheduleChecks, ...eventChecks, ...callChecks],
+];
 
 const shownMax = 10;
 

@@ -1,7 +1,5 @@
 // open(): checks the options, opens the store, attaches the process.
-import { callKind } from "./calls/call.ts";
-import { callEnded } from "./calls/attempt/settled.ts";
-import { mustWaitForHost, sweepHosts } from "./calls/circuit.ts";
+import { callHooks, tellCall } from "./call-hooks.ts";
 import { callJob } from "./calls/job.ts";
 import { createCallsRoom } from "./calls/room.ts";
 import type { CallOptions } from "./calls/settings.ts";
@@ -15,16 +13,21 @@ import { invalid } from "./core/error.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
 import { jobContext } from "./job-context.ts";
+import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
-import type { WorkerOptions } from "./jobs/worker-options.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { collectDefinitions, collectSchedules, type Definition, type Rooms } from "./rooms.ts";
+import { eventHooks, tellSessionLost } from "./event-hooks.ts";
+import { openLive } from "./events/live/live.ts";
+import { registerListeners } from "./events/register.ts";
+import { collectDefinitions, collectEvents, collectListeners, collectLive, collectSchedules } from "./rooms.ts";
+import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
-import { scheduledJobEnded } from "./schedules/settled.ts";
-import { writeSchedules } from "./schedules/write-definitions.ts";
+import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
+import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
 
@@ -83,20 +86,21 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   }
   const definitions = collectDefinitions(options.use ?? []);
   const schedules = collectSchedules(options.use ?? []);
+  const listeners = collectListeners(options.use ?? []);
+  const events = collectEvents(options.use ?? []);
+  const liveListeners = collectLive(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const calls = createCallsRoom(options.calls, store.clock);
+    const calls = createCallsRoom(options.calls, store.clock, tellCall);
     const call = callJob(calls);
     definitions.set(call.name, call);
-    const hooks: JobHooks = {
-      onSettled: {
-        [scheduleKind]: scheduledJobEnded,
-        [callKind]: (tx, ...ended) => callEnded(calls, tx, ...ended),
-      },
-      mustWait: { [callKind]: mustWaitForHost },
-      onSweep: sweepHosts,
-    };
+    const hooks: JobHooks = eventHooks(
+      callHooks(calls, {
+        beforeSettled: { [scheduleKind]: lockSchedules },
+        onSettled: { [scheduleKind]: scheduledJobEnded },
+      }),
+    );
     const attachment =
       options.attach === false
         ? undefined
@@ -104,6 +108,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
             metadata,
             onSilent: async (tx, session) => {
               await recoverSession(tx, hooks, session.seq);
+              await tellSessionLost(tx, session);
               if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
             },
           });
@@ -117,9 +122,21 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
       overdue: () => attachment?.overdue ?? true,
       contextFor: (run) => jobContext(run, rooms),
     };
-    if (attachment !== undefined && options.worker !== false) await writeSchedules(jobs, tenant, schedules);
+    const scheduled = createScheduleWriter(jobs, tenant, schedules);
+    if (attachment !== undefined && options.worker !== false) {
+      await scheduled.writeAll();
+      await registerListeners(store, tenant, listeners);
+    }
     const worker = attachment === undefined ? false : (options.worker ?? {});
-    const rooms: Rooms = { store, attachment, jobs, calls, worker, workers: new Set() };
+    const room = { engine: jobs, definitions: events };
+    const live =
+      worker === false
+        ? undefined
+        : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
+    const rooms: Rooms = {
+      ...{ store, attachment, jobs, scheduled, events: room, calls, live, worker, workers: new Set<Worker>() },
+    };
+    for (const each of liveListeners) await live?.attach(each, tenant);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

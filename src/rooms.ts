@@ -3,10 +3,16 @@ import { callJobName } from "./calls/call.ts";
 import type { CallsParts } from "./calls/calls.ts";
 import type { CallsRoom } from "./calls/room.ts";
 import { invalid } from "./core/error.ts";
+import type { AnyEvent, AnyListener } from "./events/define.ts";
+import type { EventsRoom } from "./events/events.ts";
+import type { LiveDefinition } from "./events/live/define.ts";
+import type { Live } from "./events/live/live.ts";
+import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { AnySchedule } from "./schedules/define.ts";
+import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
@@ -16,6 +22,11 @@ export type Rooms = {
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
   readonly calls: CallsRoom;
+  /** Writes the program's own schedules. */
+  readonly scheduled: ScheduleWriter;
+  readonly events: EventsRoom;
+  /** Undefined where nothing runs. */
+  readonly live: Live | undefined;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -31,19 +42,71 @@ export function callsParts({ calls, jobs, worker }: Rooms): CallsParts {
 }
 
 /** What a program may list in `use`. */
-export type Definition = AnyJob | AnySchedule;
+export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition;
 
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {
   const found = new Map<string, AnyJob>();
-  for (const each of use) {
-    if (each.kind !== "job") continue;
+  for (const each of use.flatMap(reached)) {
     const known = found.get(each.name);
     if (each.name === callJobName) throw invalid(`"${callJobName}" is the job that makes calls: rename yours`);
     if (known !== undefined && known !== each) throw invalid(`two jobs in "use" are named "${each.name}": rename one`);
     found.set(each.name, each);
   }
+  for (const each of collectListeners(use).map(listenerJob)) {
+    if (found.has(each.name)) throw invalid(`"${each.name}" is the name of a listener's deliveries: rename the job`);
+    found.set(each.name, each);
+  }
   return found;
+}
+
+/** The listeners of `use`; a name that stands for two is refused. */
+export function collectListeners(use: readonly Definition[]): readonly AnyListener[] {
+  const found = new Map<string, AnyListener>();
+  for (const each of use) {
+    if (each.kind !== "listener") continue;
+    if (found.get(each.name) !== undefined && found.get(each.name) !== each) {
+      throw invalid(`two listeners in "use" are named "${each.name}": rename one`);
+    }
+    found.set(each.name, each);
+  }
+  return [...found.values()];
+}
+
+/** The live listeners of `use`; they share their names with the durable ones. */
+export function collectLive(use: readonly Definition[]): readonly LiveDefinition[] {
+  const found = new Map<string, LiveDefinition>();
+  const durable = new Set(collectListeners(use).map(({ name }) => name));
+  for (const each of use) {
+    if (each.kind !== "live") continue;
+    if ((found.get(each.name) ?? each) !== each || durable.has(each.name)) {
+      throw invalid(`two listeners in "use" are named "${each.name}": rename one`);
+    }
+    found.set(each.name, each);
+  }
+  return [...found.values()];
+}
+
+/** The events of `use`, and those that its listeners hear, by topic. */
+export function collectEvents(use: readonly Definition[]): Map<string, AnyEvent> {
+  const found = new Map<string, AnyEvent>();
+  const heard = [...collectListeners(use), ...collectLive(use)].flatMap(({ events }) => events);
+  for (const each of [...use.filter((one) => one.kind === "event"), ...heard]) {
+    const known = found.get(each.topic);
+    if (known !== undefined && known !== each) {
+      throw invalid(`two events in "use" have the topic "${each.topic}": keep one definition`);
+    }
+    found.set(each.topic, each);
+  }
+  return found;
+}
+
+/** A job, or the job that a schedule fires, if it is given by its definition. */
+function reached(definition: Definition): readonly AnyJob[] {
+  if (definition.kind === "job") return [definition];
+  if (definition.kind !== "schedule") return [];
+  const { job } = definition.options;
+  return job === undefined || typeof job === "string" ? [] : [job];
 }
 
 /** The schedules of `use`; a name that stands for two is refused. */

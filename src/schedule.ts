@@ -1,5 +1,5 @@
 // schedule(): a job that is due again and again, defined in code.
-import { defineSchedule, type AnySchedule } from "./schedules/define.ts";
+import { defineSchedule, type AnySchedule, type DefinitionOptions } from "./schedules/define.ts";
 import type { ScheduleOptions } from "./schedules/options.ts";
 
 /** Defines a schedule. Listed in `use`, it is written into the book by its name, and fires while somebody works.
@@ -9,6 +9,6 @@ import type { ScheduleOptions } from "./schedules/options.ts";
  *  const mornings = schedule("mornings", { daily: "07:00", zone: "Europe/Madrid", job: greet, params: {} });
  *  await using daily = await open(":memory:", { use: [greet, mornings] });
  *  ``` */
-export function schedule<Input>(name: string, options: ScheduleOptions<Input>): AnySchedule {
+export function schedule<Input>(name: string, options: ScheduleOptions<Input> & DefinitionOptions): AnySchedule {
   return defineSchedule(name, options);
 }

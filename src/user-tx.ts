@@ -4,6 +4,7 @@ import { invalid } from "./core/error.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
+import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
 import { callsParts, type Rooms } from "./rooms.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
@@ -27,6 +28,7 @@ export type UserTx = {
   readonly groups: GroupVerbs;
   readonly schedules: ScheduleVerbs;
   readonly calls: CallVerbs;
+  readonly events: EventVerbs;
   readonly queues: QueueVerbs;
   readonly templates: TemplateVerbs;
 };
@@ -61,6 +63,12 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(
         unit,
         callVerbs(callsParts(rooms), (work) => work(tx)),
+      );
+    },
+    get events() {
+      return tracked(
+        unit,
+        eventVerbs(rooms.events, (work) => work(tx)),
       );
     },
     get queues() {

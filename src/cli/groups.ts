@@ -4,6 +4,8 @@ import type { Book } from "../book.ts";
 import type { Duration } from "../core/duration.ts";
 import type { GroupFilter, GroupPage } from "../jobs/group/read-group.ts";
 import type { Answer } from "./answer.ts";
+import { addToGroup } from "./groups/add.ts";
+import { createGroup } from "./groups/create.ts";
 import { groupJson, groupTable, groupWords } from "./group-words.ts";
 import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
 import { changing, looking, withBook } from "./with-book.ts";
@@ -12,7 +14,7 @@ import { changing, looking, withBook } from "./with-book.ts";
 const exitNotCompleted = 22;
 
 const groupExample = `
-Programs make groups (docs/jobs.md). A group is open until the last of its jobs has ended, and then
+A group is open until the last of its jobs has ended, and then
 completed, failed, partial or cancelled.
 
 Example:
@@ -48,9 +50,11 @@ const statuses: readonly NonNullable<GroupFilter["status"]>[] = ["open", "comple
 export function groups(program: Command): void {
   const group = program
     .command("groups")
-    .description("list, show, cancel and wait for groups: jobs that belong together")
+    .description("make, list, show, cancel and wait for groups: jobs that belong together")
     .helpCommand(false)
     .addHelpText("after", groupExample);
+  createGroup(group);
+  addToGroup(group);
   const list = group
     .command("list")
     .description("list groups, newest first")

@@ -12,6 +12,7 @@ import { jobs } from "./jobs.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
@@ -22,7 +23,7 @@ import { tenants } from "./tenants.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, calls, queues, reservations, runs, prune],
+  ...[run, jobs, groups, templates, schedules, calls, queues, reservations, runs, recover, prune],
   ...[migrate, info, sessions, tenants, backup, doctor],
 ];
 

@@ -12,7 +12,8 @@ import { openUnlessStopped, type Access } from "./with-book.ts";
 import { createWorkReport, type Form, type WorkReport } from "./work-report.ts";
 
 const example = `
-The file exports its definitions, one by one or as a list; TypeScript runs as it is. A book that is
+The file exports its definitions, one by one or as a list; TypeScript runs as it is. What the config
+of the project declares (docs/jobs.md) is run as well, and without a file that alone. A book that is
 not there is made, and one that is not up to date is migrated. Jobs of all tenants are run.
 
 On a terminal one line shows what happens and failures stay above it. Elsewhere each job that ended
@@ -22,17 +23,18 @@ the program with 0; a second one ends it at once, and its jobs run again elsewhe
 Example:
   $ daybook run --book shop.db jobs.ts --concurrency 20 --queues mail,default`;
 
-type Options = { readonly concurrency?: number; readonly queues?: readonly string[] };
+type Options = { readonly concurrency?: number; readonly queues?: readonly string[]; readonly config?: string };
 
 export function run(program: Command): void {
   program
     .command("run")
     .description("run the jobs that a file defines, until it is told to stop")
-    .argument("<module>", "the file that exports the definitions: TypeScript or JavaScript")
+    .argument("[module]", "the file that exports the definitions: TypeScript or JavaScript")
+    .option("--config <file>", "the config of the project (default: daybook.config.ts, if it is here)")
     .option("--concurrency <n>", "how many runs at the same time (default: 10)", toConcurrency)
     .option("--queues <list>", "only these queues, separated by commas (default: all)", toQueues)
     .addHelpText("after", example)
-    .action(async (module: string, options: Options, command: Command) => {
+    .action(async (module: string | undefined, options: Options, command: Command) => {
       const stop = listenForSignals();
       try {
         await work(module, options, command, stop);
@@ -51,10 +53,15 @@ function toQueues(text: string): string[] {
   return text.split(",").map((each) => checkName(each.trim(), "queue"));
 }
 
-async function work(module: string, worker: Options, command: Command, stop: Stop): Promise<void> {
+async function work(
+  module: string | undefined,
+  { config, ...worker }: Options,
+  command: Command,
+  stop: Stop,
+): Promise<void> {
   const { loadDefinitions } = await import("./load-definitions.ts");
   // A module that never finishes loading must not keep the program from ending.
-  const use = await Promise.race([loadDefinitions(module), stop.asked]);
+  const use = await Promise.race([loadDefinitions({ module, config }), stop.asked]);
   if (use === undefined) return stop.leave(undefined);
   const access: Access = { attach: true, migrate: true, use, worker };
   const book = await openUnlessStopped(stop, command, access);
@@ -63,7 +70,7 @@ async function work(module: string, worker: Options, command: Command, stop: Sto
   const listening = await listen(book, report);
   try {
     const working = await book.startWorker();
-    const names = use.map(({ name }) => name);
+    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
     listening.begin();
     await stop.asked;

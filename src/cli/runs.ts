@@ -103,6 +103,10 @@ async function inWords(run: RunRecord, logs: readonly RunLog[]): Promise<string>
     ["status", showStatus(run.status)],
     ["attempt", String(run.attempt)],
     ["job", run.jobId],
+    [
+      "heard",
+      run.event === null ? null : `${run.event.topic}${run.event.id === null ? "" : ` (event ${run.event.id})`}`,
+    ],
     ["session", run.sessionId],
     ["started", `${started.exact} (${started.ago})`],
     ["took", `${Math.round(run.durationMs)} ms`],

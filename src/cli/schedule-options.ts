@@ -15,6 +15,7 @@ export function addWhenOptions(command: Command, orNone = ""): Command {
     .option("--every <duration>", "in elapsed time, such as 90s or 6h, without drift")
     .option("--daily <time>", 'every day at a time of the zone\'s clock, such as "07:00"')
     .option("--at <time>", "once, ISO 8601 with a zone")
+    .option("--in <duration>", "once, so long from now, such as 10m")
     .option("--zone <zone>", 'the zone whose clock counts, such as Europe/Madrid (default: "UTC")')
     .addOption(
       new Option("--gap <policy>", "a time that the clock leaves out (default: shift)").choices(["shift", "skip"]),

@@ -4,6 +4,7 @@ import { addSchedule, editSchedule } from "./schedules/add.ts";
 import { backfillSchedule } from "./schedules/backfill.ts";
 import { listSchedules } from "./schedules/list.ts";
 import { previewSchedule } from "./schedules/preview.ts";
+import { pruneSchedules } from "./schedules/prune.ts";
 import { showSchedule } from "./schedules/show.ts";
 import { steerSchedules } from "./schedules/steer.ts";
 import { whySchedule } from "./schedules/why.ts";
@@ -23,5 +24,5 @@ export function schedules(program: Command): void {
     .helpCommand(false)
     .addHelpText("after", groupExample);
   const commands = [listSchedules, showSchedule, addSchedule, editSchedule, steerSchedules];
-  for (const add of [...commands, previewSchedule, backfillSchedule, whySchedule]) add(group);
+  for (const add of [...commands, previewSchedule, backfillSchedule, whySchedule, pruneSchedules]) add(group);
 }

@@ -10,7 +10,8 @@ import { looking, withBook } from "./with-book.ts";
 
 const example = `
 The status is running, success (it closed the book), error (an exception ended it) or unknown (it
-fell silent, and the time of its last beat is taken for its end).
+fell silent, and the time of its last beat is taken for its end). What it dropped are events that its
+live listeners were too busy to hear, and runs and log lines of theirs that could not be recorded.
 
 Example:
   $ daybook sessions --book shop.db --limit 10`;
@@ -44,7 +45,7 @@ function toJson(session: Session): Record<string, unknown> {
 
 async function inWords(command: Command, { items, next }: SessionsPage): Promise<string> {
   if (items.length === 0) return "No process has ever opened this book, or none before that cursor.";
-  const head = ["id", "host", "pid", "status", "started", "last beat", "stopped", "error"];
+  const head = ["id", "host", "pid", "status", "started", "last beat", "stopped", "dropped", "error"];
   const rows = items.map((each) => [
     each.id,
     plainCell(each.host, 24),
@@ -53,9 +54,15 @@ async function inWords(command: Command, { items, next }: SessionsPage): Promise
     timeCell(each.startedAt),
     timeCell(each.lastHeartbeatAt),
     timeCell(each.stoppedAt),
+    droppedCell(each.dropped),
     each.error === null ? "" : plainCell(`${each.error.type}: ${each.error.message}`),
   ]);
   return [await showTable(head, rows), ...nextPage(command, next)].join("\n");
+}
+
+function droppedCell({ runs, logs, events }: Session["dropped"]): string {
+  const words = [`${events} events`, `${runs} runs`, `${logs} log lines`];
+  return words.filter((_, index) => [events, runs, logs][index] !== 0).join(", ");
 }
 
 const colours = { running: "green", success: "dim", error: "red", unknown: "yellow" } as const;

@@ -60,6 +60,8 @@ export const aroundMigrations: readonly Migration[] = [
       sql`create index jobs_of_group on job (group_seq, group_slot, seq) where group_seq is not null`,
       sql`create index jobs_open_in_group on job (group_seq, group_slot)
         where group_seq is not null and finished_at is null`,
+      sql`create index jobs_current_in_group on job (group_seq)
+        where group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group'`,
       // The neighbours of a place are those in line and those that wait for something and come back to theirs.
       sql`create index jobs_standing_by on job (lane_seq, priority desc, position) where status = 'waiting'`,
       sql`create table reservation (
@@ -69,6 +71,8 @@ export const aroundMigrations: readonly Migration[] = [
         lane_seq ${integer} not null references lane (seq),
         session_seq ${integer} not null references session (seq),
         note text,
+        -- The direct work that it was made for; null when somebody holds the queue by hand.
+        job_id text,
         reserved_at ${integer} not null,
         expires_at ${integer} not null,
         ended_at ${integer},

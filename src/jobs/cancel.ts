@@ -8,11 +8,13 @@ import { passOn } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { tellEnded, type JobHooks } from "./hooks.ts";
 import { cancelChannel, doneChannel, type JobRow } from "./job.ts";
+import { lockGroupOf } from "./lock-order.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
 export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
   const job = { tenant, id };
+  await lockGroupOf(tx, job);
   const done = (await tryCancel(tx, hooks, job)) ?? (await tryCancel(tx, hooks, job));
   if (done === undefined) throw await refusal(tx, id, "cancelled");
   return done;

@@ -130,7 +130,7 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const taken: (Candidate & Slots)[] = [];
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
-    // Only limits are counted in the book; without them nothing is awaited, because every await costs each job.
+    // Only limits and orders are looked up in the book; without them nothing is awaited, because every await costs each job.
     const asked =
       busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job, { gate, taken: taken.length });
     const verdict = asked instanceof Promise ? await asked : asked;
@@ -196,20 +196,18 @@ function decide(
     return { seq, waits_for: "host", waits_key: name, available_at };
   }
   if (job.alone === 1 && (!batch.idle || batch.jobs.length + taken > 0)) return "leave";
-  if (job.limits !== null) return takeSlots(tx, batch, job, gate);
+  if (job.limits !== null || job.limit_key !== null) return takeSlots(tx, batch, job, gate);
   batch.tookAlone = job.alone === 1;
   return { name_slot: null, key_slot: null, lane_slot: takeLaneSlot(gate) };
 }
 
 async function takeSlots(tx: Tx, batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
-  const { seq, kind, limit_key: key, available_at } = job;
-  if (kind !== null && key !== null && (await batch.claimer.mustWait?.[kind]?.(tx, job)) === true) {
-    return { seq, waits_for: "order", waits_key: key, available_at };
+  const { seq, available_at } = job;
+  if (job.kind !== null && job.limit_key !== null && (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) === true) {
+    return { seq, waits_for: "order", waits_key: job.limit_key, available_at };
   }
-  const slots = await batch.slots.take(job, gate.lane);
-  if ("waitsFor" in slots) {
-    return { seq: job.seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
-  }
+  const slots = job.limits === null ? { name_slot: null, key_slot: null } : await batch.slots.take(job, gate.lane);
+  if ("waitsFor" in slots) return { seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
   batch.tookAlone = job.alone === 1;
   return { ...slots, lane_slot: takeLaneSlot(gate) };
 }

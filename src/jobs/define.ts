@@ -53,7 +53,7 @@ export type AnyJob = {
 /** Work of the engine's own kind (a program to start), in place of a handler. */
 export type BuiltIn = {
   /** Throws when valid params are none for this kind; asked when a job is enqueued and again when it runs. */
-  check(params: unknown): void;
+  check?(params: unknown): void;
   run(engine: Engine, params: unknown, context: RunContext): Promise<unknown>;
 };
 
@@ -62,6 +62,14 @@ export type Job<Input = unknown, Result = unknown> = AnyJob & {
   /** For the compiler alone; there is nothing here when the program runs. */
   readonly "~types"?: { readonly input: Input; readonly result: Result };
 };
+
+/** The arguments after a definition: params, which may be left out where nothing needs to be given, and options. */
+export type Given<Input, Options> =
+  Record<never, never> extends Input
+    ? [params?: Input, options?: Options]
+    : undefined extends Input
+      ? [params?: Input, options?: Options]
+      : [params: Input, options?: Options];
 
 export const jobOptionNames = [
   ...(["params", "queue", "priority", "attempts", "backoff", "timeout", "losses", "concurrency"] as const),
@@ -103,7 +111,7 @@ export function checkPriority(priority: number): number {
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const params = await parseParams(definition, input);
-  definition.builtIn?.check(params);
+  definition.builtIn?.check?.(params);
   return params;
 }
 

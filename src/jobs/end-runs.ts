@@ -1,5 +1,5 @@
 // The two statements of every settle: each open run becomes a row of `run`, and its job ends, only by its owner. Most runs
-// succeed and have no error to keep, so these go apart: every value that travels costs each job of the batch.
+// succeed and have only a result to keep, so these go apart: every value that travels costs each job of the batch.
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { rowSet } from "../storage/word.ts";
@@ -7,17 +7,21 @@ import type { JobRow } from "./job.ts";
 import { jobStatusOf, type Ending } from "./outcome.ts";
 
 /** What a settle must know of a job to see whether more is to be done than to end it. */
-export type Owned = Pick<JobRow, "seq" | "run_id" | "lane_seq" | "awaited"> & {
-  /** 1 when it has limits, belongs to a group, or is of a kind. */
+export type Owned = Pick<JobRow, "seq" | "run_id" | "lane_seq" | "awaited" | "kind" | "attempt"> & {
+  /** 1 when it has limits or keeps an order, or belongs to a group. */
   readonly belongs: number;
 };
 
 /** Ends the runs that are still ours, and returns their jobs. */
 export async function endRuns(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
-  const successes = endings.filter((ending) => ending.status === "success");
-  const others = successes.length === endings.length ? [] : endings.filter((ending) => ending.status !== "success");
+  const successes = endings.filter(isPlain);
+  const others = successes.length === endings.length ? [] : endings.filter((ending) => !isPlain(ending));
   const ended = successes.length === 0 ? [] : await endSuccesses(tx, successes);
   return others.length === 0 ? ended : [...ended, ...(await endOthers(tx, others))];
+}
+
+function isPlain(ending: Ending): boolean {
+  return ending.status === "success" && (ending.resultRefused ?? null) === null;
 }
 
 async function endSuccesses(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
@@ -37,11 +41,12 @@ async function endSuccesses(tx: Tx, endings: readonly Ending[]): Promise<Owned[]
 async function endOthers(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
   const rows = endings.map(toRow);
   const ran = { seq: "integer", run_id: "text", run_status: "text", duration_ms: "real", result: "text" } as const;
-  const failed = { error_type: "text", error_message: "text", error_trace: "text" } as const;
+  const failed = { error_type: "text", error_message: "text", error_trace: "text", result_refused: "text" } as const;
   await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
-      duration_ms, status, error_type, error_message, error_trace, result, cause_run_id, root_run_id)
+      duration_ms, status, error_type, error_message, error_trace, result, result_refused,
+      cause_run_id, root_run_id)
     select job.tenant_id, job.run_id, 'job', job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
-      v.duration_ms, v.run_status, v.error_type, v.error_message, v.error_trace, v.result,
+      v.duration_ms, v.run_status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused,
       job.cause_run_id, job.root_run_id
     from ${rowSet("v", { ...ran, ...failed }, rows)} cross join job where ${stillOurs}`);
   const columns = { seq: "integer", run_id: "text", job_status: "text" } as const;
@@ -60,6 +65,7 @@ function toRow(ending: Ending) {
     error_message: ending.error?.message ?? null,
     error_trace: ending.error?.trace ?? null,
     result: ending.result ?? null,
+    result_refused: ending.resultRefused ?? null,
   };
 }
 
@@ -71,5 +77,5 @@ const atRest: Sql = sql`session_seq = null, started_at = null, timeout_at = null
   lane_slot = null, progress = null, progress_note = null,
   key_held = case when key_scope = 'window' then key_held else null end`;
 
-const returningOwned: Sql = sql`returning job.seq, job.run_id, job.lane_seq, job.awaited, case
-  when job.limits is not null or job.group_seq is not null or job.kind is not null then 1 else 0 end as belongs`;
+const returningOwned: Sql = sql`returning job.seq, job.run_id, job.lane_seq, job.awaited, job.kind, job.attempt, case
+  when job.limits is not null or job.limit_key is not null or job.group_seq is not null then 1 else 0 end as belongs`;

@@ -20,7 +20,7 @@ async function explainGroup(store: Store, { group_seq: group, group_slot: slot }
   const [ahead] = await store.read<{ id: string; status: string; group_id: string; slot: number }>(
     sql`select job.id, job.status, job_group.id as group_id, job.group_slot as slot
       from job join job_group on job_group.seq = job.group_seq
-      where job.group_seq = ${group} and job.finished_at is null order by job.group_slot limit 1`,
+      where job.group_seq = ${group} and job.finished_at is null and coalesce(job.waits_for, '') <> 'group' limit 1`,
   );
   if (ahead === undefined) return ["group", "It waits for its group."];
   return [

@@ -2,22 +2,28 @@
 // the book or neither is, and then the job is tried again.
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
-import { toJson } from "../core/json.ts";
-import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import type { RunState } from "./context.ts";
+import type { ContextParts, RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
+import type { OrderedJob } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
+import { logRefused, resultJson } from "./result-json.ts";
 import { settle } from "./settle.ts";
 import { refuseInsideStep } from "./step.ts";
 
-export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T> {
+export async function finishRun<T>(
+  engine: Engine,
+  state: RunState,
+  parts: Pick<ContextParts, "now" | "changed">,
+  work: (tx: Tx) => Awaitable<T>,
+): Promise<T> {
   const { job } = state;
   refuseInsideStep(state, "finish");
   if (state.settled) throw invalid(`job ${job.id} has been finished already: call finish once, as the last thing`);
+  let kept: ReturnType<typeof resultJson> = {};
   const result = await engine.store.write(
     async (tx) => {
       const made = await work(tx);
@@ -26,9 +32,10 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
       const ending = {
         seq: job.seq,
         runId: job.run_id,
+        plain: job.group_seq === null && job.kind === null,
         status: "success",
         durationMs,
-        result: resultOf(made),
+        ...(kept = resultJson(made)),
       } as const;
       const { ended } = await settle(tx, engine.hooks, [ending]);
       if (!ended.has(job.run_id)) {
@@ -46,6 +53,7 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
   );
   killPoint("jobs.finish.committed");
   state.settled = true;
+  logRefused(kept, state, parts);
   // Part of the run, so that a worker is not idle before it.
   if (engine.store.dialect === "postgres") {
     if (job.limits !== null) await letIn(engine, job).catch(() => undefined);
@@ -56,8 +64,9 @@ export async function finishRun<T>(engine: Engine, state: RunState, work: (tx: T
 
 // A serializable transaction does not see who was parked after it began, not even behind the lock of the limit, so the
 // slot is offered once more. Should this fail, the sweep does it.
-async function letIn(engine: Engine, job: Limited): Promise<void> {
+async function letIn(engine: Engine, job: Limited & OrderedJob): Promise<void> {
   await engine.store.write(async (tx) => {
+    if (job.kind !== null) await engine.hooks.afterFinish?.[job.kind]?.(tx, job);
     for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant_id: job.tenant_id, waits_key: key });
   });
 }
@@ -68,14 +77,4 @@ async function wakeHolder(engine: Engine, job: RunState["job"]): Promise<void> {
     sql`select seq from reservation where lane_seq = ${job.lane_seq} and status = 'active'`,
   );
   if (held !== undefined) await engine.store.write((tx) => tx.wake(jobsChannel));
-}
-
-// What the work returns is the job's result when it is plain data; handles and the like are not.
-function resultOf(value: unknown): string | null {
-  if (value === undefined) return null;
-  try {
-    return toJson(value, { what: "result", bytesMax: limits.resultBytesMax });
-  } catch {
-    return null;
-  }
 }

@@ -2,16 +2,16 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
-import { limitKeysOf, limitsOf, lockLimits, lockNames, type Limited } from "./limit.ts";
+import { limitKeysOf, limitsOf, type Limited } from "./limit.ts";
 import { release } from "./park.ts";
 import { roomInRate, type RateRule } from "./rate.ts";
 
-/** The slots of these jobs, whose runs ended, go to those who wait for them. The lock is the claimers' own: one that is
- *  just parking a job because of this very slot has either committed, and is seen, or will count after us. */
+/** The slots of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts), and
+ *  the lock is the claimers' own: one that is just parking a job because of this very slot has either committed, and is
+ *  seen, or will count after us. */
 export async function freeSlots(tx: Tx, ended: readonly Limited[]): Promise<void> {
   const limited = ended.filter((job) => job.limits !== null);
   if (limited.length === 0) return;
-  await lockLimits(tx, lockNames(limited));
   await letIn(tx, limited);
   // Direct work is not in line, so nobody lets it in: it looks for itself.
   if ((await tx.get(sql`select seq from reservation where status = 'active' limit 1`)) !== undefined)

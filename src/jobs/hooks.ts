@@ -18,17 +18,27 @@ export type JobEnded = {
 
 export type JobHooks = {
   /** A job ended; events publish it if someone listens. */
-  onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }): Awaitable<void>;
+  onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }, row: JobRow): Awaitable<void>;
+  /** Whether anybody wants to hear facts now; without it, everybody does. It spares each end a read. */
+  wantsFacts?(tx: Tx): Awaitable<boolean>;
+  /** By the kind of jobs, before the ends of a batch are told: the room locks what it will decide upon, all of it in one
+   *  order, because two batches that met it in the order of their jobs would wait for each other. */
+  readonly beforeSettled?: { readonly [kind: string]: (tx: Tx, kindSeqs: readonly number[]) => Awaitable<void> };
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
+  /** By the kind of a job: nobody needs to hear that this one succeeded. It spares the path of most jobs a read each. */
+  readonly quiet?: { readonly [kind: string]: (job: SettledJob) => boolean };
   /** By the kind of a job: whether it must wait for one before it, asked of those with a limit key under its lock. Whoever
    *  made it releases it. */
   readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<boolean> };
+  /** By the kind of a job with limits that `finish` ended: who was parked unseen by its transaction is looked for. */
+  readonly afterFinish?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<void> };
   /** Looks for jobs of the rooms above that should have been released, and were not; says how many it found. */
   onSweep?(tx: Tx): Awaitable<number>;
 };
 
+export type SettledJob = Pick<JobRow, "kind" | "attempt">;
 export type OrderedJob = Pick<JobRow, "tenant_id" | "limit_key" | "kind" | "kind_seq">;
 
 /** A run ended and is on disk. */
@@ -44,8 +54,15 @@ export const groupEnded = defineFact<{ tenant: string; id: string; status: strin
 export const jobsClaimed = defineFact<{ count: number; sessionSeq: number }>("jobs.claimed");
 export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; retried: number }>("session.recovered");
 
+export async function lockForKinds(tx: Tx, hooks: JobHooks, rows: readonly JobRow[]): Promise<void> {
+  for (const [kind, lock] of Object.entries(hooks.beforeSettled ?? {})) {
+    const seqs = rows.flatMap((row) => (row.kind === kind && row.kind_seq !== null ? row.kind_seq : []));
+    if (seqs.length > 0) await lock(tx, [...new Set(seqs)]);
+  }
+}
+
 export async function tellEnded(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
   if (row.kind !== null) await hooks.onSettled?.[row.kind]?.(tx, row, ended);
-  await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended });
+  await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended }, row);
   if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(ended));
 }

@@ -78,6 +78,8 @@ export type JobRow = {
   about: string | null;
   /** 1 when somebody waits for the end. */
   awaited: number;
+  /** 1 while a room above needs the finished job, which is then not pruned. */
+  pinned: number;
 };
 
 /** The channel that tells workers that there may be something to claim, now or at another time than they know. */

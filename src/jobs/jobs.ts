@@ -4,7 +4,7 @@ import { limits } from "../core/limits.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Tx } from "../storage/store.ts";
 import { cancelJob, type Cancelled } from "./cancel.ts";
-import { defineJob, type AnyJob, type Job } from "./define.ts";
+import { defineJob, type AnyJob, type Given, type Job } from "./define.ts";
 import type { Engine } from "./engine.ts";
 import { enqueue, enqueueMany, type Enqueued } from "./enqueue.ts";
 import { explainJob, type Explanation } from "./explain.ts";
@@ -30,11 +30,10 @@ export type JobVerbs = {
    *  ``` */
   enqueue<Input, Result>(
     definition: Job<Input, Result>,
-    params: NoInfer<Input>,
-    options?: EnqueueOptions,
+    ...given: Given<NoInfer<Input>, EnqueueOptions>
   ): Promise<AwaitableJob<Result>>;
   /** By name, for programs that do not have the definition; params are checked when the job runs. */
-  enqueue(name: string, params: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
+  enqueue(name: string, params?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
   /** Many jobs of one kind in one transaction. Options that are a function are asked for each of them:
    *  `(params, index) => ({ key: params.orderId })`. */
   enqueueMany<Input, Result>(
@@ -113,7 +112,7 @@ export function jobVerbs(
     awaitable(store, tx.tenant, await enqueue(tx, prepared));
   const known = (definition: AnyJob | string): AnyJob => lookUp(engine, definition, strict);
   return {
-    async enqueue(definition: AnyJob | string, params: unknown, options: EnqueueOptions = {}) {
+    async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(known(definition), params, options);
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
       const shared = prepared.key === null && prepared.idempotencyKey === null;

@@ -6,7 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
 import type { WaitsFor } from "./job.ts";
-import { limitsOf, nameOfKey, rateLock, tryLimits } from "./limit.ts";
+import { keptForDirect, limitsOf, nameOfKey, rateLock, tryLimits } from "./limit.ts";
 import { release } from "./park.ts";
 import { roomInRate } from "./rate.ts";
 import { ruleOfFirst } from "./release-rates.ts";
@@ -71,9 +71,13 @@ async function roomOf(tx: Tx, { tenant_id, waits_key }: Key): Promise<number> {
   );
   const used = await tx.get<{ count: number }>(
     name !== undefined
-      ? sql`select count(*) as count from job where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null`
-      : sql`select count(*) as count from job
-          where tenant_id = ${tenant_id} and limit_key = ${waits_key} and key_slot is not null`,
+      ? sql`select count(*) as count from (
+          select name_slot as slot from job where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null
+          union all ${keptForDirect(sql`job.tenant_id = ${tenant_id} and job.name = ${name}`)}) as taken`
+      : sql`select count(*) as count from (
+          select key_slot as slot from job
+          where tenant_id = ${tenant_id} and limit_key = ${waits_key} and key_slot is not null
+          union all ${keptForDirect(sql`job.tenant_id = ${tenant_id} and job.limit_key = ${waits_key}`)}) as taken`,
   );
   const { name: nameMax = 0, key: keyMax = 0 } = limitsOf({ limits: first?.limits ?? null });
   return Math.max(0, (name === undefined ? keyMax : nameMax) - (used?.count ?? 0));

@@ -1,8 +1,9 @@
 // Limits are counted from live claims, in the transaction of the claim: read the candidates, lock the limits they
 // name, count who is running, then take. A running job holds a numbered slot of each of its limits, and a unique index
 // on (limit, slot) makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { indexedBy } from "../storage/word.ts";
 import type { LaneRow } from "./lane.ts";
 import { openAt, takeFromRate, type RateRule } from "./rate.ts";
 
@@ -78,10 +79,23 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
   return new Set(busy.map((row) => row.value));
 }
 
-/** Hands out slots within one claim: what was counted once is kept up to date as jobs are taken. */
-export function createSlots(tx: Tx): { take(job: Limited, lane: LaneRow): Promise<OwnSlots | Refused> } {
+/** Direct work that waits for its turn comes before what stands in line, in whatever queue: a slot of its limits is kept for
+ *  it. These are numbers that no slot has. */
+export function keptForDirect(where: Sql): Sql {
+  return sql`select -job.seq as slot from job ${indexedBy("jobs_waiting")} cross join reservation
+    where job.status = 'waiting' and job.waits_key is not null and job.waits_for = 'reservation' and ${where}
+      and reservation.tenant_id = job.tenant_id and reservation.id = job.waits_key and reservation.status = 'active'`;
+}
+
+/** Hands out slots within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
+ *  what is kept for it. */
+export function createSlots(
+  tx: Tx,
+  { direct = false } = {},
+): { take(job: Limited, lane: LaneRow): Promise<OwnSlots | Refused> } {
   const used = new Map<string, Set<number>>();
   const usedUp = new Map<string, number>();
+  const kept = (where: Sql): Sql => (direct ? sql`` : sql`union all ${keptForDirect(where)}`);
 
   async function usedSlots(key: string, count: () => PromiseLike<{ slot: number }[]>): Promise<Set<number>> {
     let slots = used.get(key);
@@ -91,12 +105,14 @@ export function createSlots(tx: Tx): { take(job: Limited, lane: LaneRow): Promis
   const nameSlots = ({ tenant_id, name }: Limited): Promise<Set<number>> =>
     usedSlots(`name\n${tenant_id}\n${name}`, async () =>
       tx.all<{ slot: number }>(sql`select name_slot as slot from job
-        where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null`),
+        where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null
+        ${kept(sql`job.tenant_id = ${tenant_id} and job.name = ${name}`)}`),
     );
   const keySlots = ({ tenant_id, limit_key }: Limited): Promise<Set<number>> =>
     usedSlots(`key\n${tenant_id}\n${limit_key}`, async () =>
       tx.all<{ slot: number }>(sql`select key_slot as slot from job
-        where tenant_id = ${tenant_id} and limit_key = ${limit_key} and key_slot is not null`),
+        where tenant_id = ${tenant_id} and limit_key = ${limit_key} and key_slot is not null
+        ${kept(sql`job.tenant_id = ${tenant_id} and job.limit_key = ${limit_key}`)}`),
     );
   /** Takes one start from a rate; when it is used up, says until when. */
   async function takeStart(rule: RateRule): Promise<number | null> {

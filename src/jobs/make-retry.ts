@@ -8,18 +8,21 @@ import { jobsChannel, type JobRow } from "./job.ts";
 import type { Again } from "./outcome.ts";
 import { backoffMs, type Backoff } from "./retry.ts";
 
-/** The next job of the chain. It takes over a key that is held until the work is done. */
-export async function makeRetry(tx: Tx, old: JobRow, again: Again & { readonly origin?: "manual" }): Promise<string> {
+type By = { readonly origin?: "manual"; readonly behind?: string | undefined };
+
+/** The next job of the chain. It takes over a key that is held until the work is done. `behind` is the group whose current
+ *  job it waits for. */
+export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise<string> {
   const backoff = old.backoff === null ? null : (JSON.parse(old.backoff) as Backoff);
   const planned = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
   const delay = Math.max(planned, again.atLeastMs ?? 0);
-  const waits = delay > 0;
+  const reason = again.behind !== undefined ? "group" : delay > 0 ? "time" : null;
   const row: NewJob = {
     ...pickKept(old),
     id: tx.ids(),
-    status: waits ? "waiting" : "queued",
-    waits_for: waits ? "time" : null,
-    waits_key: null,
+    status: reason === null ? "queued" : "waiting",
+    waits_for: reason,
+    waits_key: again.behind ?? null,
     created_at: tx.now,
     available_at: tx.now + delay,
     origin: again.origin ?? "retry",

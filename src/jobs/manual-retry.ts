@@ -7,9 +7,12 @@ import type { Enqueued } from "./enqueue.ts";
 import { lockGroupsOf } from "./group/advance.ts";
 import { isEnding } from "./group/group.ts";
 import type { JobRow } from "./job.ts";
+import { lockGroupOf } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 
 export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
+  // A retry is of its chain's group or of none, so this is the only one there can be.
+  await lockGroupOf(tx, { tenant: tx.tenant, id });
   const last = await lastOfChain(tx, id);
   if (last.status === "waiting" || last.status === "queued" || last.status === "running") {
     throw new DaybookError(
@@ -32,16 +35,14 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
     backoff: false,
     origin: "manual",
   } as const;
-  const allowed = { ...last, attempts: Math.max(last.attempts, last.attempt + 1), ...(await groupFor(tx, last)) };
-  const made = await makeRetry(tx, allowed, again);
-  return { id: made, name: last.name, status: "queued", created: true };
-}
-
-// A group that has ended, or is ending, stays as it is: the job then runs on its own.
-async function groupFor(tx: Tx, last: JobRow): Promise<Pick<JobRow, "group_seq" | "group_slot">> {
   const [group] = (await lockGroupsOf(tx, [last])).values();
-  if (group === undefined || isEnding(group)) return { group_seq: null, group_slot: null };
-  return { group_seq: last.group_seq, group_slot: last.group_slot };
+  // A group that has ended, or is ending, stays as it is: the job then runs on its own.
+  const within = group === undefined || isEnding(group) ? { group_seq: null, group_slot: null } : {};
+  const allowed = { ...last, attempts: Math.max(last.attempts, last.attempt + 1), ...within };
+  // An open group that runs one after another is at another job: this one begins when that has ended.
+  const behind = allowed.group_seq !== null && group?.mode === "sequential" ? group.id : undefined;
+  const made = await makeRetry(tx, allowed, { ...again, behind });
+  return { id: made, name: last.name, status: behind === undefined ? "queued" : "waiting", created: true };
 }
 
 async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {

@@ -12,8 +12,12 @@ export type Ending = {
   readonly error?: { readonly type: string; readonly message: string; readonly trace: string | null } | undefined;
   /** For messages; the book knows by itself. */
   readonly job?: { readonly id: string; readonly name: string };
+  /** It is of no group and no direct work. Left out when that is not known. */
+  readonly plain?: boolean;
   /** JSON text. */
   readonly result?: string | null;
+  /** Why what the handler returned is not kept. */
+  readonly resultRefused?: string | null;
   /** The process was told to stop: the job is made again and nothing is counted. */
   readonly shutdown?: boolean;
   /** What a built-in handler knows about trying again. */

@@ -1,6 +1,7 @@
 // Recovery as an explicit command: what a worker's sweep does, or would do.
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
+import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
 import { sweep } from "./rescue.ts";
 
@@ -23,5 +24,9 @@ export async function recover(engine: Engine, options: { readonly dryRun?: boole
       where reservation.status = 'active' and session.status <> 'running') as reservations`);
   const dryRun = options.dryRun ?? false;
   const { lost = 0, reservations = 0 } = found ?? {};
-  return { dryRun, lost, reservations, recovered: dryRun ? 0 : await sweep(engine) };
+  if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
+  const recovered = await sweep(engine);
+  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
+  await endOrphans(engine);
+  return { dryRun, lost, reservations, recovered };
 }

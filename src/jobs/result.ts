@@ -11,6 +11,7 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
+import { refuseToBlock } from "./wait-inside.ts";
 import { joinWaiters } from "./waiters.ts";
 
 export type ResultOptions = {
@@ -58,10 +59,11 @@ export async function awaitResult(
       if (waiter.over === "closed") throw new DaybookError("closed", `the book was closed while waiting for job ${id}`);
       const last = await lastOfChain(store, tenant, id);
       if (last.finished_at !== null) return resultOf(last);
+      await refuseToBlock(store, { tenant, what: `job ${id}`, which: sql`job.seq = ${last.seq}` });
       if (waiter.over === "timeout") throw tookTooLong(id, last, timeoutMs);
       // What ended before the mark is looked at again: its retry may be open.
       if (last.awaited === 0 && !(await markAwaited(store, last.seq))) continue;
-      waiter.waitFor(last.seq);
+      waiter.waitFor({ job: last.seq });
       if (waiter.over === undefined) await news;
     }
   } finally {
@@ -81,6 +83,7 @@ type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awa
   readonly error_type: string | null;
   readonly error_message: string | null;
   readonly result: string | null;
+  readonly result_refused: string | null;
 };
 
 async function lastOfChain(store: Store, tenant: string, id: string): Promise<Last> {
@@ -89,7 +92,7 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
       union all select job.seq from chain join job on job.retry_of = chain.seq
     )
     select job.seq, job.id, job.name, job.status, job.finished_at, job.awaited, job.run_id, run.status as run_status,
-      run.error_type, run.error_message, run.result
+      run.error_type, run.error_message, run.result, run.result_refused
     from job left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
     where job.seq = (select max(seq) from chain)`);
   if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
@@ -113,7 +116,16 @@ async function markAwaited(store: Store, seq: number): Promise<boolean> {
 
 function resultOf(last: Last): unknown {
   const { id, name, status, run_id: runId, run_status: runStatus, error_type: errorType } = last;
-  if (status === "completed") return last.result === null ? undefined : (JSON.parse(last.result) as unknown);
+  if (status === "completed" && last.result_refused === null) {
+    return last.result === null ? undefined : (JSON.parse(last.result) as unknown);
+  }
+  if (status === "completed") {
+    throw new DaybookError(
+      "conflict",
+      `job ${id} (${name}) has completed, but what it returned was not kept: ${last.result_refused}`,
+      { details: { id, status, runId, bytesMax: limits.resultBytesMax } },
+    );
+  }
   const why = errorType === null ? "" : `: ${errorType}: ${last.error_message ?? ""}`;
   throw new DaybookError(
     "conflict",

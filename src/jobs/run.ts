@@ -6,9 +6,10 @@ import { withCause } from "../telemetry/cause.ts";
 import { adviceOf } from "./advice.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
-import { resultJson } from "./result-json.ts";
+import { logRefused, resultJson } from "./result-json.ts";
 import type { Engine } from "./engine.ts";
 import type { Ending } from "./outcome.ts";
+import { runAlone } from "./wait-inside.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
 export const graceMs = 5000;
@@ -44,18 +45,21 @@ export function run(
 
 async function execute(engine: Engine, definition: AnyJob, state: RunState, parts: ContextParts): Promise<Ending> {
   const { job } = state;
-  const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id };
+  const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id, parentRunId: job.cause_run_id };
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;
-    const checked = options.params !== undefined || builtIn !== undefined;
+    const checked = options.params !== undefined || builtIn?.check !== undefined;
     const params = checked ? await checkParams(definition, parsed) : parsed;
     const context = createRunContext(state, parts);
     const handler = options.run as (params: unknown, context: unknown) => unknown;
-    const result = await withCause(cause, () =>
-      builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context),
-    );
-    return { ...endingOf(engine, state, "success"), result: resultJson(result, state, parts) };
+    const handle = (): unknown =>
+      builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
+    const result = await withCause(cause, job.alone === 0 ? handle : () => runAlone(engine.session().seq, handle));
+    const kept = resultJson(result);
+    // What finish has settled, it has said by itself.
+    if (!state.settled) logRefused(kept, state, parts);
+    return { ...endingOf(engine, state, "success"), ...kept };
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
@@ -88,8 +92,9 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
 }
 
 function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
-  const { seq, run_id: runId, id, name } = state.job;
-  return { seq, runId, job: { id, name }, status, durationMs: engine.clock.monotonic() - state.startedMs };
+  const { seq, run_id: runId, id, name, group_seq: group, kind } = state.job;
+  const plain = group === null && kind === null;
+  return { seq, runId, job: { id, name }, plain, status, durationMs: engine.clock.monotonic() - state.startedMs };
 }
 
 export function timedOut(ms: number): DaybookError {

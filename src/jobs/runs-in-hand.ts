@@ -80,7 +80,7 @@ export function createRuns(
       desk.changed(state);
       tell.changed();
     },
-    finish: (state, work) => finishRun(engine, state, work),
+    finish: (state, work) => finishRun(engine, state, parts, work),
     step: (state) => createStep(engine, state),
   };
 

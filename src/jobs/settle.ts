@@ -8,9 +8,10 @@ import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
 import { endRuns, type Owned } from "./end-runs.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
-import { isEnding } from "./group/group.ts";
-import { jobSettled, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
+import { endsWith } from "./group/group.ts";
+import { jobSettled, lockForKinds, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
+import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, type Ending } from "./outcome.ts";
 
@@ -22,9 +23,12 @@ export type Settled = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
-  await lockRows(tx, endings);
+  // On PostgreSQL the question travels with what follows.
+  const facts = hooks.onFact === undefined ? false : (hooks.wantsFacts?.(tx) ?? true);
+  // Between the run's insert and the job's update nobody else may end the run.
+  await lockJobs(tx, endings);
   const owned = await endRuns(tx, endings);
-  const rows = await readInteresting(tx, hooks, owned, endings);
+  const rows = await readInteresting(tx, owned, endings, await facts, hooks);
   await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
@@ -42,27 +46,21 @@ async function hasGate(tx: Tx, owned: readonly Owned[]): Promise<boolean> {
   return found !== undefined;
 }
 
-// Between the run's insert and the job's update nobody else may end the run. SQLite has one writer; PostgreSQL locks.
-async function lockRows(tx: Tx, endings: readonly Ending[]): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  const seqs = endings.map((ending) => ending.seq);
-  await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
-}
-
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
 async function readInteresting(
   tx: Tx,
-  hooks: JobHooks,
   owned: readonly Owned[],
   endings: readonly Ending[],
+  facts: boolean,
+  { quiet }: JobHooks,
 ): Promise<JobRow[]> {
-  const listening = hooks.onFact !== undefined || jobSettled.heard;
-  const plain = !listening && endings.every((ending) => ending.status === "success");
-  if (plain && owned.every((job) => job.belongs === 0)) return [];
+  const listening = facts || jobSettled.heard;
   const unlike = new Set(endings.filter((ending) => ending.status !== "success").map((ending) => ending.runId));
-  const seqs = owned
-    .filter((job) => listening || job.belongs !== 0 || unlike.has(job.run_id ?? ""))
-    .map((job) => job.seq);
+  const isPlain = (job: Owned): boolean =>
+    job.belongs === 0 &&
+    (job.kind === null || quiet?.[job.kind]?.(job) === true) &&
+    (unlike.size === 0 || !unlike.has(job.run_id ?? ""));
+  const seqs = (listening ? owned : owned.filter((job) => !isPlain(job))).map((job) => job.seq);
   if (seqs.length === 0) return [];
   return tx.all<JobRow>(sql`select * from job where seq ${anyOf("integer", seqs)} order by seq`);
 }
@@ -71,13 +69,14 @@ async function readInteresting(
 async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings: readonly Ending[]): Promise<number> {
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const groups = await lockGroupsOf(tx, rows);
+  await lockForKinds(tx, hooks, rows);
   const over: JobRow[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
     const charged = chargedLosses(row, ending);
     if (charged > 0) await tx.run(sql`update job set losses = losses + ${charged} where seq = ${row.seq}`);
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
-    const again = group !== undefined && isEnding(group) ? null : againAfter(row, ending);
+    const again = group !== undefined && endsWith(group, ending) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy === null) over.push(row);
     await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));

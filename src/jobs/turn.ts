@@ -10,6 +10,7 @@ import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
 import { claimReserved } from "./direct/claim-reserved.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
+import { lockJobs } from "./lock-order.ts";
 import type { News } from "./news.ts";
 import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue } from "./park.ts";
@@ -50,6 +51,8 @@ const nothing: Claim = {
 
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
+  // Both lock what they change; together they must do so in one order.
+  if (work.endings.length > 0 && work.unclaims.length > 0) await lockJobs(tx, [...work.endings, ...work.unclaims]);
   const { ended } = await settle(tx, hooks, work.endings);
   const superseded = await supersededOf(tx, work.endings, ended);
   await unclaim(tx, hooks, work.unclaims);
@@ -73,6 +76,8 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
 function claimFor(tx: Tx, claimer: Claimer, work: TurnWork): Promise<Claim> {
   const { reserved, sessionSeq } = claimer;
   if (reserved === undefined) return claim(tx, claimer, work.want, work);
+  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
+  if (work.endings.length + work.unclaims.length > 0) return Promise.resolve(nothing);
   return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
 }
 

@@ -1,14 +1,14 @@
 // Gives back jobs that were claimed and have not started: they stand where they stood, and it costs them nothing.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, forShare, rowSet } from "../storage/word.ts";
+import { anyOf, rowSet } from "../storage/word.ts";
 import { tellCancelled } from "./cancel.ts";
 import type { Claimed } from "./claim.ts";
 import { freeSlots } from "./free-slots.ts";
-import { lockGroupsOf } from "./group/advance.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
 import { holdMoved, standApart } from "./line/give-back.ts";
+import { lockJobs } from "./lock-order.ts";
 
 export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): Promise<number> {
   if (jobs.length === 0) return 0;
@@ -17,8 +17,9 @@ export async function unclaim(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[])
     tx,
     jobs.map((job) => job.seq),
   );
-  await lockRows(tx, jobs);
-  await lockGroups(tx, jobs);
+  // On PostgreSQL the claim whose answer was lost may still be committing: its locks make us wait for what becomes of it,
+  // and the statement after that sees it. Whoever ends a group or a reservation has done so before us, or sees us.
+  await lockJobs(tx, jobs);
   await endCancelled(tx, hooks, jobs);
   // A key that is taken while its job is queued is taken again, unless somebody else has it by now.
   // One that was to run alone may have been marked as begun by a write whose answer was lost; it has not begun.
@@ -48,7 +49,8 @@ async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): 
     where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null
       and (job.cancel_requested_at is not null or (job.origin = 'direct' and not exists (${heldFor}))
         or exists (select 1 from job_group where job_group.seq = job.group_seq
-          and (job_group.cancel_requested_at is not null or job_group.stopped_at is not null)))`);
+          and (job_group.cancel_requested_at is not null
+            or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`);
   if (rows.length === 0) return;
   await tx.run(sql`update job set status = 'cancelled', finished_at = ${tx.now}, run_id = null, session_seq = null,
       started_at = null, timeout_at = null, name_slot = null, key_slot = null, lane_slot = null,
@@ -60,25 +62,4 @@ async function endCancelled(tx: Tx, hooks: JobHooks, jobs: readonly Claimed[]): 
   await freeSlots(tx, rows);
   for (const row of rows)
     await tellCancelled(tx, hooks, { ...row, status: "cancelled", finished_at: tx.now, run_id: null });
-}
-
-// Whoever is just ending a group passes by the rows that we hold, so we wait for it and see what it decided.
-async function lockGroups(tx: Tx, jobs: readonly Claimed[]): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  const seqs = jobs.map((job) => job.seq);
-  const grouped = await tx.all<{ group_seq: number }>(
-    sql`select group_seq from job where seq ${anyOf("integer", seqs)} and group_seq is not null`,
-  );
-  await lockGroupsOf(tx, grouped);
-}
-
-// On PostgreSQL the claim whose answer was lost may still be committing. Its locks make us wait for what becomes of it;
-// the statement after that sees it.
-async function lockRows(tx: Tx, jobs: readonly Claimed[]): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  const seqs = jobs.map((job) => job.seq);
-  // Whoever ends the reservation of direct work locks it before its job, and would not see that it waits again.
-  await tx.all(sql`select seq from reservation where status = 'active' and lane_seq in (
-    select lane_seq from job where seq ${anyOf("integer", seqs)} and origin = 'direct') ${forShare}`);
-  await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} order by seq for update`);
 }

@@ -1,28 +1,32 @@
-// Those who wait in this process for jobs to end. Whoever ends a job that is marked `awaited` wakes `doneChannel`; then
-// one read finds out which of ours have ended, however many wait. Each of them looks for itself after that.
-import { sql } from "../storage/sql.ts";
+// Those who wait in this process for jobs or groups to end. Whoever ends a job that is marked `awaited`, or a group, wakes
+// `doneChannel`; then one read finds out which of ours have ended, however many wait. Each of them looks for itself after
+// that.
+import { rawSql, sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { doneChannel } from "./job.ts";
+
+/** What somebody waits for: the end of a job or of a group, or with `any` every end that is told. */
+export type AwaitedEnd = { readonly job: number } | { readonly group: number } | "any";
 
 export type Waiter = {
   /** Set once nothing more is to be waited for. */
   readonly over: "timeout" | "closed" | undefined;
   /** Resolves when there is reason to look: it is asked for before a look, so that nothing falls in between. */
   news(): Promise<void>;
-  /** From now on only the end of this job is news; with `any`, every end that somebody waits for. */
-  waitFor(seq: number | "any"): void;
+  /** From now on only the end of this is news. */
+  waitFor(what: AwaitedEnd): void;
   /** There is reason to look again. */
   wake(): void;
   expire(): void;
   leave(): void;
 };
 
-type Waiters = { join(): Waiter; end(): void };
+type Waiters = { join(): Waiter; lookAgain(): void; end(): void };
 
 type Waiting = {
   /** Undefined while it looks. */
-  seq: number | "any" | undefined;
+  what: AwaitedEnd | undefined;
   /** How many wakes had been heard when it began to look. */
   heard: number;
   over: Waiter["over"];
@@ -37,10 +41,16 @@ export function joinWaiters(store: Store): Waiter {
   return waiters.join();
 }
 
+/** Everybody looks for themselves: something else than an end may have changed what they wait for. */
+export function lookAgain(store: Store): void {
+  waitersOf.get(store)?.lookAgain();
+}
+
 /** The book is being closed: everybody is told, and whoever comes later hears it at once. */
 export function endWaiting(store: Store): void {
   waitersOf.get(store)?.end();
-  waitersOf.set(store, { join: () => newWaiter(newWaiting("closed"), idle), end: () => undefined });
+  const nobody = { lookAgain: () => undefined, end: () => undefined };
+  waitersOf.set(store, { join: () => newWaiter(newWaiting("closed"), idle), ...nobody });
 }
 
 function createWaiters(store: Store): Waiters {
@@ -64,18 +74,26 @@ function createWaiters(store: Store): Waiters {
 
   async function look(): Promise<void> {
     asked = false;
-    const seqs = new Map([...all].map((each) => [each, each.seq]));
-    const ended = await readEnded([...seqs.values()].filter((seq) => typeof seq === "number"));
-    for (const [each, seq] of seqs) {
-      if (seq === "any" || (seq !== undefined && (ended?.has(seq) ?? true))) each.wake();
+    const awaited = new Map([...all].map((each) => [each, each.what]));
+    const seqs = [...awaited.values()].filter((what) => typeof what === "object");
+    const [jobs, groups] = await Promise.all([
+      readEnded("job", [...new Set(seqs.flatMap((what) => ("job" in what ? what.job : [])))]),
+      readEnded("job_group", [...new Set(seqs.flatMap((what) => ("group" in what ? what.group : [])))]),
+    ]);
+    for (const [each, what] of awaited) {
+      if (what === undefined) continue;
+      const has = what === "any" || ("job" in what ? jobs?.has(what.job) : groups?.has(what.group));
+      if (has ?? true) each.wake();
     }
   }
 
   // When it fails, each waiter looks for itself and learns why.
-  async function readEnded(seqs: readonly number[]): Promise<Set<number> | undefined> {
+  async function readEnded(table: "job" | "job_group", seqs: readonly number[]): Promise<Set<number> | undefined> {
     if (seqs.length === 0) return new Set();
-    const ended = sql`select seq from job where seq ${anyOf("integer", seqs)} and finished_at is not null`;
-    const rows = await store.read<{ seq: number }>(ended).catch(() => undefined);
+    const among = anyOf("integer", seqs);
+    const rows = await store
+      .read<{ seq: number }>(sql`select seq from ${rawSql(table)} where seq ${among} and finished_at is not null`)
+      .catch(() => undefined);
     return rows && new Set(rows.map((row) => row.seq));
   }
 
@@ -95,6 +113,9 @@ function createWaiters(store: Store): Waiters {
         },
       });
     },
+    lookAgain() {
+      for (const each of all) each.wake();
+    },
     end() {
       for (const each of all) Object.assign(each, { over: "closed" }).wake();
     },
@@ -106,7 +127,7 @@ type Hub = { heard(): number; ask(): void; leave(): void };
 const idle: Hub = { heard: () => 0, ask: () => undefined, leave: () => undefined };
 
 function newWaiting(over?: "closed"): Waiting {
-  return { seq: undefined, heard: 0, over, wake: () => undefined };
+  return { what: undefined, heard: 0, over, wake: () => undefined };
 }
 
 function newWaiter(waiting: Waiting, hub: Hub): Waiter {
@@ -116,11 +137,11 @@ function newWaiter(waiting: Waiting, hub: Hub): Waiter {
     },
     news() {
       const { promise, resolve } = Promise.withResolvers<void>();
-      Object.assign(waiting, { seq: undefined, heard: hub.heard(), wake: resolve });
+      Object.assign(waiting, { what: undefined, heard: hub.heard(), wake: resolve });
       return promise;
     },
-    waitFor(seq) {
-      waiting.seq = seq;
+    waitFor(what) {
+      waiting.what = what;
       // What was heard while it looked may have been about this; one read for all finds out.
       if (waiting.heard !== hub.heard()) hub.ask();
     },

@@ -19,6 +19,7 @@ import { ownershipLost, shuttingDown } from "./run.ts";
 import { createRuns } from "./runs-in-hand.ts";
 import { apart, passing } from "./write-apart.ts";
 import { takeTurn, type Turn, type TurnWork } from "./turn.ts";
+import { lookAgain } from "./waiters.ts";
 import { checkWorkerOptions, type Worker, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
 
 const sweepEveryMs = 15_000;
@@ -35,6 +36,7 @@ export async function startWorker(
   const claimer: Claimer = {
     ...{ sessionSeq: engine.session().seq, hosts, queues: settings.queues },
     ...{ cursor: 0, hostCursors: new Map() },
+    ...{ mustWait: engine.hooks.mustWait },
     ...(reserved === undefined ? {} : { reserved }),
     ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
   };
@@ -213,6 +215,8 @@ function createWorker(
     runs.tellBegun();
     outlook.hostsChanged();
     outlook.lookAnew();
+    // Who runs alone and waits for another's job finds out that the other one is gone.
+    if (runs.crew.holdsAlone) lookAgain(store);
     sweepTimer = clock.after(jitter(store.random, sweepEveryMs), () => void sweepNow(), { keepAlive: true });
   }
 

@@ -30,6 +30,16 @@ export const scheduleChecks: readonly Check[] = [
     advice: report,
   },
   {
+    promise: "J15",
+    name: "a job that waits for the one before it of its schedule has one before it",
+    find: () => sql`select job.id as finding from job
+      where job.kind = 'schedule' and job.finished_at is null and job.waits_for = 'order' and not exists (
+        select 1 from job ahead where ahead.tenant_id = job.tenant_id and ahead.kind = 'schedule'
+          and ahead.kind_seq = job.kind_seq and ahead.finished_at is null
+          and ahead.waits_for is distinct from 'order')`,
+    advice: "cancel it and trigger the schedule, and report it: whoever ends a job lets the next one go",
+  },
+  {
     promise: "S1",
     name: "a schedule that goes on has a next time",
     // Whether slots are left before an end is for the timing to say, and not for a statement.

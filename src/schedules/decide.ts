@@ -31,7 +31,8 @@ export type Plan = {
   readonly cursorAt: number;
 };
 
-const onTimeMs = 60_000;
+/** A slot that is at most so late is on time. */
+export const onTimeMs = 60_000;
 const tooMany = `missed, and only the newest ${limits.caughtUpSlotsMax} are caught up`;
 const dayMs = 86_400_000;
 
@@ -42,14 +43,12 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   const fires: Fire[] = [];
   const skips: Skip[] = [];
   const plan = (cursorAt: number): Plan => ({ fires, skips, cursorAt });
-  const fire = (slot: Slot, kind: DecisionKind, missed = 0): void =>
-    void fires.push({ slot, kind, missed, lateMs: until - slot.at });
+  // All that is left out lies before the first that is fired, and that one is told how many it stands for.
+  const fire = (slot: Slot, kind: DecisionKind): void => {
+    const missed = fires.length > 0 ? 0 : skips.reduce((sum, each) => sum + each.slots, 0);
+    fires.push({ slot, kind, missed, lateMs: until - slot.at });
+  };
 
-  // A copy of the book must not do again what the original may have done.
-  if (row.restored !== 0) {
-    skip(timing, row.cursor_at, until, "skipped_missed", "the book was restored from a backup", skips);
-    return plan(Math.max(row.cursor_at, until));
-  }
   const missed = timing.span(row.cursor_at, onTimeFrom, limits.missedSlotsMax);
   const current = slotsAfter(timing, Math.max(row.cursor_at, onTimeFrom), until, limits.firesPerTickMax);
   if (missed !== null) {
@@ -71,7 +70,7 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
       const note = makeUp ? "a later one was made up for" : whyMissed(row.missed, current.length > 0);
       const last = makeUp ? missed.last.at - 1 : onTimeFrom;
       skip(timing, row.cursor_at, last, "skipped_missed", note, skips);
-      if (makeUp) fire(missed.last, "late", missed.count - 1);
+      if (makeUp) fire(missed.last, "late");
     }
   }
   for (const slot of current) fire(slot, slot.dst === "gap" ? "shifted_dst" : "fired");

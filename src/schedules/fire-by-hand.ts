@@ -1,6 +1,7 @@
 // Fires slots because somebody asked for it: one now, or those of a stretch of the past.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs } from "../jobs/insert.ts";
@@ -9,7 +10,7 @@ import { slotsAfter, type Fire } from "./decide.ts";
 import { jobFor } from "./fire.ts";
 import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
-import { findSchedule } from "./write-schedule.ts";
+import { findSchedule } from "./find-schedule.ts";
 import { insertDecisions, insertSkips, type DecisionRow } from "./write-decisions.ts";
 import type { Slot } from "./timing/slot.ts";
 
@@ -44,6 +45,12 @@ export async function backfillSchedule(
   if (to < from) throw invalid("backfill: the end is before the start");
   if (to > tx.now) throw invalid("backfill is for the past: the end is in the future");
   const row = await findSchedule(tx, name);
+  if (row.pruned_until !== null && from <= row.pruned_until) {
+    const until = isoTime(row.pruned_until);
+    throw invalid(
+      `backfill: the decisions up to ${until} were pruned, so nobody knows what was fired; begin after that`,
+    );
+  }
   const slots = slotsAfter(timingOf(row), from - 1, to, limits.backfillSlotsMax + 1);
   if (slots.length > limits.backfillSlotsMax) {
     throw invalid(`more than ${limits.backfillSlotsMax} slots in that stretch: backfill it in parts`);

@@ -4,7 +4,7 @@ import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, rowSet, skipLocked } from "../storage/word.ts";
+import { rowSet, skipLocked } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { FireInfo } from "../jobs/context.ts";
 import { newJob } from "../jobs/enqueue.ts";
@@ -13,6 +13,7 @@ import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { decide, type Fire } from "./decide.ts";
+import { openFires } from "./open-fires.ts";
 import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
 import { insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
@@ -25,9 +26,14 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
   const due = await tx.all<ScheduleRow>(sql`select * from schedule where next_at <= ${tx.now} ${which}
     order by next_at limit ${limits.schedulesPerTickMax} ${skipLocked}`);
   if (due.length === 0) return false;
-  const busy = await openFires(tx, due);
+  const { busy, putOff } = await openFires(tx, due);
   const written: Written = { decisions: [], jobs: [], rows: [] };
+  let full = false;
   for (const row of due) {
+    if (putOff.has(row.seq)) continue;
+    // The rest follows with the next look.
+    full = written.decisions.length >= limits.decisionsPerTickMax;
+    if (full) break;
     const timing = readTiming(row);
     if ("unreadable" in timing) {
       // One that this machine cannot read must not keep the others from firing: it pauses, and says why.
@@ -40,13 +46,13 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
     const next: ScheduleRow = {
       ...row,
       cursor_at: plan.cursorAt,
-      restored: 0,
       ...(pausedNote === null ? {} : { paused_at: tx.now, paused_note: pausedNote }),
     };
     written.rows.push({ ...next, next_at: nextFireAt(next, timing) });
   }
   await write(tx, written);
-  return due.length >= limits.schedulesPerTickMax || written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
+  if (full || due.length >= limits.schedulesPerTickMax) return true;
+  return written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
 }
 
 /** Makes the jobs of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
@@ -61,7 +67,7 @@ async function fireAll(
   for (const fire of fires) {
     if (row.max_fires !== null && row.fires >= row.max_fires) return null;
     const open = busy.get(row.seq) ?? [];
-    if (open.length > 0 && row.concurrency === "skip") {
+    if (open.length > 0 && row.concurrency === "skip" && !inLine(row, fire)) {
       written.decisions.push(refusedFire(tx, row, fire, "skipped_overlap", `job ${open.at(-1)} has not ended`));
       continue;
     }
@@ -73,7 +79,7 @@ async function fireAll(
     if (open.length > 0 && row.concurrency === "cancel") {
       for (const id of open) await cancelJob(tx, hooks, id, row.tenant_id);
     }
-    const waits = open.length > 0 && row.concurrency === "queue";
+    const waits = open.length > 0 && (row.concurrency === "queue" || inLine(row, fire));
     const job = await jobFor(tx, row, fire, target, waits);
     written.jobs.push(job);
     written.decisions.push({ ...decisionOf(tx, row, fire), job_id: job.id });
@@ -81,6 +87,12 @@ async function fireAll(
     Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
   }
   return null;
+}
+
+// Who wants all that was missed wants each of them, and they are made at the same moment: with skip they would leave each
+// other out. So they run one after the other.
+function inLine({ concurrency }: ScheduleRow, { kind }: Fire): boolean {
+  return concurrency === "skip" && kind === "caught_up";
 }
 
 export async function jobFor(
@@ -122,22 +134,6 @@ function refusedFire(tx: Tx, row: ScheduleRow, fire: Fire, kind: DecisionKind, n
   return { ...decisionOf(tx, row, fire), kind, note };
 }
 
-/** The jobs of these schedules that have not ended, oldest first, retries included. */
-async function openFires(tx: Tx, rows: readonly ScheduleRow[]): Promise<Map<number, string[]>> {
-  const asked = rows.filter((row) => row.concurrency !== "allow");
-  const open = new Map<number, string[]>();
-  if (asked.length === 0) return open;
-  const tenants = new Set(asked.map((row) => row.tenant_id));
-  for (const tenant of tenants) {
-    const seqs = asked.filter((row) => row.tenant_id === tenant).map((row) => row.seq);
-    const jobs = await tx.all<{ kind_seq: number; id: string }>(sql`select kind_seq, id from job
-      where tenant_id = ${tenant} and kind = ${scheduleKind} and kind_seq ${anyOf("integer", seqs)}
-        and finished_at is null order by seq`);
-    for (const { kind_seq, id } of jobs) open.set(kind_seq, [...(open.get(kind_seq) ?? []), id]);
-  }
-  return open;
-}
-
 const rowColumns = {
   ...({
     seq: "integer",
@@ -146,7 +142,7 @@ const rowColumns = {
     fires: "integer",
     last_fired_at: "integer",
   } as const),
-  ...({ paused_at: "integer", paused_note: "text", restored: "integer" } as const),
+  ...({ paused_at: "integer", paused_note: "text" } as const),
 };
 
 async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> {
@@ -158,6 +154,6 @@ async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> 
   }
   killPoint("schedules.fired");
   await tx.run(sql`update schedule set cursor_at = v.cursor_at, next_at = v.next_at, fires = v.fires,
-      last_fired_at = v.last_fired_at, paused_at = v.paused_at, paused_note = v.paused_note, restored = v.restored
+      last_fired_at = v.last_fired_at, paused_at = v.paused_at, paused_note = v.paused_note
     from ${rowSet("v", rowColumns, rows)} where schedule.seq = v.seq`);
 }

@@ -4,7 +4,7 @@ import type { CheckedSchedule, ScheduleOptions } from "./options.ts";
 import type { ScheduleRow } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
 
-const timingKeys = ["cron", "every", "at", "daily"];
+const timingKeys = ["cron", "every", "at", "in", "daily"];
 
 /** What an edit may name. Null takes a setting back, undefined was not given. */
 export type ScheduleChanges = OrNull<ScheduleOptions>;
@@ -13,7 +13,7 @@ type OrNull<Options> = { readonly [Key in keyof Options]?: Options[Key] | null }
 
 export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   const changes: object = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const timing = timingKeys.some((key) => key in changes) ? {} : timingFrom(row);
+  const timing = timingKeys.some((key) => key in changes) ? keptTiming(row, changes) : timingFrom(row);
   const target = "job" in changes || "template" in changes ? {} : targetFrom(row);
   const { zone, gap, overlap, starts_at: start, ends_at: end, missed, concurrency } = row;
   const { max_lateness_ms: maxLateness, jitter_ms: jitter, max_fires: maxFires, pause_after: pauseAfterFailures } = row;
@@ -30,9 +30,16 @@ export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
     maxFires,
     pauseAfterFailures,
   };
-  const merged = { ...timing, ...target, ...rest, ...changes };
+  // One moment has no bounds, and those that it had were of another timing.
+  const bounds = "in" in changes ? { start: null, end: null } : {};
+  const merged = { ...timing, ...target, ...rest, ...bounds, ...changes };
   const entries = Object.entries(merged).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries) as unknown as ScheduleOptions;
+}
+
+// What an interval is counted from stays when only its length is changed.
+function keptTiming({ kind, anchor_at: anchor }: ScheduleRow, changes: object): object {
+  return kind === "every" && "every" in changes ? { anchor } : {};
 }
 
 function timingFrom({ kind, expression, anchor_at: anchor }: ScheduleRow): object {

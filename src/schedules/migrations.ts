@@ -40,6 +40,8 @@ export const scheduleMigrations: readonly Migration[] = [
         paused_note text,
         removed_at ${integer},
         restored ${integer} not null default 0,
+        -- The decisions about slots up to here have left by retention.
+        pruned_until ${integer},
         revision ${integer} not null default 1,
         created_at ${integer} not null,
         updated_at ${integer} not null,
@@ -49,6 +51,7 @@ export const scheduleMigrations: readonly Migration[] = [
         check (next_at is null or (paused_at is null and removed_at is null))
       )${strict}`,
       sql`create index schedules_due on schedule (next_at) where next_at is not null`,
+      sql`create index schedules_restored on schedule (seq) where restored = 1`,
       // One row per slot; a span of slots that were all missed is one row with a count.
       sql`create table decision (
         seq ${sequence},

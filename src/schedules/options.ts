@@ -31,9 +31,13 @@ export type CheckedSchedule = CheckedTarget &
     ScheduleRow,
     | ("kind" | "expression" | "zone" | "gap" | "overlap" | "starts_at" | "ends_at" | "anchor_at")
     | ("missed" | "max_lateness_ms" | "concurrency" | "jitter_ms" | "max_fires" | "pause_after")
-  > & { readonly timing: Timing };
+  > & {
+    readonly timing: Timing;
+    /** Counted from the moment at which the schedule is written; until then the timing counts from 1970. */
+    readonly inMs: number | null;
+  };
 
-const timingKeys = ["cron", "every", "at", "daily"] as const;
+const timingKeys = ["cron", "every", "at", "in", "daily"] as const;
 const known = [
   ...timingKeys,
   ...(["anchor", "zone", "gap", "overlap", "start", "end"] as const),
@@ -49,12 +53,13 @@ export async function checkSchedule(
 ): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
   const { timing, jitter_ms } = checkWhen(name, options);
+  const inMs = "in" in options && options.in !== undefined ? durationMs(options.in, "in") : null;
   const { kind, expression, zone, gap, overlap, start, end, anchor } = timing.stored;
   const { missed = "latest", concurrency = "skip", maxLateness, maxFires, pauseAfterFailures } = options;
   oneOf("missed", missed, ["latest", "all", "skip"]);
   oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
   return {
-    ...{ kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor, timing },
+    ...{ kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor, timing, inMs },
     ...(await checkTarget(name, options, lookUp, readTemplate)),
     ...{ missed, concurrency },
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
@@ -64,28 +69,45 @@ export async function checkSchedule(
   };
 }
 
-export function checkWhen(name: string, options: object): { readonly timing: Timing; readonly jitter_ms: number } {
-  refuseUnknown(options, known, `schedule "${name}"`);
+export function checkWhen(
+  name: string,
+  options: object,
+  now?: number,
+): { readonly timing: Timing; readonly jitter_ms: number } {
+  const { tenants: _tenants, ...rest } = options as { tenants?: unknown };
+  refuseUnknown(rest, known, `schedule "${name}"`);
   const { jitter } = options as Pick<Policies, "jitter">;
   return {
-    timing: checkTiming(name, options),
+    timing: checkTiming(name, options, now),
     jitter_ms: jitter === undefined ? 0 : durationMs(jitter, "jitter"),
   };
 }
 
-export function checkTiming(name: string, options: object): Timing {
+export function checkTiming(name: string, options: object, now?: number): Timing {
   const given = timingKeys.filter((key) => key in options && (options as Record<string, unknown>)[key] !== undefined);
   if (given.length !== 1) {
     const what = given.length === 0 ? "says not when" : `says when in ${given.length} ways (${given.join(", ")})`;
-    throw invalid(`schedule "${name}" ${what}: give one of cron, every, at, daily`);
+    throw invalid(`schedule "${name}" ${what}: give one of cron, every, at, in, daily`);
   }
-  const { cron, every, at, daily, anchor, zone, gap, overlap, start, end } = options as Record<string, never>;
-  const timing = { cron, every, at, daily, anchor };
+  const {
+    cron,
+    every,
+    at,
+    in: after,
+    daily,
+    anchor,
+    zone,
+    gap,
+    overlap,
+    start,
+    end,
+  } = options as Record<string, never>;
+  const timing = { cron, every, at, in: after, daily, anchor };
   const picked = Object.fromEntries(Object.entries(timing).filter(([, value]) => value !== undefined));
   const rest = Object.fromEntries(
     Object.entries({ zone, gap, overlap, start, end }).filter(([, value]) => value !== undefined),
   );
-  return createTiming(picked as unknown as TimingInput, rest);
+  return createTiming(picked as unknown as TimingInput, rest, now);
 }
 
 function oneOf(what: string, value: string, allowed: readonly string[]): void {

@@ -1,7 +1,8 @@
 // Schedules and their decisions as their reader sees them.
 import { checkCount } from "../core/count.ts";
-import { DaybookError, describeError } from "../core/error.ts";
+import { describeError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -13,6 +14,7 @@ import {
   type ScheduleRow,
   type ScheduleSource,
 } from "./schedule.ts";
+import { unknownSchedule } from "./find-schedule.ts";
 import type { StoredTarget } from "./target.ts";
 import type { DecisionRow } from "./write-decisions.ts";
 
@@ -69,7 +71,7 @@ export async function readOne(store: Store, tenant: string, name: string): Promi
     sql`select * from schedule where tenant_id = ${tenant} and name = ${name} and removed_at is null`,
   );
   if (row !== undefined) return row;
-  throw new DaybookError("not_found", `there is no schedule "${name}"`, { details: { name } });
+  throw await unknownSchedule((statement) => store.readHeavy(statement), tenant, name);
 }
 
 export type ScheduleFilter = { readonly limit?: number; readonly after?: string };
@@ -95,13 +97,18 @@ export async function listDecisions(
   refuseUnknown(filter, ["limit", "after"], "the list of decisions");
   const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const { seq } = await readOne(store, tenant, name);
-  const after: Sql = filter.after === undefined ? sql`` : sql`and slot_at < ${Number(filter.after)}`;
+  const after: Sql = filter.after === undefined ? sql`` : sql`and slot_at < ${checkCursor(filter.after)}`;
   const rows =
     await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id, note
     from decision where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
     order by slot_at desc limit ${limit + 1}`);
   const items = rows.slice(0, limit).map(toDecision);
   return { items, next: rows.length > limit ? String(items.at(-1)?.at ?? "") : null };
+}
+
+function checkCursor(after: string): number {
+  if (/^-?\d{1,15}$/.test(after)) return Number(after);
+  throw invalid(`after is ${quote(after)}, which is not the "next" of a page of decisions`);
 }
 
 export type DecisionRead = Omit<DecisionRow, "tenant_id" | "schedule_seq">;

@@ -51,7 +51,10 @@ export type ScheduleRow = {
   paused_at: number | null;
   paused_note: string | null;
   removed_at: number | null;
+  /** 1 in a copy of the book, until somebody works on it. */
   restored: number;
+  /** Decisions about slots up to here have left by retention: nobody knows any more what was fired. */
+  pruned_until: number | null;
   revision: number;
   created_at: number;
   updated_at: number;

@@ -1,4 +1,5 @@
 // What a user does with schedules, on the book and in a transaction.
+import { invalid } from "../core/error.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
@@ -9,20 +10,17 @@ import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } fr
 import { keepTarget, mergeOptions, type ScheduleChanges } from "./merge-options.ts";
 import { checkSchedule, checkWhen, type Policies, type ScheduleOptions } from "./options.ts";
 import type { TimingInput, TimingOptions } from "./timing/timing.ts";
+import { pruneDecisions, type PruneDecisions, type PrunedDecisions } from "./prune-decisions.ts";
 import { previewFires, type FirePreview } from "./preview.ts";
 import { listDecisions, listSchedules, readOne, toSchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord } from "./read-schedule.ts";
 import { timingOf } from "./schedule.ts";
 import { readTemplateIn, type ReadTemplate } from "./target.ts";
 import { whySchedule, type Why } from "./why.ts";
-import {
-  createSchedule,
-  editSchedule,
-  findSchedule,
-  pauseSchedule,
-  removeSchedule,
-  resumeSchedule,
-} from "./write-schedule.ts";
+import { countedFrom } from "./once-in.ts";
+import { findSchedule } from "./find-schedule.ts";
+import { pauseSchedule, removeSchedule, resumeSchedule } from "./steer-schedule.ts";
+import { createSchedule, editSchedule } from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
   /** Set when no definition of the job is known here: it fires, and its jobs wait for a process that has it. */
@@ -67,6 +65,8 @@ export type Schedules = ScheduleVerbs & {
   decisions(name: string, filter?: ScheduleFilter): Promise<DecisionPage>;
   /** Why it did, or did not, run at a time. */
   why(name: string, at: TimeInput): Promise<Why>;
+  /** Removes old decisions. The schedules go on as they are, and fire nothing again. */
+  prune(options: PruneDecisions): Promise<PrunedDecisions>;
   /** The next fires of a schedule, of one that is being written, or of one as an edit would make it. */
   preview(what: string | ScheduleOptions | PreviewTiming, options?: PreviewOptions): Promise<FirePreview[]>;
 };
@@ -79,18 +79,21 @@ export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Withi
     unknown ? `no definition of job "${name}" is known here: its jobs wait for a process that has one` : null;
   return {
     async create(name: string, options: ScheduleOptions<never>) {
+      refuseTenants(name, options);
       const checked = await checkSchedule(name, options, lookUp, readTemplate);
       const row = await within((tx) => createSchedule(tx, name, checked), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
     async edit(name, changes) {
+      refuseTenants(name, changes);
       const old = await within((tx) => findSchedule(tx, name), alone);
       const checked = keepTarget(
         old,
         changes,
         await checkSchedule(name, mergeOptions(old, changes), lookUp, readTemplate),
       );
-      const row = await within((tx) => editSchedule(tx, name, checked), alone);
+      const edit = { checked, revision: old.revision };
+      const row = await within((tx) => editSchedule(tx, name, edit), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
     pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null), alone),
@@ -105,6 +108,12 @@ export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Withi
   };
 }
 
+// Whoever makes one at run time acts for one tenant, and has no say over the others.
+function refuseTenants(name: string, options: object): void {
+  if (!("tenants" in options)) return;
+  throw invalid(`schedule "${name}": "tenants" is for definitions in code: schedule(name, { …, tenants: "all" })`);
+}
+
 export function scheduleReads(engine: Engine, tenant: string): Omit<Schedules, keyof ScheduleVerbs> {
   const { store } = engine;
   return {
@@ -112,6 +121,7 @@ export function scheduleReads(engine: Engine, tenant: string): Omit<Schedules, k
     list: (filter = {}) => listSchedules(store, tenant, filter),
     decisions: (name, filter = {}) => listDecisions(store, tenant, name, filter),
     why: async (name, at) => whySchedule(store, await readOne(store, tenant, name), timeMs(at, "at")),
+    prune: (options) => pruneDecisions(store, tenant, options),
     preview: (what, options = {}) => preview(engine, store, tenant, what, options),
   };
 }
@@ -130,10 +140,11 @@ async function preview(
     const row = await readOne(store, tenant, what);
     if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
     const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
-    const edited = await checkSchedule(what, mergeOptions(row, options.edit), lookUp, async () => undefined);
+    const checked = await checkSchedule(what, mergeOptions(row, options.edit), lookUp, async () => undefined);
+    const edited = countedFrom(store.clock.now(), checked);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }
   // What it would fire need not be known yet.
-  const checked = checkWhen("preview", what);
+  const checked = checkWhen("preview", what, store.clock.now());
   return previewFires(checked.timing, { id: "preview", ...checked }, { after, count, zone });
 }

@@ -1,13 +1,23 @@
 // The end of a job that a schedule made: failures in a row may pause the schedule, and one that waits for its turn may go.
+//
+// The order of locks on PostgreSQL: jobs, then schedules by their numbers. Whoever ends jobs holds them and waits for their
+// schedules, so whoever fires holds schedules and never waits: neither for a schedule nor for a job (open-fires.ts).
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
+import { jobsChannel } from "../jobs/job.ts";
 import { release } from "../jobs/park.ts";
 import { scheduleKind, schedulesChannel, type ScheduleRow } from "./schedule.ts";
-import { forUpdate } from "../storage/word.ts";
+import { anyOf, forUpdate } from "../storage/word.ts";
 
 type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "paused_at">;
+
+/** What a batch of ended jobs will ask for, locked before the first of them does. */
+export async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  await tx.all(sql`select seq from schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
+}
 
 export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy }: JobEnded): Promise<void> {
   if (retriedBy !== null) return;
@@ -29,7 +39,7 @@ export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy
 // Whatever the policy is by now: those that wait were made when it was to queue. One that was cancelled while it waited ends
 // too, and then another still runs.
 async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void> {
-  const next = await tx.get<{ lane_seq: number }>(sql`select lane_seq from job
+  const next = await tx.get<{ seq: number; lane_seq: number }>(sql`select seq, lane_seq from job
     where tenant_id = ${job.tenant_id} and kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and finished_at is null
       and waits_for = 'order' and waits_key = ${scheduleId} order by seq limit 1`);
   if (next === undefined) return;
@@ -37,5 +47,10 @@ async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void>
     where tenant_id = ${job.tenant_id} and kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and finished_at is null
       and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
   if (ahead !== undefined) return;
-  await release(tx, { tenant: job.tenant_id, waitsFor: "order", key: scheduleId }, 1, [next.lane_seq]);
+  const order = { tenant: job.tenant_id, waitsFor: "order", key: scheduleId } as const;
+  if ((await release(tx, order, 1, [next.lane_seq])) > 0) return;
+  // Somebody holds it, to move or to edit it. It is waited for, because nobody would come back for it.
+  const late = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
+    where seq = ${next.seq} and status = 'waiting' and waits_for = 'order'`);
+  if (late > 0) tx.wake(jobsChannel);
 }

@@ -85,6 +85,18 @@ function withoutCause({ cause: _cause, ...prepared }: Prepared): Omit<Prepared, 
   return prepared;
 }
 
+/** Whether two say the same themselves, whatever the definitions of their jobs say by now. */
+export function isSameTarget(one: Target, other: Target): boolean {
+  return ownWords(one) === ownWords(other);
+}
+
+type Target = Pick<ScheduleRow, "target" | "target_name" | "job">;
+
+function ownWords({ target, target_name: name, job }: Target): string {
+  const { prepared, overrides, settings } = JSON.parse(job) as StoredTarget;
+  return JSON.stringify([target, name, target === "job" ? prepared.params : null, overrides, settings]);
+}
+
 /** What to enqueue now, or why nothing can be. A template is read when it is fired. */
 export async function targetOf(
   tx: Tx,

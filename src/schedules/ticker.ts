@@ -5,6 +5,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { fireDue } from "./fire.ts";
+import { passByRestored } from "./restored.ts";
 import { schedulesChannel } from "./schedule.ts";
 
 export type Ticker = {
@@ -15,13 +16,21 @@ export type Ticker = {
 
 const lookEveryMs = 60_000;
 const retryMs = 1000;
+// Somebody else holds what is due, and is about to decide it or to let it go.
+const heldMs = 100;
 
-export function startTicker({ store, hooks }: Pick<Engine, "store" | "hooks">): Ticker {
+/** `beforeLook` is called at most once a minute, before what is due is fired. */
+export function startTicker(
+  { store, hooks }: Pick<Engine, "store" | "hooks">,
+  beforeLook: () => Promise<void> = async () => undefined,
+): Ticker {
   let timer: Timer | undefined;
   let ticking: Promise<void> | undefined;
   let again = false;
   let stopped = false;
   let armedFor = Number.POSITIVE_INFINITY;
+  let lookedAtRestored = false;
+  let preparedAt = Number.NEGATIVE_INFINITY;
 
   const stopListening = store.onWake((channel) => {
     if (channel === schedulesChannel) void tick();
@@ -42,30 +51,47 @@ export function startTicker({ store, hooks }: Pick<Engine, "store" | "hooks">): 
   }
 
   function tick(): Promise<void> {
-    if (ticking !== undefined) {
-      again = true;
-      return ticking;
-    }
-    timer?.cancel();
-    ticking = look().finally(() => {
-      ticking = undefined;
-      if (again && !stopped) void tick();
-    });
+    // A look that is under way may have begun before what we are asked about: there is another one, and whoever asks
+    // waits for it as well.
+    again = true;
+    ticking ??= lookWhileAsked().finally(() => (ticking = undefined));
     return ticking;
   }
 
+  async function lookWhileAsked(): Promise<void> {
+    while (again && !stopped) {
+      again = false;
+      timer?.cancel();
+      await look();
+    }
+  }
+
   async function look(): Promise<void> {
-    again = false;
     let waitMs = lookEveryMs;
     try {
+      await prepare();
       await fireAll();
       const at = await earliest();
       armedFor = at ?? Number.POSITIVE_INFINITY;
-      if (at !== null) waitMs = Math.min(lookEveryMs, Math.max(0, at - store.clock.now()));
+      const inMs = at === null ? lookEveryMs : at - store.clock.now();
+      waitMs = Math.min(lookEveryMs, inMs > 0 ? inMs : heldMs);
     } catch {
       waitMs = retryMs; // what could not be decided is still due
     }
     if (!stopped) timer = store.clock.after(waitMs, () => void tick());
+  }
+
+  // Who works on a copy of a book says what became of the slots before, and then fires like everybody.
+  async function prepare(): Promise<void> {
+    if (!lookedAtRestored) {
+      const [restored] = await store.read(sql`select seq from schedule where restored = 1 limit 1`);
+      while (restored !== undefined && !stopped && (await store.write(passByRestored))) continue;
+      lookedAtRestored = true;
+    }
+    if (store.clock.monotonic() - preparedAt < lookEveryMs) return;
+    preparedAt = store.clock.monotonic();
+    // What it could not do waits for the next minute; what is due must not wait for it.
+    await beforeLook().catch(() => undefined);
   }
 
   async function fireAll(): Promise<void> {

@@ -3,6 +3,7 @@ import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { toDecision, type DecisionRead, type DecisionRecord } from "./read-schedule.ts";
+import type { Timing } from "./timing/timing.ts";
 import { offsetOf, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 
 export type Why = {
@@ -48,37 +49,46 @@ export async function whySchedule(store: Store, row: ScheduleRow, at: number): P
     if (found.job_id !== null) because.push(`Its job is ${found.job_id}; "jobs explain" tells what became of that.`);
     return { isSlot: true, decision, because };
   }
-  return { isSlot, decision: null, because: undecided(store, row, at, isSlot) };
+  return { isSlot, decision: null, because: undecided(store, row, isSlot ? slot.at : at, isSlot) };
 }
 
 function undecided(store: Store, row: ScheduleRow, at: number, isSlot: boolean): string[] {
   const timing = timingOf(row);
   const now = store.clock.now();
-  if (!isSlot) {
-    const next = timing.next(at);
-    const before = timing.span(at - 366 * 86_400_000, at - 1, 1_000_000)?.last;
-    return [
-      `It is not due at ${isoTime(at)}: ${timing.words}.`,
-      ...(before === undefined ? [] : [`The slot before is ${isoTime(before.at)}.`]),
-      next === null ? "There is none after it." : `The next one is ${isoTime(next.at)}.`,
-    ];
-  }
+  const fireAt = at + offsetOf(row);
+  if (!isSlot) return noSlot(row, timing, at);
   if (row.paused_at !== null && at >= row.paused_at) {
     const note = row.paused_note === null ? "" : ` (${row.paused_note})`;
     return [`It is paused since ${isoTime(row.paused_at)}${note}: resume it, and it goes on with what is due then.`];
   }
-  if (at > now) {
-    return [
-      `It is due then, which is in the future${row.jitter_ms > 0 ? `; it fires ${offsetOf(row)} ms later` : ""}.`,
-    ];
-  }
   if (at <= row.created_at) return [`The schedule was made at ${isoTime(row.created_at)}, after that slot.`];
+  if (row.pruned_until !== null && at <= row.pruned_until) {
+    return [`Its decision is not kept any more: those up to ${isoTime(row.pruned_until)} were pruned.`];
+  }
+  // Before the cursor too: one that has fired as often as it may passes by what is left of the same look.
+  if (row.max_fires !== null && row.fires >= row.max_fires) return [`It has fired ${row.fires} times, which is all.`];
   if (at <= row.cursor_at) {
     return [
-      `The slot is not in the ledger: the schedule was edited after it, or its decision has been removed since.`,
+      `The slot is not in the ledger: the schedule was edited after it, or began after it.`,
       `Edited or made again at ${isoTime(row.updated_at)}.`,
     ];
   }
-  if (row.max_fires !== null && row.fires >= row.max_fires) return [`It has fired ${row.fires} times, which is all.`];
+  if (fireAt > now) {
+    const jitter = row.jitter_ms > 0 ? `; with its jitter it fires at ${isoTime(fireAt)}` : "";
+    return [`It is due then, which is ${at > now ? "in the future" : "now"}${jitter}.`];
+  }
   return ["It is due and not decided yet: no process that works has looked since. Start a worker."];
+}
+
+function noSlot(row: ScheduleRow, timing: Timing, at: number): string[] {
+  const { starts_at: start, ends_at: end } = row;
+  const next = timing.next(at);
+  const before = timing.span(at - 366 * 86_400_000, at - 1, 1)?.last;
+  return [
+    `It is not due at ${isoTime(at)}: ${timing.words}.`,
+    ...(start !== null && at < start ? [`It begins at ${isoTime(start)}.`] : []),
+    ...(end !== null && at >= end ? [`It ended at ${isoTime(end)}.`] : []),
+    ...(before === undefined ? [] : [`The slot before is ${isoTime(before.at)}.`]),
+    next === null ? "There is none after it." : `The next one is ${isoTime(next.at)}.`,
+  ];
 }

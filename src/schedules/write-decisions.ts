@@ -51,8 +51,14 @@ export async function insertSkips(
   { until, note }: { readonly until: number; readonly note: string },
 ): Promise<void> {
   const skips: Skip[] = [];
-  if (row.paused_at === null) skip(timing, row.cursor_at, until, "skipped_missed", note, skips);
-  else skip(timing, row.cursor_at, until, "skipped_paused", pausedWords(row), skips);
+  const { cursor_at: after, paused_at: paused } = row;
+  if (paused === null) skip(timing, after, until, "skipped_missed", note, skips);
+  else {
+    // What was due before the pause was not paused, and it is not made up for either.
+    const before = Math.min(until, paused - 1);
+    skip(timing, after, before, "skipped_missed", "it was paused before anybody had decided", skips);
+    skip(timing, Math.max(after, before), until, "skipped_paused", pausedWords(row), skips);
+  }
   await insertDecisions(
     tx,
     skips.map((each) => skipped(tx, row, each)),

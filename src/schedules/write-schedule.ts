@@ -1,61 +1,51 @@
 // Makes and changes schedules. A new or edited one begins now: it never catches up on what was due before, and no more does
 // one that was paused. A name that was removed keeps its row and its cursor, so making it again cannot repeat a slot.
-import { DaybookError } from "../core/error.ts";
-import { nearest } from "../core/suggest.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { forUpdate } from "../storage/word.ts";
+import { onTimeMs } from "./decide.ts";
+import { findSchedule, lockSchedule } from "./find-schedule.ts";
+import { countedFrom, isCounted, keepMoment } from "./once-in.ts";
 import type { CheckedSchedule } from "./options.ts";
-import {
-  nextFireAt,
-  readTiming,
-  schedulesChannel,
-  timingOf,
-  type ScheduleRow,
-  type ScheduleSource,
-} from "./schedule.ts";
-import { refuseMissingTemplate } from "./target.ts";
+import { nextFireAt, offsetOf, readTiming, schedulesChannel } from "./schedule.ts";
+import type { ScheduleRow, ScheduleSource } from "./schedule.ts";
+import { isSameTarget, refuseMissingTemplate } from "./target.ts";
 import { insertSkips } from "./write-decisions.ts";
 
-export async function findSchedule(tx: Tx, name: string): Promise<ScheduleRow> {
-  const row = await readSchedule(tx, name);
-  if (row !== undefined && row.removed_at === null) return row;
-  const names = await tx.all<{ name: string }>(
-    sql`select name from schedule where tenant_id = ${tx.tenant} and removed_at is null order by name limit 1000`,
-  );
-  const near = nearest(
-    name,
-    names.map((each) => each.name),
-  );
-  const hint = near === undefined ? "" : `: did you mean "${near}"?`;
-  throw new DaybookError("not_found", `there is no schedule "${name}"${hint}`, { details: { name } });
-}
-
-async function readSchedule(tx: Tx, name: string): Promise<ScheduleRow | undefined> {
-  return tx.get<ScheduleRow>(
-    sql`select * from schedule where tenant_id = ${tx.tenant} and name = ${name} ${forUpdate}`,
-  );
-}
-
 export async function createSchedule(tx: Tx, name: string, checked: CheckedSchedule): Promise<ScheduleRow> {
-  const old = await readSchedule(tx, name);
+  const old = await lockSchedule(tx, name);
   if (old !== undefined && old.removed_at === null) {
     throw new DaybookError("conflict", `schedule "${name}" exists: edit it, or remove it first`, { details: { name } });
   }
-  return put(tx, name, checked, "api", old);
+  return put(tx, name, countedFrom(tx.now, checked), "api", old);
 }
 
 /** A definition in code: made, changed, or left as it is. */
-export async function upsertSchedule(tx: Tx, name: string, checked: CheckedSchedule): Promise<ScheduleRow> {
-  const old = await readSchedule(tx, name);
-  if (old !== undefined && old.removed_at === null && old.source === "code" && isSame(old, checked)) return old;
+export async function upsertSchedule(tx: Tx, name: string, given: CheckedSchedule): Promise<ScheduleRow> {
+  const old = await lockSchedule(tx, name);
+  const isOurs = old !== undefined && old.removed_at === null && old.source === "code";
+  // "In ten minutes" is counted once, when it is first written, and not from each start of the program.
+  const checked = isOurs && isCounted(old, given) ? keepMoment(old, given) : countedFrom(tx.now, given);
+  if (isOurs && isSame(old, checked)) return old;
   return put(tx, name, checked, "code", old);
 }
 
-export async function editSchedule(tx: Tx, name: string, checked: CheckedSchedule): Promise<ScheduleRow> {
+/** `revision` is that of the row which the changes were laid over. */
+export async function editSchedule(
+  tx: Tx,
+  name: string,
+  { checked, revision }: { readonly checked: CheckedSchedule; readonly revision: number },
+): Promise<ScheduleRow> {
   const old = await findSchedule(tx, name);
   refuseCode(old, "edit");
-  return put(tx, name, checked, "api", old);
+  if (old.revision !== revision) {
+    throw new DaybookError("conflict", `schedule "${name}" was edited by another at this moment: look again`, {
+      details: { name },
+    });
+  }
+  const isMoment = checked.inMs === null && old.kind === "once" && old.expression === checked.expression;
+  return put(tx, name, isMoment ? keepMoment(old, checked) : countedFrom(tx.now, checked), "api", old);
 }
 
 export function refuseCode({ name, source }: ScheduleRow, verb: string): void {
@@ -66,13 +56,24 @@ export function refuseCode({ name, source }: ScheduleRow, verb: string): void {
 }
 
 const timingKeys = ["kind", "expression", "zone", "gap", "overlap", "starts_at", "ends_at", "anchor_at"] as const;
-const otherKeys = [
-  ...(["target", "target_name", "job", "missed", "max_lateness_ms", "concurrency", "jitter_ms"] as const),
-  ...(["max_fires", "pause_after"] as const),
-];
+const policyKeys = ["missed", "max_lateness_ms", "concurrency", "jitter_ms", "max_fires", "pause_after"] as const;
 
 function isSame(old: ScheduleRow, checked: CheckedSchedule): boolean {
-  return [...timingKeys, ...otherKeys].every((key) => old[key] === checked[key]);
+  const keys = [...timingKeys, ...policyKeys, ...(["target", "target_name", "job"] as const)];
+  return keys.every((key) => old[key] === checked[key]);
+}
+
+function isOtherTiming(old: ScheduleRow, checked: CheckedSchedule): boolean {
+  return timingKeys.some((key) => old[key] !== checked[key]);
+}
+
+/** What an edit does to the slots that were due and are not decided. All of them are passed by when the timing is another:
+ *  they belong to neither. Otherwise those that were missed are, and one that is due just now is fired as ever. A program
+ *  whose job has another timeout since its last start has not edited the schedule: what was missed is owed all the same. */
+function passedUntil(tx: Tx, old: ScheduleRow, checked: CheckedSchedule, source: ScheduleSource): number | null {
+  if (isOtherTiming(old, checked)) return tx.now;
+  const isEdit = source === "api" || policyKeys.some((key) => old[key] !== checked[key]) || !isSameTarget(old, checked);
+  return isEdit ? tx.now - offsetOf(old) - onTimeMs : null;
 }
 
 async function put(
@@ -83,36 +84,46 @@ async function put(
   old: ScheduleRow | undefined,
 ): Promise<ScheduleRow> {
   await refuseMissingTemplate(tx, checked);
-  const { timing, unknown: _unknown, ...settings } = checked;
+  const { timing, unknown: _unknown, inMs: _inMs, ...settings } = checked;
   const begun = old === undefined || old.removed_at !== null;
   // One that was over begins anew with the edit that lets it go on.
   const over = !begun && old.next_at === null && old.paused_at === null;
-  const moved = begun || over || timingKeys.some((key) => old[key] !== checked[key]);
-  if (moved && !begun && !over) await passBy(tx, old);
+  const until = begun || over ? tx.now : passedUntil(tx, old, checked, source);
+  if (!begun && !over && until !== null) await passBy(tx, old, until);
   const base: ScheduleRow = old ?? {
     ...{ seq: 0, tenant_id: tx.tenant, id: tx.ids(), name, source, ...settings, fires: 0, failures: 0 },
     ...{ cursor_at: tx.now, next_at: null, last_fired_at: null, paused_at: null, paused_note: null },
-    ...{ removed_at: null, restored: 0, revision: 0, created_at: tx.now, updated_at: tx.now },
+    ...{ removed_at: null, restored: 0, pruned_until: null, revision: 0, created_at: tx.now, updated_at: tx.now },
   };
+  const fresh = { fires: 0, failures: 0, paused_at: null, paused_note: null, removed_at: null, created_at: tx.now };
   const row: ScheduleRow = {
     ...base,
     ...settings,
-    ...(begun ? { fires: 0, failures: 0, paused_at: null, paused_note: null, removed_at: null } : {}),
+    ...(begun ? fresh : {}),
+    ...(until === tx.now ? { restored: 0 } : {}),
     ...{ source, updated_at: tx.now, revision: base.revision + 1 },
-    cursor_at: moved ? Math.max(base.cursor_at, tx.now) : base.cursor_at,
+    cursor_at: until === null ? base.cursor_at : Math.max(base.cursor_at, until),
   };
+  const isNew = begun || isOtherTiming(old, checked);
+  if (source === "api" && isNew && timing.next(row.cursor_at) === null) throw neverAgain(row, timing.words);
   const next: ScheduleRow = { ...row, next_at: nextFireAt(row, timing) };
   await save(tx, next, old === undefined);
   return next;
 }
 
-// What was due by the old timing and is not decided yet belongs to neither from now on; why should still have an answer.
-async function passBy(tx: Tx, old: ScheduleRow): Promise<void> {
-  const timing = readTiming(old);
-  if (!("unreadable" in timing)) await insertSkips(tx, old, timing, { until: tx.now, note: "it was edited" });
+// In code such a moment is allowed, because the program outlives it.
+function neverAgain({ name, kind, cursor_at: now }: ScheduleRow, words: string): DaybookError {
+  const advice = kind === "once" ? "give a time to come" : "give a later end";
+  return invalid(`schedule "${name}" would never fire: it has no slot after ${isoTime(now)} (${words}); ${advice}`);
 }
 
-async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
+// What was due and is not decided yet is passed by; why should still have an answer.
+async function passBy(tx: Tx, old: ScheduleRow, until: number): Promise<void> {
+  const timing = readTiming(old);
+  if (!("unreadable" in timing)) await insertSkips(tx, old, timing, { until, note: "it was edited" });
+}
+
+export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
   tx.wake(schedulesChannel);
   if (isNew) {
     const made =
@@ -138,27 +149,7 @@ async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
       max_fires = ${row.max_fires}, pause_after = ${row.pause_after}, fires = ${row.fires},
       failures = ${row.failures}, cursor_at = ${row.cursor_at}, next_at = ${row.next_at},
       paused_at = ${row.paused_at}, paused_note = ${row.paused_note}, removed_at = ${row.removed_at},
+      created_at = ${row.created_at},
       restored = ${row.restored}, revision = ${row.revision}, updated_at = ${row.updated_at}
     where seq = ${row.seq}`);
-}
-
-export async function pauseSchedule(tx: Tx, name: string, note: string | null): Promise<void> {
-  const row = await findSchedule(tx, name);
-  await save(tx, { ...row, paused_at: row.paused_at ?? tx.now, paused_note: note, next_at: null }, false);
-}
-
-/** What was due while it was paused is one decision, and is not made up for. */
-export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
-  const row = await findSchedule(tx, name);
-  if (row.paused_at === null) return;
-  await insertSkips(tx, row, timingOf(row), { until: tx.now, note: "it was paused" });
-  const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at: Math.max(row.cursor_at, tx.now) };
-  await save(tx, { ...next, next_at: nextFireAt(next) }, false);
-}
-
-/** Its decisions stay, and what it fired runs on. */
-export async function removeSchedule(tx: Tx, name: string): Promise<void> {
-  const row = await findSchedule(tx, name);
-  refuseCode(row, "remove");
-  await save(tx, { ...row, removed_at: tx.now, next_at: null, paused_at: null, paused_note: null }, false);
 }

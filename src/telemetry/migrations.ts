@@ -61,6 +61,8 @@ export const telemetryMigrations: readonly Migration[] = [
         error_message text,
         error_trace text,
         result text,
+        -- Why what the handler returned was not kept.
+        result_refused text,
         cause_run_id text,
         root_run_id text,
         unique (tenant_id, id)
@@ -75,6 +77,19 @@ export const telemetryMigrations: readonly Migration[] = [
         fields text
       )${strict}`,
       sql`create index run_logs_of_run on run_log (tenant_id, run_id, seq)`,
+    ],
+  },
+  {
+    number: 7,
+    name: "live runs",
+    up: [
+      // A live listener's run belongs to no job: what it heard stands with it. No index is added: such runs are many.
+      sql`alter table run add column event_id text`,
+      sql`alter table run add column topic text`,
+      // What a session could not keep or do, so that nobody takes silence for peace.
+      sql`alter table session add column dropped_runs ${integer} not null default 0`,
+      sql`alter table session add column dropped_logs ${integer} not null default 0`,
+      sql`alter table session add column dropped_events ${integer} not null default 0`,
     ],
   },
 ];

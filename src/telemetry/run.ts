@@ -14,6 +14,8 @@ export type RunRecord = {
   readonly kind: string;
   readonly name: string;
   readonly jobId: string | null;
+  /** What a live listener heard; its id is null when it was emitted. Null for other runs. */
+  readonly event: { readonly id: string | null; readonly topic: string } | null;
   readonly sessionId: string | null;
   readonly attempt: number;
   readonly startedAt: number;
@@ -97,6 +99,8 @@ type RunRow = {
   kind: string;
   name: string;
   job_id: string | null;
+  event_id: string | null;
+  topic: string | null;
   session_id: string | null;
   attempt: number;
   started_at: number;
@@ -111,7 +115,7 @@ type RunRow = {
   root_run_id: string | null;
 };
 
-const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, session.id as session_id, run.attempt,
+const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, session.id as session_id, run.attempt,
   run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
   run.result, run.cause_run_id, run.root_run_id from run left join session on session.seq = run.session_seq`;
 
@@ -121,6 +125,7 @@ function toRecord(row: RunRow): RunRecord {
     kind: row.kind,
     name: row.name,
     jobId: row.job_id,
+    event: row.topic === null ? null : { id: row.event_id, topic: row.topic },
     sessionId: row.session_id,
     attempt: row.attempt,
     startedAt: row.started_at,

@@ -29,6 +29,10 @@ export type SessionRow = {
   error_message: string | null;
   error_trace: string | null;
   metadata: string;
+  /** Runs and log lines of live listeners that telemetry could not keep, and events they were too busy to hear. */
+  dropped_runs: number;
+  dropped_logs: number;
+  dropped_events: number;
 };
 
 /** Hot tables point at a session by its `seq`; people and other systems know it by its `id`. */

@@ -16,6 +16,8 @@ export type Session = {
   readonly stoppedAt: number | null;
   readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
   readonly metadata: Record<string, unknown>;
+  /** What its live listeners lost: runs and log lines that were not recorded, events that found them too busy. */
+  readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number };
 };
 
 export type SessionsPage = { readonly items: readonly Session[]; readonly next: string | null };
@@ -61,5 +63,6 @@ function toSession(row: SessionRow): Session {
     stoppedAt: row.stopped_at,
     error: type === null ? null : { type, message: message ?? "", trace },
     metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    dropped: { runs: row.dropped_runs, logs: row.dropped_logs, events: row.dropped_events },
   };
 }

@@ -87,7 +87,7 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   [`jobs result ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs result ${id} --timeout 1s`, "invalid", /--timeout is for --wait: give both/],
   [`jobs result ${id} --wait --timeout soon`, "invalid", /timeout is "soon", which is not a duration/],
-  ["jobs run-now x", "invalid", /required option '--from <module>' not specified/],
+  ["jobs run-now x", "invalid", /nothing to run: there is no daybook\.config\.ts here/],
   ["jobs run-now x --from gone.ts", "not_found", /there is no file .*gone\.ts/],
   ["queues normalise mail", "not_found", /there is no queue "mail"/],
   [`groups show ${id}`, "not_found", new RegExp(`there is no group ${id}`)],

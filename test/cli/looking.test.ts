@@ -76,7 +76,7 @@ for (const backend of backends) {
     assert.deepEqual(items[0]?.["stoppedAt"], null);
     assert.deepEqual(first["items"], items.slice(0, 1));
     assert.deepEqual(rest, { items: items.slice(1), next: null });
-    assert.match(words.stdout, /^id +host +pid +status +started +last beat +stopped +error\n/);
+    assert.match(words.stdout, /^id +host +pid +status +started +last beat +stopped +dropped +error\n/);
     assert.match(words.stdout, new RegExp(`${String(second.book.sessionId)} .* running `));
     assert.match(words.stdout, new RegExp(`daybook sessions --after ${after}\n$`));
   });

@@ -23,13 +23,24 @@ for (const backend of backends) {
     await book.jobs.cancel(cancelled.id);
     const left = async (): Promise<number> => (await book.jobs.list()).items.length;
 
-    const dry = await answer(["prune", "--keep", "0", "--dry-run"], url);
-    const young = await answer(["prune", "--older-than", "30d"], url);
+    const dry = await answer(["prune", "--keep", "0"], url);
+    const young = await answer(["prune", "--older-than", "30d", "--apply"], url);
     assert.deepEqual([dry["jobs"], dry["dryRun"], young["jobs"], await left()], [5, true, 0, 5]);
-    const words = await runCli(["prune", "--keep", "1", "--status", "completed", "--name", "quick", "--book", url]);
+    const words = await runCli([
+      "prune",
+      "--keep",
+      "1",
+      "--status",
+      "completed",
+      "--name",
+      "quick",
+      "--apply",
+      "--book",
+      url,
+    ]);
     assert.equal(words.stdout, "2 jobs, 0 groups, 2 runs, 0 log lines and 0 steps removed\n");
-    const queue = await answer(["prune", "--older-than", "0s", "--queue", "mail"], url);
-    const ends = await answer(["prune", "--older-than", "0s", "--status", "failed, cancelled"], url);
+    const queue = await answer(["prune", "--older-than", "0s", "--queue", "mail", "--apply"], url);
+    const ends = await answer(["prune", "--older-than", "0s", "--status", "failed, cancelled", "--apply"], url);
     assert.deepEqual([queue["jobs"], ends["jobs"], await left()], [1, 1, 1]);
     assert.equal((await acme.jobs.list()).items.length, 1);
   });
@@ -43,11 +54,11 @@ for (const backend of backends) {
       [first, second].map(async ({ id }) => (await book.jobs.get(id)).run?.command?.log?.path ?? ""),
     );
 
-    const dry = await runCli(["prune", "--keep", "1", "--dry-run", "--files", files, "--book", url]);
-    const one = await answer(["prune", "--keep", "1", "--files", files], url);
-    const other = await runCli(["prune", "--keep", "0", "--book", url], { cwd: testFolder(t) });
+    const dry = await runCli(["prune", "--keep", "1", "--files", files, "--book", url]);
+    const one = await answer(["prune", "--keep", "1", "--files", files, "--apply"], url);
+    const other = await runCli(["prune", "--keep", "0", "--apply", "--book", url], { cwd: testFolder(t) });
 
-    assert.match(dry.stdout, /would be removed; 1 log files go with them\n$/);
+    assert.match(dry.stdout, /would be removed; 1 log files go with them; remove them with --apply\n$/);
     assert.deepEqual([(one["files"] as string[]).length, one["filesDeleted"]], [1, 1]);
     assert.match(other.stdout, /removed; 0 log files deleted, 1 were not there or elsewhere\n$/);
     assert.deepEqual([readdirSync(files).length, paths.filter((path) => existsSync(path)).length], [1, 1]);

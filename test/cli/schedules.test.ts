@@ -32,7 +32,7 @@ for (const backend of backends) {
     const paused = await answer(["schedules", "pause", "night", "--note", "audit"], url);
     const resumed = await runCli(["schedules", "resume", "night", "--book", url]);
     const theirs = await refusal(["schedules", "show", "night", "--tenant", "acme"], url);
-    const misspelt = await refusal(["schedules", "pause", "nigth"], url);
+    const misspelt = await refusal(["schedules", "show", "nigth"], url);
     const removed = await answer(["schedules", "remove", "night"], url);
 
     const { id: _id, createdAt, updatedAt, nextAt, ...shown } = made;
@@ -70,6 +70,8 @@ for (const backend of backends) {
     for (const [args, expected] of [
       [["--job", "send"], /says not when/],
       [["--every", "1h"], /give "job" or "template"/],
+      [["--in", "soon", "--job", "send"], /in is "soon", which is not a duration/],
+      [["--at", "2020-01-01T00:00:00Z", "--job", "send"], /would never fire/],
       [["--every", "1h", "--daily", "07:00", "--job", "send"], /in 2 ways \(every, daily\)/],
       [["--cron", "0 0 31 2 *", "--job", "send"], /never/],
       [["--every", "1h", "--job", "send", "--max-fires", "many"], /--max-fires "many" is not a whole number/],
@@ -134,10 +136,14 @@ for (const backend of backends) {
       ["schedules", "backfill", "hourly", "2026-01-15T12:30:00Z", "2126-01-15T14:30:00Z"],
       url,
     );
-    const shown = await answer(["schedules", "show", "hourly", "--limit", "2"], url);
+    const shown = await answer(["schedules", "show", "hourly", "--limit", "3"], url);
     const why = await runCli(["schedules", "why", "hourly", "2026-01-15T14:00:00Z", "--book", url]);
     const none = await answer(["schedules", "why", "hourly", "2026-01-15T14:30:00Z"], url);
     const table = await runCli(["schedules", "show", "hourly", "--book", url]);
+    const soon = await answer(["schedules", "add", "soon", "--in", "10m", "--job", "send"], url);
+    const dryPrune = await answer(["schedules", "prune", "--older-than", "0s", "--dry-run"], url);
+    const pruned = await runCli(["schedules", "prune", "--older-than", "0s", "--book", url]);
+    const unsaid = await refusal(["schedules", "prune"], url);
 
     const { attempts, params } = await book.jobs.get(String(triggered["jobId"]));
     assert.deepEqual([attempts, params], [7, { n: 2 }]);
@@ -149,13 +155,19 @@ for (const backend of backends) {
     const page = shown["decisions"] as { items: Record<string, unknown>[]; next: string };
     assert.deepEqual(
       page.items.map(({ kind }) => kind),
-      ["manual", "fired"],
+      // The command's clock is ours, so for it the edit came long after what the book had decided.
+      ["manual", "skipped_missed", "fired"],
     );
     assert.match(page.next, /^\d+$/);
     assert.match(why.stdout, /^backfilled\nIt ran because somebody asked [^]*Its job is /);
     assert.equal(none["isSlot"], false);
     assert.match(String((none["because"] as string[])[0]), /^It is not due at 2026-01-15T14:30:00/);
     assert.match(table.stdout, /\nslot +slots +decision +job +note\n/);
+    assert.deepEqual([soon["kind"], Date.parse(String(soon["nextAt"])) > Date.now()], ["once", true]);
+    // The others have jobs that are open.
+    assert.deepEqual(dryPrune, { dryRun: true, decisions: 1 });
+    assert.equal(pruned.stdout, "1 decision removed\n");
+    assert.deepEqual(unsaid.slice(0, 2), [2, "invalid"]);
   });
 
   test(`${backend}: schedules are listed by name, page by page, each tenant its own`, async (t) => {

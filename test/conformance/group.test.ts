@@ -187,6 +187,65 @@ for (const backend of backends) {
       await assertInvariants(at);
     });
 
+    test("a retry by hand in a row waits until the one whose turn it is has ended", async (t) => {
+      const { at, id, status } = await begin(t, { mode: "sequential", onFailure: "continue" }, 4);
+      const first = await one(at);
+      await at.end(first, { status: "error" });
+      const second = await one(at);
+
+      const retried = await at.jobs.retry(first.id);
+      assert.deepEqual([retried.status, await statuses(at, id)], ["waiting", "waiting running waiting waiting"]);
+      assert.equal((await at.jobs.get(retried.id)).waitsFor, "group");
+      assert.match((await at.jobs.explain(retried.id)).because[0] ?? "", /number 2 \(job .*\) is running/);
+      // The end of one that has not begun is nobody's turn.
+      const [, , , last] = await at.groups.members(id);
+      await at.jobs.cancel(last?.id ?? "");
+      assert.deepEqual([(await at.claim(10)).length, await statuses(at, id)], [0, "waiting running waiting cancelled"]);
+      await assertInvariants(at);
+
+      await at.end(second, { status: "success" });
+      const again = await one(at);
+      assert.equal(again.id, retried.id);
+      await at.end(again, { status: "success" });
+      await at.end(await one(at), { status: "success" });
+      assert.deepEqual(
+        [await status(), await statuses(at, id)],
+        ["partial", "completed completed completed cancelled"],
+      );
+      await assertInvariants(at);
+    });
+
+    test("parallel, skip: what ran when another failed was not skipped, so a loss or a shutdown makes it again", async (t) => {
+      const { at, id, status } = await begin(t, { mode: "parallel", onFailure: "skip" }, 5, 2);
+      const [failing, lost, shut, back] = (await at.claim(4)) as [ClaimedJob, ClaimedJob, ClaimedJob, ClaimedJob];
+      await at.jobs.cancel(failing.id);
+      await at.end(failing, { status: "cancelled" });
+      assert.equal(await statuses(at, id), "cancelled running running running skipped");
+
+      await at.end(lost, { status: "lost" });
+      await at.end(shut, { status: "cancelled", shutdown: true });
+      await at.turn(0, at.claimer(), { unclaims: [back] });
+      assert.deepEqual([await status(), await statuses(at, id)], ["open", "cancelled queued queued queued skipped"]);
+      await assert.rejects(at.groups.add(id, work, { n: 9 }), { code: "conflict", message: /is ending/ });
+      await assertInvariants(at);
+      // A failure is one: it is not tried again, though it has an attempt left.
+      for (let n = 0; n < 3; n++) await at.end((await at.claim(1))[0] as ClaimedJob, { status: "error" });
+
+      assert.deepEqual([await status(), await statuses(at, id)], ["partial", "cancelled failed failed failed skipped"]);
+      await assertInvariants(at);
+    });
+
+    test("a job and its group cancelled at once are both answered", async (t) => {
+      const { at, id, status } = await begin(t, { mode: "parallel", onFailure: "continue" });
+      const [member] = await at.groups.members(id);
+
+      const [one, all] = await Promise.allSettled([at.jobs.cancel(member?.id ?? ""), at.groups.cancel(id)]);
+
+      assert.equal(all.status, "fulfilled");
+      assert.ok(one.status === "fulfilled" || (one.reason as { code: string }).code === "conflict");
+      assert.deepEqual([await status(), await statuses(at, id)], ["cancelled", "cancelled cancelled cancelled"]);
+    });
+
     test("a job of a row that has a time of its own waits for it when its turn comes", async (t) => {
       const at = await openEngine(t, backend, { use: [work] });
       const { id } = await at.groups.create({ mode: "sequential" }, (group) => {
@@ -212,6 +271,23 @@ for (const backend of backends) {
       await assert.rejects(other.groups.add(id, work, { n: 1 }), missing);
       assert.deepEqual(await other.groups.list(), { items: [], next: null });
       assert.equal((await at.groups.list({ status: "open" })).items.length, 1);
+    });
+
+    test("a list of groups refuses what it does not know", async (t) => {
+      const { at, id } = await begin(t, { mode: "parallel" });
+      await at.groups.create({ mode: "parallel" }, (group) => group.add(work, { n: 1 }));
+      const { next } = await at.groups.list({ limit: 1 });
+      assert.equal((await at.groups.list({ after: next ?? "", limit: 1 })).items[0]?.id, id);
+
+      const wrong: [object, RegExp][] = [
+        [{ status: "opne" }, /status "opne" of a group is not known: did you mean "open"\? Known: open, completed/],
+        [{ status: 5 }, /status 5 of a group is not known\. Known/],
+        [{ after: "7" }, /"7" is not a cursor: give "next" of the page before/],
+        [{ afetr: "x" }, /did you mean "after"\?/],
+      ];
+      for (const [filter, message] of wrong) {
+        await assert.rejects(at.groups.list(filter), { code: "invalid", message });
+      }
     });
 
     test("wrong groups are refused, and nothing is made", async (t) => {

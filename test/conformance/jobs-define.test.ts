@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
-import { isDaybookError, job, type Book, type EnqueueOptions, type UserTx } from "../../src/index.ts";
+import { command, isDaybookError, job, type Book, type EnqueueOptions, type UserTx } from "../../src/index.ts";
+import { backends, openTest } from "../support/open-test.ts";
 
 const run = (): void => undefined;
 
@@ -94,6 +95,8 @@ const mail = job("mail", {
 });
 const annotated = job("annotated", { run: (params: { path: string }) => params.path.length });
 const anything = job("anything", { run: () => 1 });
+const optional = job("optional", { params: z.object({ copies: z.number().optional() }), run });
+const program = command("program", { argv: ["true"] });
 job("transformed", {
   params: z.object({ at: z.string().transform((text) => text.length) }),
   run: ({ at }) => at.toFixed(),
@@ -131,6 +134,47 @@ async function typesOf(book: Book, tx: UserTx): Promise<void> {
   await book.jobs.enqueue(annotated, { file: "/a" });
   await book.jobs.enqueue(anything, { any: ["thing"] });
   await book.jobs.enqueue("by-name", 5, options);
+  // What needs nothing may be given nothing.
+  await book.jobs.enqueue(anything);
+  await tx.jobs.enqueue(anything, undefined, { priority: 5 });
+  await book.jobs.enqueue("by-name");
+  await book.jobs.enqueue(optional);
+  await book.jobs.enqueue(program);
+  await book.jobs.runNow(anything);
+  await book.groups.create({ mode: "parallel" }, (group) => {
+    group.add(anything);
+    // @ts-expect-error -- its params are missing
+    group.add(mail);
+  });
+  await book.groups.add("id", anything);
+  // @ts-expect-error -- its params are missing
+  await book.groups.add("id", mail);
+  // @ts-expect-error -- its params are missing
+  await book.jobs.enqueue(mail);
+  // @ts-expect-error -- its params are missing
+  await book.jobs.runNow(annotated);
+  // @ts-expect-error -- copies is a number
+  await book.jobs.enqueue(optional, { copies: "two" });
+}
+
+for (const backend of backends) {
+  test(`${backend}: a job that needs no params is made without any`, async (t) => {
+    const seen: unknown[] = [];
+    const bare = job("bare", { run: (params) => void seen.push(params) });
+    const { book } = await openTest(t, backend, { use: [bare] });
+    await book.jobs.enqueue(bare);
+    await book.jobs.enqueue("bare");
+    await book.write((tx) => tx.jobs.enqueue(bare));
+    const group = await book.groups.create({ mode: "parallel" }, (each) => each.add(bare));
+    await book.groups.add(group.id, bare);
+    await (await book.startWorker()).idle();
+    await book.jobs.runNow(bare);
+
+    assert.deepEqual(
+      seen,
+      Array.from({ length: 6 }, () => ({})),
+    );
+  });
 }
 
 test("types are inferred from the schema, and a wrong param does not compile", () => {

@@ -51,6 +51,25 @@ for (const backend of backends) {
       ]);
     });
 
+    test("doctor finds two of a row that have their turn at once, and one that waits for nobody", async (t) => {
+      const at = await openEngine(t, backend, { use: [work] });
+      const { id, jobs } = await at.groups.create({ mode: "sequential" }, (group) => {
+        for (let n = 0; n < 2; n++) group.add(work);
+      });
+      const [first, second] = jobs.map((made) => made.id);
+      assert.deepEqual(await findings(at), []);
+
+      await at.run(`update job set status = 'queued', waits_for = null, waits_key = null where id = '${second}'`);
+      assert.deepEqual(await findings(at), [
+        ["J9", "of a group that runs one after another, one job has its turn", [id]],
+      ]);
+      const wait = `status = 'waiting', waits_for = 'group', waits_key = '${id}'`;
+      await at.run(`update job set ${wait} where id in ('${first}', '${second}')`);
+      const [found] = await findings(at);
+      assert.deepEqual(found?.slice(0, 2), ["J15", "a job that waits for its group stands behind an open one"]);
+      assert.deepEqual(new Set(found?.[2]), new Set([first, second]));
+    });
+
     test("doctor finds a job whose template is another tenant's", async (t) => {
       const at = await openEngine(t, backend, { use: [work] });
       const { id } = await at.jobs.enqueue(work, {});

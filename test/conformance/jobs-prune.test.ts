@@ -14,7 +14,10 @@ const plain = job("plain", { attempts: 1, run });
 const other = job("other", { attempts: 1, queue: "side", run });
 const stubborn = job("stubborn", { attempts: 3, backoff: ["0s"], run });
 const use = [plain, other, stubborn];
-const none = { jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, files: [], filesDeleted: 0, dryRun: false, slices: 0 };
+const none = {
+  ...{ jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, reservations: 0, files: [], filesDeleted: 0 },
+  ...{ dryRun: false, slices: 0 },
+};
 
 for (const backend of backends) {
   describe(backend, () => {

@@ -168,6 +168,66 @@ for (const backend of backends) {
       assert.equal(await asked, "second");
     });
 
+    test("direct work comes before what stands in line for a slot of its name, in any queue", async (t) => {
+      const order: string[] = [];
+      const held = heldJob("held", { concurrency: 1 });
+      const { book } = await openTest(t, backend, { use: [held.job] });
+      const worker = await book.startWorker();
+      await book.jobs.enqueue(held.job, { n: 0 }, { queue: "other" });
+      const first = await held.whenBegun(1);
+      await book.jobs.enqueueMany(held.job, [{ n: 1 }, { n: 2 }], { queue: "other" });
+      const asked = book.jobs.runNow(held.job, { n: "direct" });
+      await untilHeld(book);
+      first.succeed();
+      for (let n = 2; n <= 4; n++) {
+        const { params, succeed } = await held.whenBegun(n);
+        order.push(String((params as { n: unknown }).n));
+        succeed();
+      }
+
+      await asked;
+      await worker.idle();
+      assert.deepEqual(order, ["direct", "1", "2"]);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("a slot that was kept for direct work goes to the next when its caller gives up", async (t) => {
+      const clock = manualClock();
+      const held = heldJob("held", { concurrency: 1 });
+      const blocks = heldJob("blocks");
+      const { book } = await openTest(t, backend, { use: [held.job, blocks.job], clock });
+      await book.startWorker();
+      await book.jobs.enqueue(blocks.job, {});
+      const blocking = await blocks.whenBegun(1);
+      const gone = assert.rejects(book.jobs.runNow(held.job, {}, { timeout: "5s" }), { code: "timeout" });
+      await untilHeld(book);
+      const { id } = await book.jobs.enqueue(held.job, {}, { queue: "other" });
+      while ((await book.jobs.get(id)).waitsFor !== "key") await new Promise((resolve) => setImmediate(resolve));
+
+      await whileTimePasses(clock, gone, 200);
+      (await held.whenBegun(1)).succeed();
+      blocking.succeed();
+
+      await untilDone(book, 2);
+      await whileTimePasses(clock, book.close(), 200);
+    });
+
+    test("a worker that cannot be started leaves nothing held", async (t) => {
+      const direct = job("direct", { run: () => "ran" });
+      const { book } = await openTest(t, backend, { use: [direct], worker: { grace: "soon" } });
+
+      await assert.rejects(book.jobs.runNow(direct, {}), {
+        code: "invalid",
+        message: /grace is "soon", which is not a duration/,
+      });
+
+      assert.deepEqual(await book.reservations.list(), []);
+      assert.deepEqual(
+        (await book.jobs.list()).items.map(({ status }) => status),
+        ["cancelled"],
+      );
+    });
+
     test("what cannot be run directly is refused, and nothing is held", async (t) => {
       const direct = job("direct", { run: () => "ran" });
       const { book } = await openTest(t, backend, { use: [direct] });

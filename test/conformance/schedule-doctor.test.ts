@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { job, type Book } from "../../src/index.ts";
+import { job, manualClock, type Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const work = job("work", { attempts: 2, backoff: ["0s"], run: () => undefined });
@@ -58,8 +58,25 @@ for (const backend of backends) {
     assert.deepEqual(await findings(book), [["S1", "an open job of a schedule has its decision", [chain[1]?.id]]]);
   });
 
-  test(`${backend}: doctor finds a schedule that has stopped without a reason`, async (t) => {
+  test(`${backend}: doctor finds a job that waits for nobody`, async (t) => {
     const { book } = await openTest(t, backend, { use: [work] });
+    await book.schedules.create("hourly", { ...options, job: work });
+    const [first, second] = [await book.schedules.trigger("hourly"), await book.schedules.trigger("hourly")];
+    const wait = (id: string) =>
+      book.write(
+        (tx) => tx.sql`update job set status = 'waiting', waits_for = 'order', waits_key = 'hourly' where id = ${id}`,
+      );
+    await wait(second.jobId);
+    assert.deepEqual(await findings(book), []);
+    await wait(first.jobId);
+    const name = "a job that waits for the one before it of its schedule has one before it";
+    const [[promise, found, ids]] = (await findings(book)) as [[string, string, string[]]];
+    assert.deepEqual([promise, found, ids.toSorted()], ["J15", name, [first.jobId, second.jobId].toSorted()]);
+  });
+
+  test(`${backend}: doctor finds a schedule that has stopped without a reason`, async (t) => {
+    const clock = manualClock({ at: Date.UTC(2025, 0, 1) });
+    const { book } = await openTest(t, backend, { use: [work], clock });
     for (const name of ["stuck", "paused", "removed"]) await book.schedules.create(name, { ...options, job: work });
     await book.schedules.create("once", { at: "2026-01-01T00:00:00Z", job: work, params: {} });
     await book.schedules.create("bounded", { ...options, job: work, end: "2027-01-01T00:00:00Z" });

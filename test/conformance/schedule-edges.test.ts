@@ -3,7 +3,7 @@ import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book, type ManualClock, type OpenOptions } from "../../src/index.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
 import { scheduledJobEnded } from "../../src/schedules/settled.ts";
-import { heldJob } from "../jobs/handlers.ts";
+import { begunBy, heldJob } from "../jobs/handlers.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
 const hour = 3_600_000;
@@ -194,7 +194,7 @@ for (const backend of backends) {
       const worker = await book.startWorker({ concurrency: 5 });
       clock.step(1000);
       await tick();
-      const { succeed } = await held.whenBegun(1);
+      const { succeed } = await begunBy(held, clock, 1);
       for (let slot = 0; slot < 3; slot++) {
         clock.step(minute);
         await tick();
@@ -206,10 +206,10 @@ for (const backend of backends) {
       await book.schedules.edit("line", { concurrency: "allow" });
       await book.schedules.remove("line");
       succeed();
-      const next = await held.whenBegun(2);
+      const next = await begunBy(held, clock, 2);
       assert.deepEqual(await statuses(book), ["completed", "cancelled", "running", "waiting"]);
       next.succeed();
-      (await held.whenBegun(3)).succeed();
+      (await begunBy(held, clock, 3)).succeed();
       await worker.idle();
       assert.deepEqual(await statuses(book), ["completed", "cancelled", "completed", "completed"]);
       assert.deepEqual(await book.doctor(), []);

@@ -43,6 +43,7 @@ for (const backend of backends) {
         error_message: null,
         error_trace: null,
         metadata: '{"role":"tester","version":7}',
+        ...{ dropped_runs: 0, dropped_logs: 0, dropped_events: 0 },
       });
       assert.deepEqual((await book.sessions.list()).items, [
         {
@@ -55,6 +56,7 @@ for (const backend of backends) {
           stoppedAt: null,
           error: null,
           metadata: { role: "tester", version: 7 },
+          dropped: { runs: 0, logs: 0, events: 0 },
         },
       ]);
     });

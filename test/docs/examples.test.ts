@@ -87,7 +87,8 @@ const sendReceipt = job("send-receipt", {
   params: z.object({ orderId: z.string() }),
   run: ({ orderId }) => orderId,
 });
-await using book = await open(":memory:", { use: [sendReceipt] });
+const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
+await using book = await open(":memory:", { use: [sendReceipt, OrderPaid] });
 await book.write(async (tx) => {
   await tx.sql\`create table note (id integer primary key, body text not null)\`;
   await tx.sql\`create table counter (value integer not null)\`;
@@ -99,5 +100,7 @@ function asProgram(snippet: string): string {
   const names = `import { z } from "zod";\nimport { ${Object.keys(daybook).join(", ")} } from "daybook";\n`;
   if (/\bopen\(/.test(snippet)) return names + snippet;
   const needsTx = /\btx\./.test(snippet) && !/\bbook\./.test(snippet);
-  return names + prelude + (needsTx ? `await book.write(async (tx) => {\n${snippet}});\n` : snippet);
+  // In a block, a snippet may define anew what the reader has.
+  const shown = needsTx ? `await book.write(async (tx) => {\n${snippet}});\n` : `{\n${snippet}}\n`;
+  return names + prelude + shown;
 }

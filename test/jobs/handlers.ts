@@ -1,5 +1,5 @@
 // Handlers that a test holds in its hand: they say when they began and wait for what they are told.
-import { job, type Job, type JobContext } from "../../src/index.ts";
+import { job, type Job, type JobContext, type ManualClock } from "../../src/index.ts";
 import type { JobOptions } from "../../src/jobs/define.ts";
 
 export type Held = {
@@ -40,6 +40,13 @@ export function heldJob(name: string, options: Options = {}): HeldJob {
         else waiting.push({ count, resolve });
       }),
   };
+}
+
+/** The run that begins as the `count`th, with a clock that is moved until it has: a worker notices by its clock what others
+ *  have written. */
+export async function begunBy(held: HeldJob, clock: ManualClock, count: number): Promise<Held> {
+  while (held.begun.length < count) await clock.advance(1);
+  return held.whenBegun(count);
 }
 
 /** What `signal.reason` says, as the error that the run is recorded with. */

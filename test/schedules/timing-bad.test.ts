@@ -92,7 +92,11 @@ test("times, durations and options that make no sense are refused", () => {
   assertRefused({ daily: "07:00" }, { start, end: "2026-01-01T00:00Z" }, /end is .* not after start/);
   assertRefused({ daily: "07:00" }, { start, end: "2026-01-02T06:00Z" }, /never due from .* before .*; change start/);
   assertRefused({ at: "2026-01-01T00:00Z" }, { start }, /never due from/);
-  assertRefused({ daily: "07:00", cron: "@daily" }, {}, /exactly one of cron, every, at, daily; it has cron and daily/);
+  assertRefused(
+    { daily: "07:00", cron: "@daily" },
+    {},
+    /exactly one of cron, every, at, in, daily; it has cron and daily/,
+  );
 });
 
 test("a time that skip leaves out every year is refused", () => {

@@ -39,8 +39,8 @@ export async function killUnderLoad(
     await systemClock.sleep(random() * 300);
     const { running } = supervisor;
     const victim = running[Math.floor(random() * running.length)];
-    // One that is only just starting would be killed before it did anything, now and then that is worth a kill.
-    if (victim === undefined || (!victim.said.some(({ said }) => said === "open") && random() < 0.9)) continue;
+    // One that is only just starting would be killed before it did anything; now and then that is worth a kill.
+    if (victim === undefined || (!isUnderWay(victim, producing) && random() < 0.9)) continue;
     kills++;
     await victim.kill();
   }
@@ -65,6 +65,11 @@ export async function killUnderLoad(
   );
   t.diagnostic(JSON.stringify(around));
   assert.ok(acknowledged > 0 && keyed > 0 && lost > 0, "nothing was under load");
+}
+
+function isUnderWay(child: JobProcess, producing: ReadonlySet<JobProcess>): boolean {
+  const sign = producing.has(child) ? "open" : "began";
+  return child.said.some(({ said }) => said === sign);
 }
 
 /** What was built around the jobs has ended as well: the groups as completed, and nobody holds a queue who is gone. */

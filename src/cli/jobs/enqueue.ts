@@ -10,8 +10,9 @@ import { wholeNumber } from "../whole-number.ts";
 import { changing, withBook } from "../with-book.ts";
 
 const example = `
-Only the name is known here, not its definition: what the definition says of queue, priority,
-attempts, timeout and limits does not apply, and the params are checked when the job runs. From a
+Of a job that the config of the project does not declare only the name is known here: what its
+definition says of queue, priority, attempts, timeout and limits does not apply, and the params are
+checked when it runs. With --config it must be declared there. From a
 template, the params are laid over its defaults, and its settings hold where no option is given.
 
 Example:
@@ -22,6 +23,7 @@ Example:
 
 type Options = Pick<EnqueueOptions, "queue" | "priority" | "key" | "onConflict" | "idempotencyKey" | "attempts"> & {
   readonly template?: string;
+  readonly config?: string;
   readonly params?: string;
   readonly at?: string;
   readonly in?: string;
@@ -54,10 +56,15 @@ export function enqueueJob(jobs: Command): void {
     .option("--tag <tag>", "a tag; may be given several times", collect)
     .option("--attempts <n>", "how often it may be tried in total (default: 4)", wholeNumber("--attempts"))
     .option("--timeout <duration>", "how long one run may take")
+    .option("--config <file>", "the config that declares the job (default: daybook.config.ts, if it is here)")
     .addHelpText("after", example)
     .action(async (name: string | undefined, options: Options, command: Command) => {
       const make = await toMaker(name, options);
-      await withBook(command, changing, (book) => enqueue(book, make, options));
+      const { pickJob, withConfig } = await import("../load-definitions.ts");
+      await withConfig(options.config, (use) => {
+        if (options.config !== undefined && name !== undefined) pickJob(use, name, options.config);
+        return withBook(command, { ...changing, use }, (book) => enqueue(book, make, options));
+      });
     });
 }
 
@@ -77,7 +84,8 @@ async function toMaker(name: string | undefined, given: Options): Promise<Maker>
   return (book) => book.jobs.enqueue(name, read, options);
 }
 
-function toEnqueueOptions({ params: _params, template: _template, keyScope, tag, ...rest }: Options): EnqueueOptions {
+function toEnqueueOptions(given: Options): EnqueueOptions {
+  const { params: _params, template: _template, config: _config, keyScope, tag, ...rest } = given;
   return {
     ...rest,
     ...(keyScope === undefined ? {} : { keyScope: toScope(keyScope) }),

@@ -1,9 +1,5 @@
 // daybook jobs run-now: one job, here, before everything that stands in line, and its result.
 import type { Command } from "commander";
-import { invalid } from "../../core/error.ts";
-import { quote } from "../../core/quote.ts";
-import { nearest } from "../../core/suggest.ts";
-import type { AnyJob } from "../../jobs/define.ts";
 import type { RunNowOptions } from "../../jobs/direct/run-now.ts";
 import { readParams } from "../read-params.ts";
 import { pureJson } from "../show.ts";
@@ -19,7 +15,8 @@ Example:
   $ daybook jobs run-now --book shop.db sum-orders --from jobs.ts --params '{"month": 11}' --timeout 1m`;
 
 type Options = Pick<RunNowOptions, "queue" | "timeout"> & {
-  readonly from: string;
+  readonly from?: string;
+  readonly config?: string;
   readonly params?: string;
   readonly reject?: true;
 };
@@ -29,18 +26,19 @@ export function runJobNow(jobs: Command): void {
     .command("run-now")
     .description("run a job here and now, before those that stand in line, and print its result")
     .argument("<name>", "the name of the job")
-    .requiredOption("--from <module>", "the file that exports its definition, TypeScript or JavaScript")
+    .option("--from <module>", "the file that exports its definition, TypeScript or JavaScript")
+    .option("--config <file>", "the config that declares it (default: daybook.config.ts, if it is here)")
     .option("--params <json>", 'the params as JSON, "@file" to read them from a file, "-" from standard input')
     .option("--queue <queue>", "the queue (default: that of the definition)")
     .option("--reject", "do not wait while somebody else holds the queue")
     .option("--timeout <duration>", "how long to wait for the turn and the result (default: without limit)")
     .addHelpText("after", example)
-    .action(async (name: string, { from, params: given, reject, ...rest }: Options, command: Command) => {
+    .action(async (name: string, { from, config, params: given, reject, ...rest }: Options, command: Command) => {
       const params = await readParams(given);
       const options: RunNowOptions = { ...rest, onBusy: reject === true ? "reject" : "wait" };
-      const { withDefinitions } = await import("../load-definitions.ts");
-      await withDefinitions(from, (definitions) => {
-        const access: Access = { ...direct, use: [pick(definitions, name, from)] };
+      const { pickJob, withDefinitions } = await import("../load-definitions.ts");
+      await withDefinitions({ module: from, config }, (definitions) => {
+        const access: Access = { ...direct, use: [pickJob(definitions, name, from ?? config ?? "daybook.config.ts")] };
         return withBook(command, access, async (book) => {
           const result = (await book.jobs.runNow(name, params, options)) ?? null;
           return { json: { name, result }, text: () => pureJson(result) };
@@ -51,12 +49,3 @@ export function runJobNow(jobs: Command): void {
 
 /** It runs something, so it is a session. Who ends it by a signal does not want to wait for the job. */
 const direct: Access = { attach: true, migrate: false, worker: { grace: 0 } };
-
-function pick(definitions: readonly AnyJob[], name: string, from: string): AnyJob {
-  const found = definitions.find((each) => each.name === name);
-  if (found !== undefined) return found;
-  const names = definitions.map((each) => each.name);
-  const near = nearest(name, names);
-  const hint = near === undefined ? `it defines ${names.join(", ")}` : `did you mean ${quote(near)}?`;
-  throw invalid(`${from} does not define the job ${quote(name)}: ${hint}`, { details: { name, names } });
-}

@@ -4,6 +4,7 @@ import type { Book } from "../../book.ts";
 import type { JobRecord } from "../../jobs/list.ts";
 import type { RunLog } from "../../telemetry/run.ts";
 import type { Answer } from "../answer.ts";
+import { commandWords } from "../command-words.ts";
 import { jobJson, jobTable, progressOf, showStatus } from "../job-words.ts";
 import { logJson, logLines, showError } from "../run-words.ts";
 import { plainCell, showFields, showJson, showTime } from "../show.ts";
@@ -18,7 +19,7 @@ Example:
 export function showJob(jobs: Command): void {
   jobs
     .command("show")
-    .description("show one job: its params, its run with error and logs, its progress, its chain, its cause")
+    .description("show one job: its params, its run with error, logs and program, its progress, its chain, its cause")
     .argument("<id>", "the id of the job")
     .addHelpText("after", example)
     .action((id: string, _options: unknown, command: Command) =>
@@ -47,6 +48,7 @@ async function inWords({ job, chain, logs }: Seen): Promise<string> {
     await showFields(fieldsOf(job)),
     `params\n${showJson(job.params)}`,
     ...(run?.result == null ? [] : [`result\n${showJson(run.result)}`]),
+    ...(run?.command == null ? [] : [`program\n${await commandWords(run.command)}`]),
     ...(run?.error == null ? [] : [`error\n${showError(run.error)}`]),
     ...(chain.length === 1 ? [] : [`chain\n${await jobTable(chain)}`]),
     ...(logs.length === 0 ? [] : [`logs\n${logLines(logs)}`]),

@@ -7,8 +7,8 @@ import { scheduleJson, scheduleWords } from "../schedule-words.ts";
 import { changing, withBook } from "../with-book.ts";
 
 const addExample = `
-Give one of --cron, --every, --daily, --at, and one of --job, --template. Only the name of the job is
-known here, not its definition: what that says of attempts, timeout and limits does not apply, unless
+Give one of --cron, --every, --daily, --at, --in, and one of --job, --template. Only the name of the job
+is known here, not its definition: what that says of attempts, timeout and limits does not apply, unless
 a template says it. Slots before now are not caught up on.
 
 Example:

@@ -29,7 +29,8 @@ export async function claimReserved(
   if (busy !== undefined) return none;
   const job = await tx.get<Candidate>(sql`select job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt,
       job.attempts, job.timeout_ms, job.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id,
-      job.created_at, job.tags, job.limits, job.limit_key, job.chain_seq, job.about, job.kind, job.kind_seq
+      job.created_at, job.tags, job.limits, job.limit_key, job.chain_seq, job.about,
+      job.group_seq, job.kind, job.kind_seq
     from job cross join reservation
     where job.seq = ${reserved.jobSeq} and job.status = 'waiting' and job.waits_for = 'reservation'
       and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
@@ -37,7 +38,7 @@ export async function claimReserved(
   const lane = await tx.get<LaneRow>(sql`select * from lane where seq = ${reserved.laneSeq}`);
   if (job === undefined || lane === undefined) return none;
   if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true, contended: true };
-  const slots = await createSlots(tx).take(job, lane);
+  const slots = await createSlots(tx, { direct: true }).take(job, lane);
   if ("waitsFor" in slots) return none;
   const laneSlot = lane.limit_max === null ? null : 0;
   // On PostgreSQL somebody may have cancelled it meanwhile.

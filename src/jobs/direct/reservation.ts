@@ -9,6 +9,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate } from "../../storage/word.ts";
 import { tellCancelled } from "../cancel.ts";
 import { closeLane } from "../enter-lanes.ts";
+import { passOn } from "../free-slots.ts";
 import type { JobHooks } from "../hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
 
@@ -21,17 +22,25 @@ export type ReservationRow = {
   lane_seq: number;
   session_seq: number;
   note: string | null;
+  job_id: string | null;
   reserved_at: number;
   expires_at: number;
   ended_at: number | null;
   status: ReservationStatus;
 };
 
+type Asked = {
+  readonly lane: number;
+  readonly sessionSeq: number;
+  readonly note: string | null;
+  readonly jobId?: string | null;
+};
+
 /** The reservation, or who holds the lane. The unique index decides between two that ask at once. */
 export async function reserveLane(
   tx: Tx,
   hooks: JobHooks,
-  { lane, sessionSeq, note }: { readonly lane: number; readonly sessionSeq: number; readonly note: string | null },
+  { lane, sessionSeq, note, jobId = null }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
   await closeLane(tx, lane);
   const stale = await tx.all<ReservationRow>(
@@ -39,8 +48,9 @@ export async function reserveLane(
   );
   await endReservations(tx, hooks, stale, "expired");
   const made = await tx.get<ReservationRow>(sql`insert into reservation
-      (tenant_id, id, lane_seq, session_seq, note, reserved_at, expires_at)
-    values (${tx.tenant}, ${tx.ids()}, ${lane}, ${sessionSeq}, ${note}, ${tx.now}, ${tx.now + limits.reservationMs})
+      (tenant_id, id, lane_seq, session_seq, note, job_id, reserved_at, expires_at)
+    values (${tx.tenant}, ${tx.ids()}, ${lane}, ${sessionSeq}, ${note}, ${jobId}, ${tx.now},
+      ${tx.now + limits.reservationMs})
     on conflict do nothing returning *`);
   if (made !== undefined) return { made };
   const holder = await tx.get<ReservationRow>(
@@ -95,6 +105,8 @@ async function endReservations(
         waits_for = null, waits_key = null, key_held = null
       where status = 'waiting' and waits_for <> 'time' and waits_for = 'reservation' and waits_key = ${id}
         and tenant_id = ${tenant_id} returning *`);
+    // The slots that were kept for it are the next ones'.
+    await passOn(tx, unbegun);
     for (const row of unbegun) await tellCancelled(tx, hooks, row);
   }
   tx.wake(jobsChannel);

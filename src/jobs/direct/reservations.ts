@@ -17,6 +17,8 @@ export type ReservationRecord = {
   /** The session that holds it. */
   readonly sessionId: string;
   readonly note: string | null;
+  /** The direct work that it was made for; null when it was made by hand. */
+  readonly jobId: string | null;
   readonly reservedAt: number;
   readonly expiresAt: number;
   readonly endedAt: number | null;
@@ -96,6 +98,7 @@ async function listReservations(
     status: row.status,
     sessionId: row.session_id,
     note: row.note,
+    jobId: row.job_id,
     reservedAt: row.reserved_at,
     expiresAt: row.expires_at,
     endedAt: row.ended_at,

@@ -8,7 +8,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import type { Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
 import { cancelJob } from "../cancel.ts";
-import type { AnyJob, Job } from "../define.ts";
+import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob } from "../enqueue.ts";
 import { closeLane } from "../enter-lanes.ts";
@@ -49,10 +49,9 @@ export type DirectVerbs = {
    *  ``` */
   runNow<Input, Result>(
     definition: Job<Input, Result>,
-    params: NoInfer<Input>,
-    options?: RunNowOptions,
+    ...given: Given<NoInfer<Input>, RunNowOptions>
   ): Promise<Result>;
-  runNow(name: string, params: unknown, options?: RunNowOptions): Promise<unknown>;
+  runNow(name: string, params?: unknown, options?: RunNowOptions): Promise<unknown>;
 };
 
 export async function runNow(
@@ -75,13 +74,11 @@ export async function runNow(
   const turn = await takeTurn(parts, prepared, onBusy, timeoutMs);
   const renew = async (): Promise<void> =>
     void (await store.write((tx) => renewReservation(tx, turn.id, engine.session().seq), { tenant }));
-  const worker = await startWorker(
-    engine,
-    { concurrency: 1, ...(parts.grace === undefined ? {} : { grace: parts.grace }) },
-    { ...turn, renew },
-  );
-  parts.workers.add(worker);
+  const settings = { concurrency: 1, ...(parts.grace === undefined ? {} : { grace: parts.grace }) };
+  let worker: Worker | undefined;
   try {
+    worker = await startWorker(engine, settings, { ...turn, renew });
+    parts.workers.add(worker);
     const left = Math.max(1, Math.ceil(timeoutMs - (clock.monotonic() - startedMs)));
     return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
@@ -96,8 +93,8 @@ export async function runNow(
       },
     );
   } finally {
-    await worker.stop();
-    parts.workers.delete(worker);
+    await worker?.stop();
+    if (worker !== undefined) parts.workers.delete(worker);
     // Not ours any more when others took this session for dead; then they have ended it.
     await store
       .write((tx) => releaseReservation(tx, engine.hooks, turn.id, engine.session().seq), { tenant })
@@ -162,7 +159,9 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
   const lane = await laneOf(tx, tx.tenant, prepared.queue);
   await refuseFromItself(tx, lane, prepared);
   const note = `direct: ${prepared.name}`;
-  const asked = await reserveLane(tx, engine.hooks, { lane, sessionSeq: engine.session().seq, note });
+  const row = newJob(tx, lane, prepared);
+  const wanted = { lane, sessionSeq: engine.session().seq, note, jobId: row.id };
+  const asked = await reserveLane(tx, engine.hooks, wanted);
   if (!("made" in asked)) {
     const own = await holdsByHand(tx, engine, asked.holder);
     const refusal = await heldByOther(tx, prepared.queue, asked.holder, own ? engine.session().seq : undefined);
@@ -170,7 +169,6 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
     return { refusal, expiresInMs: Math.max(0, (asked.holder?.expires_at ?? tx.now) - tx.now) + 1 };
   }
   const { id, seq } = asked.made;
-  const row = newJob(tx, lane, prepared);
   const waits = { status: "waiting", waits_for: "reservation", waits_key: id } as const;
   await insertJobs(tx, [{ ...row, ...waits, origin: "direct", kind: directKind, kind_seq: seq }]);
   const made = await tx.get<{ seq: number }>(

@@ -2,11 +2,11 @@
 // is decided about it: of two jobs that end at the same time, the later one sees the earlier.
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, forUpdate, rowSet, skipLocked } from "../../storage/word.ts";
+import { anyOf, forUpdate, indexedBy, rowSet, skipLocked } from "../../storage/word.ts";
 import { passOn } from "../free-slots.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
-import { holdGroups, type GroupRow, type GroupStatus } from "./group.ts";
+import { holdGroups, isCurrent, type GroupRow, type GroupStatus } from "./group.ts";
 
 /** The groups of these jobs, locked in one order, by their row's number. */
 export async function lockGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_seq">[]): Promise<Map<number, GroupRow>> {
@@ -91,6 +91,10 @@ export async function goOn(tx: Tx, group: GroupRow): Promise<void> {
     from job where group_seq = ${group.seq} and finished_at is null order by group_slot limit 1`);
   if (next === undefined) return finish(tx, group);
   if (group.mode === "parallel" || next.waits_for !== "group") return;
+  // One that was retried by hand stands before the one whose turn it is, and waits for its end.
+  const current = await tx.get(sql`select seq from job ${indexedBy("jobs_current_in_group")}
+    where group_seq = ${group.seq} and ${isCurrent} limit 1`);
+  if (current !== undefined) return;
   const waits = next.available_at > tx.now;
   await tx.run(sql`update job set status = ${waits ? "waiting" : "queued"}, waits_for = ${waits ? "time" : null},
       waits_key = null

@@ -17,8 +17,16 @@ export const groupChecks: readonly Check[] = [
     name: "a job that waits for its group stands behind an open one",
     find: () => sql`select job.id as finding from job left join job_group g on g.seq = job.group_seq
       where job.status = 'waiting' and job.waits_for = 'group' and (g.seq is null or g.mode <> 'sequential'
-        or not exists (select 1 from job ahead where ahead.group_seq = g.seq and ahead.finished_at is null
-          and ahead.group_slot < job.group_slot))`,
+        or not exists (select 1 from job current where current.group_seq = g.seq and current.finished_at is null
+          and coalesce(current.waits_for, '') <> 'group'))`,
+    advice: report,
+  },
+  {
+    promise: "J9",
+    name: "of a group that runs one after another, one job has its turn",
+    find: () => sql`select g.id as finding from job_group g join job on job.group_seq = g.seq
+      where g.mode = 'sequential' and job.finished_at is null and coalesce(job.waits_for, '') <> 'group'
+      group by g.id having count(*) > 1`,
     advice: report,
   },
   {

@@ -3,8 +3,10 @@ import { durationMs, formatDuration, type Duration } from "../../core/duration.t
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
+import { refuseToBlock } from "../wait-inside.ts";
 import { joinWaiters } from "../waiters.ts";
 import { findGroup, type GroupRecord } from "./read-group.ts";
 
@@ -22,17 +24,22 @@ export async function groupDone(
   try {
     for (;;) {
       const news = waiter.news();
-      waiter.waitFor("any");
       if (waiter.over === "closed")
         throw new DaybookError("closed", `the book was closed while waiting for group ${id}`);
-      const group = await findGroup(store, tenant, id);
-      if (group.status !== "open") return group;
+      const [open] = await store.read<{ seq: number }>(
+        sql`select seq from job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
+      );
+      // One that has ended stays as it is, so it is counted once; one that is not there is refused here.
+      if (open === undefined) return await findGroup(store, tenant, id);
+      await refuseToBlock(store, { tenant, what: `group ${id}`, which: sql`job.group_seq = ${open.seq}` });
       if (waiter.over === "timeout") {
+        const { progress } = await findGroup(store, tenant, id);
         const waited = formatDuration(timeoutMs);
         throw new DaybookError("timeout", `group ${id} is still open after ${waited} of waiting; it goes on`, {
-          details: { id, progress: group.progress },
+          details: { id, progress },
         });
       }
+      waiter.waitFor({ group: open.seq });
       if (waiter.over === undefined) await news;
     }
   } finally {

@@ -10,6 +10,7 @@ import { DaybookError } from "../../core/error.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate } from "../../storage/word.ts";
+import type { Ending } from "../outcome.ts";
 
 export type GroupMode = "sequential" | "parallel";
 export type OnFailure = "stop" | "continue" | "skip";
@@ -30,9 +31,20 @@ export type GroupRow = {
   finished_at: number | null;
 };
 
-/** Nothing of the group is tried again or added any more. */
+/** A job that has its turn; of a sequential group there is one. Spelt as its index spells it. */
+export const isCurrent = sql`group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group'`;
+
+/** Nothing is added to the group any more, and what fails is not tried again. */
 export function isEnding(group: Pick<GroupRow, "status" | "stopped_at" | "cancel_requested_at">): boolean {
   return group.status !== "open" || group.stopped_at !== null || group.cancel_requested_at !== null;
+}
+
+/** Whether a job of the group that ended so is not tried again. What ran when its group began to skip was not skipped: it
+ *  goes on, and a loss or a shutdown is no failure of its own, so it is made again. */
+export function endsWith(group: GroupRow, { status, shutdown }: Pick<Ending, "status" | "shutdown">): boolean {
+  if (!isEnding(group)) return false;
+  const goesOn = group.status === "open" && group.cancel_requested_at === null && group.on_failure === "skip";
+  return !(goesOn && (status === "lost" || shutdown === true));
 }
 
 /** Writes the rows that are locked. A serializable transaction would otherwise decide by what it saw before it got the lock;

@@ -2,7 +2,7 @@
 import type { Duration } from "../../core/duration.ts";
 import { invalid } from "../../core/error.ts";
 import type { Awaitable, Store } from "../../storage/store.ts";
-import type { AnyJob, Job } from "../define.ts";
+import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import type { Enqueued } from "../enqueue.ts";
 import type { Within } from "../jobs.ts";
@@ -15,8 +15,8 @@ import type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./read-gr
 
 /** Collects the jobs of a group, in the order in which they are added. */
 export type GroupBuilder = {
-  add<Input>(definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): void;
-  add(name: string, params: unknown, options?: EnqueueOptions): void;
+  add<Input>(definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): void;
+  add(name: string, params?: unknown, options?: EnqueueOptions): void;
 };
 
 export type GroupVerbs = {
@@ -30,8 +30,8 @@ export type GroupVerbs = {
    *  ``` */
   create(options: GroupOptions, add: (group: GroupBuilder) => Awaitable<void>): Promise<MadeGroup>;
   /** Adds a job behind the others, while the group is open. */
-  add<Input>(id: string, definition: Job<Input>, params: NoInfer<Input>, options?: EnqueueOptions): Promise<Enqueued>;
-  add(id: string, name: string, params: unknown, options?: EnqueueOptions): Promise<Enqueued>;
+  add<Input>(id: string, definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): Promise<Enqueued>;
+  add(id: string, name: string, params?: unknown, options?: EnqueueOptions): Promise<Enqueued>;
   /** Cancels what has not begun and asks what runs to end. */
   cancel(id: string): Promise<CancelledGroup>;
 };
@@ -55,7 +55,7 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
       const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
       let open = true;
       await build({
-        add(definition: AnyJob | string, params: unknown, more?: EnqueueOptions) {
+        add(definition: AnyJob | string, params?: unknown, more?: EnqueueOptions) {
           if (!open) throw invalid("group.add was called after the group was made: use groups.add(id, …)");
           asked.push([definition, params, more]);
         },
@@ -65,7 +65,7 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
       for (const each of asked) members.push(await prepare(...each));
       return within((tx) => createGroup(tx, options, members), { shared: false });
     },
-    async add(id: string, definition: AnyJob | string, params: unknown, options?: EnqueueOptions) {
+    async add(id: string, definition: AnyJob | string, params?: unknown, options?: EnqueueOptions) {
       const prepared = await prepare(definition, params, options);
       const [made] = await within((tx) => addToGroup(tx, id, [prepared]), { shared: false });
       return made as Enqueued;

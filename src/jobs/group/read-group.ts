@@ -1,9 +1,10 @@
 // A group as its reader sees it: what it is, and how far its jobs are.
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
 import { checkCount } from "../../core/count.ts";
 import { limits } from "../../core/limits.ts";
-import { refuseUnknown } from "../../core/suggest.ts";
-import { sql, type Sql } from "../../storage/sql.ts";
+import { quote } from "../../core/quote.ts";
+import { nearest, refuseUnknown } from "../../core/suggest.ts";
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import type { JobStatus } from "../job.ts";
 import type { GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
@@ -39,18 +40,19 @@ export type GroupFilter = {
 
 export type GroupPage = { readonly items: readonly GroupRecord[]; readonly next: string | null };
 
-const counts = sql`(select count(*) from job where job.group_seq = g.seq and job.status = `;
-const last = sql` and not exists (select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq))`;
-const selectGroups = sql`select g.*, ${counts} 'waiting' ${last} as waiting, ${counts} 'queued' ${last} as queued,
-    ${counts} 'running' ${last} as running, ${counts} 'completed' ${last} as completed,
-    ${counts} 'failed' ${last} as failed, ${counts} 'cancelled' ${last} as cancelled,
-    ${counts} 'skipped' ${last} as skipped
-  from job_group g`;
+// The last job of each slot is read once, for all its statuses.
+const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
+const counts = rawSql(counted.map((each) => `count(case job.status when '${each}' then 1 end) as ${each}`).join(", "));
+const membersOf = sql`left join job on job.group_seq = g.seq and not exists (
+    select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq)`;
+
+const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
 type Row = GroupRow & { [Status in JobStatus]: number };
 
 export async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
-  const [row] = await store.readHeavy<Row>(sql`${selectGroups} where g.tenant_id = ${tenant} and g.id = ${id}`);
+  const [row] = await store.readHeavy<Row>(sql`select g.*, ${counts} from job_group g ${membersOf}
+    where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
   if (row !== undefined) return toRecord(row);
   throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
 }
@@ -59,12 +61,25 @@ export async function findGroup(store: Store, tenant: string, id: string): Promi
 export async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
   refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
   const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
-  const status: Sql = filter.status === undefined ? sql`` : sql`and g.status = ${filter.status}`;
-  const after: Sql = filter.after === undefined ? sql`` : sql`and g.id < ${filter.after}`;
-  const rows = await store.readHeavy<Row>(sql`${selectGroups} where g.tenant_id = ${tenant} ${status} ${after}
-    order by g.id desc limit ${limit + 1}`);
+  const status: Sql = filter.status === undefined ? sql`` : sql`and status = ${checkStatus(filter.status)}`;
+  const after: Sql = filter.after === undefined ? sql`` : sql`and id < ${checkCursor(filter.after)}`;
+  const rows = await store.readHeavy<Row>(sql`with page as (select seq from job_group
+      where tenant_id = ${tenant} ${status} ${after} order by id desc limit ${limit + 1})
+    select g.*, ${counts} from page join job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
   const items = rows.slice(0, limit).map(toRecord);
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+}
+
+function checkStatus(status: GroupStatus): GroupStatus {
+  if (statuses.includes(status)) return status;
+  const meant = typeof status === "string" ? nearest(status, statuses) : undefined;
+  const hint = meant === undefined ? "." : `: did you mean "${meant}"?`;
+  throw invalid(`status ${quote(status)} of a group is not known${hint} Known: ${statuses.join(", ")}`);
+}
+
+function checkCursor(after: string): string {
+  if (typeof after === "string" && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(after)) return after;
+  throw invalid(`${quote(after)} is not a cursor: give "next" of the page before`);
 }
 
 export async function groupMembers(store: Store, tenant: string, id: string): Promise<GroupMember[]> {

@@ -11,9 +11,11 @@ export type Member = Pick<
   JobRow,
   "seq" | "retry_of" | "group_seq" | "lane_seq" | "name" | "status" | "created_at" | "finished_at" | "run_id"
 > &
-  Pick<JobRow, "key_held" | "key_until"> & {
+  Pick<JobRow, "key_held" | "key_until" | "pinned"> & {
     /** The program of its run may still live: its row is how it is found. */
     readonly program_open: number | null;
+    /** The reservation of direct work. */
+    readonly reservation_seq: number | null;
   };
 
 export type Family = {
@@ -56,9 +58,11 @@ export async function readFamilies(read: Read, { heads, groups }: Roots): Promis
       union all select chain.head, chain.root_group, job.seq from chain cross join job where job.retry_of = chain.seq
     )
     select chain.head, chain.root_group, job.seq, job.retry_of, job.group_seq, job.lane_seq, job.name, job.status,
-      job.created_at, job.finished_at, job.run_id, job.key_held, job.key_until,
+      job.created_at, job.finished_at, job.run_id, job.key_held, job.key_until, job.pinned,
       (select 1 from run_command where run_command.tenant_id = job.tenant_id and run_command.run_id = job.run_id
-        and run_command.ended_at is null) as program_open
+        and run_command.ended_at is null) as program_open,
+      (select reservation.seq from reservation where job.kind = 'direct' and reservation.seq = job.kind_seq
+        and reservation.status <> 'active') as reservation_seq
     from chain cross join job where job.seq = chain.seq order by chain.head, job.seq`);
   const ended = await readGroups(read, groups);
   const found = new Map<string, Family & { members: Member[] }>();
@@ -83,6 +87,7 @@ export function mayLeave(rule: Rule, { group, groupEndedAt, members }: Family): 
     if (
       member.finished_at === null ||
       member.program_open !== null ||
+      member.pinned !== 0 ||
       !belongs(member, group) ||
       member.seq === rule.pinned
     )

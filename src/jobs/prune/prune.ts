@@ -7,6 +7,7 @@ import type { Store } from "../../storage/store.ts";
 import { deleteFiles } from "./delete-files.ts";
 import { findRoots, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
 import { removeFamilies } from "./remove.ts";
+import { pruneReservations } from "./reservations.ts";
 import { toRule, type PruneOptions, type Rule } from "./rule.ts";
 import { add, nothing, rowsOf, weigh, type Removed } from "./weigh.ts";
 
@@ -25,7 +26,7 @@ export async function prune(store: Store, tenant: string, folder: string, option
   const dryRun = options.dryRun === true;
   let [removed, slices, filesDeleted] = [nothing, 0, 0];
   if (rule === undefined) return { ...removed, dryRun, slices, filesDeleted };
-  for await (const slice of slicesOf(leaving(store, rule))) {
+  for await (const slice of rule.noJobs ? [] : slicesOf(leaving(store, rule))) {
     const gone = dryRun
       ? slice.map(({ weight }) => weight).reduce(add)
       : await store.write(
@@ -43,6 +44,9 @@ export async function prune(store: Store, tenant: string, folder: string, option
     // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
     if (!dryRun) filesDeleted += await deleteFiles(folder, gone.files);
   }
+  const byHand = await pruneReservations(store, rule, dryRun);
+  removed = { ...removed, reservations: removed.reservations + byHand.reservations };
+  slices += byHand.slices;
   return { ...removed, dryRun, slices, filesDeleted };
 }
 

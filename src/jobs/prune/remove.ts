@@ -4,7 +4,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { mayLeave, readFamilies, type Family } from "./family.ts";
 import type { Rule } from "./rule.ts";
-import { nothing, runIdsOf, seqsOf, type Removed } from "./weigh.ts";
+import { nothing, reservationsOf, runIdsOf, seqsOf, type Removed } from "./weigh.ts";
 
 export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[]): Promise<Removed> {
   const families = await lockFamilies(tx, rule, found);
@@ -24,9 +24,11 @@ export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[
   // A whole chain in one statement: row by row each would be the parent of the next.
   const jobs = await tx.run(sql`delete from job where seq ${anyOf("integer", seqs)}`);
   await tx.run(sql`delete from job_group where seq ${anyOf("integer", groups)}`);
+  const held = families.flatMap(({ members }) => reservationsOf(members));
+  const reservations = await tx.run(sql`delete from reservation where seq ${anyOf("integer", held)}`);
   await account(tx, rule, families, jobs);
   const files = commands.flatMap((command) => command.log_path ?? []);
-  return { jobs, groups: groups.length, runs, logs, steps, files };
+  return { jobs, groups: groups.length, runs, logs, steps, reservations, files };
 }
 
 // Between finding and removing, a job may have been retried or a group added to. On PostgreSQL whoever does that holds the

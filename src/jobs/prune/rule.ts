@@ -33,6 +33,8 @@ export type Rule = {
   readonly endedBy: number;
   /** The first that may leave, counted from the one that ended last; null when none is kept for its rank. */
   readonly newest: { readonly finished_at: number; readonly seq: number } | null;
+  /** No job can fit: there are fewer than are to be kept. */
+  readonly noJobs: boolean;
   /** A job that stays whatever else holds; see `findPinned`. */
   readonly pinned: number | null;
   readonly lane: number | null;
@@ -46,7 +48,7 @@ const finished: readonly FinishedStatus[] = ["completed", "failed", "cancelled",
 const open: readonly string[] = ["waiting", "queued", "running"];
 const known = ["olderThan", "keep", "queue", "name", "status", "dryRun"] as const;
 
-/** Undefined when nothing can fit: a queue that never was, or fewer jobs than are to be kept. */
+/** Undefined when nothing can fit: a queue that never was. */
 export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule | undefined> {
   refuseUnknown(options, known, "prune");
   const { olderThan, keep, queue, name, dryRun, ...rest } = options;
@@ -56,7 +58,7 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
   if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
   const now = store.clock.now();
   const rule = {
-    ...{ tenant, now, newest: null, lane: null, pinned: await findPinned(store) },
+    ...{ tenant, now, newest: null, noJobs: false, lane: null, pinned: await findPinned(store) },
     endedBy: olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan"),
     name: name === undefined ? null : checkName(name, "job name"),
     statuses: checkStatuses(rest.status ?? finished),
@@ -67,7 +69,13 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
   if (lane === undefined) return undefined;
   if (most === undefined) return { ...rule, lane };
   const newest = await findNewest(store, { ...rule, lane }, most);
-  return newest === undefined ? undefined : { ...rule, lane, newest };
+  return newest === undefined ? { ...rule, lane, noJobs: true } : { ...rule, lane, newest };
+}
+
+/** Whether the rule is about age, for whatever has ended. */
+export function byAge({ endedBy, name, statuses }: Rule): boolean {
+  const anyEnd = finished.every((status) => statuses.includes(status));
+  return endedBy !== Number.MAX_SAFE_INTEGER && name === null && anyEnd;
 }
 
 /** Whether the last job of a chain lets the chain go. */

@@ -9,11 +9,13 @@ export type Removed = {
   readonly runs: number;
   readonly logs: number;
   readonly steps: number;
+  /** Reservations that have ended: of direct work with it, those made by hand by their age. */
+  readonly reservations: number;
   /** The log files of programs that the removed rows named. */
   readonly files: readonly string[];
 };
 
-export const nothing: Removed = { jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, files: [] };
+export const nothing: Removed = { jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, reservations: 0, files: [] };
 
 export function add(one: Removed, other: Removed): Removed {
   return {
@@ -22,6 +24,7 @@ export function add(one: Removed, other: Removed): Removed {
     runs: one.runs + other.runs,
     logs: one.logs + other.logs,
     steps: one.steps + other.steps,
+    reservations: one.reservations + other.reservations,
     files: other.files.length === 0 ? one.files : [...one.files, ...other.files],
   };
 }
@@ -48,13 +51,18 @@ export async function weigh(read: Read, tenant: string, families: readonly Famil
       runs: own.length,
       logs: own.reduce((sum, run) => sum + run.logs, 0),
       steps: members.reduce((sum, member) => sum + (stepsOf.get(member.seq) ?? 0), 0),
+      reservations: reservationsOf(members).length,
       files: own.flatMap((run) => run.log_path ?? []),
     };
   });
 }
 
-export function rowsOf({ jobs, groups, runs, logs, steps, files }: Removed): number {
-  return jobs + groups + runs + logs + steps + files.length;
+export function rowsOf({ jobs, groups, runs, logs, steps, reservations, files }: Removed): number {
+  return jobs + groups + runs + logs + steps + reservations + files.length;
+}
+
+export function reservationsOf(members: Family["members"]): number[] {
+  return members.flatMap((member) => member.reservation_seq ?? []);
 }
 
 export function seqsOf(families: readonly Family[]): number[] {

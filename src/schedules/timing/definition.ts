@@ -6,13 +6,15 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { type TimeInput, isoTime, timeMs } from "../../core/time.ts";
 import { earliestMs, latestMs } from "./next-slot.ts";
 
-/** When a schedule is due. Exactly one of the four. */
+/** When a schedule is due. Exactly one of the five. */
 export type TimingInput =
   /** Five fields, or six with the seconds first; names, L, W and #; @hourly, @daily, @weekly, @monthly, @yearly. */
   | { readonly cron: string }
   /** In elapsed time, counted from `anchor` (1970 in UTC unless given), so it does not drift. */
   | { readonly every: Duration; readonly anchor?: TimeInput }
   | { readonly at: TimeInput }
+  /** Once, so long after it is written into the book. */
+  | { readonly in: Duration }
   /** "07:00" or "07:00:30" on the clock of the zone. */
   | { readonly daily: string };
 
@@ -38,44 +40,50 @@ export type StoredTiming = {
   readonly overlap: "first" | "last" | "both";
   readonly start: number | null;
   readonly end: number | null;
+  /** What `every` is counted from, and `in`: then the moment at which it was written. */
   readonly anchor: number | null;
 };
 
-const kinds = { cron: "cron", every: "every", at: "once", daily: "daily" } as const;
+const kinds = { cron: "cron", every: "every", at: "once", in: "once", daily: "daily" } as const;
 
-/** Reads what a caller gave. Whether the expression and the zone make sense is found out by those who know them. */
-export function readDefinition(input: TimingInput, options: TimingOptions): StoredTiming {
+/** Reads what a caller gave. Whether the expression and the zone make sense is found out by those who know them. `now` is
+ *  what `in` is counted from. */
+export function readDefinition(input: TimingInput, options: TimingOptions, now: number): StoredTiming {
   refuseUnknown(options, ["zone", "gap", "overlap", "start", "end"], "a timing");
   const key = onlyKey(input);
   refuseUnknown(input, key === "every" ? [key, "anchor"] : [key], `a timing with ${key}`);
 
   const start = momentMs(options.start, "start");
   const end = momentMs(options.end, "end");
+  if (key === "in" && (start !== null || end !== null)) throw invalid(`"in" is one moment: it has no start and no end`);
   if (start !== null && end !== null && end <= start) {
     throw invalid(`end is ${isoTime(end)}, which is not after start, ${isoTime(start)}`);
   }
   return {
     kind: kinds[key],
-    expression: expressionOf(input),
+    expression: expressionOf(input, now),
     zone: options.zone ?? "UTC",
     gap: oneOf(options.gap ?? "shift", ["shift", "skip"], "gap"),
     overlap: oneOf(options.overlap ?? "first", ["first", "last", "both"], "overlap"),
     start,
     end,
-    anchor: "every" in input ? (momentMs(input.anchor, "anchor") ?? 0) : null,
+    anchor: "every" in input ? (momentMs(input.anchor, "anchor") ?? 0) : "in" in input ? now : null,
   };
 }
 
 function onlyKey(input: TimingInput): keyof typeof kinds {
-  const given = (["cron", "every", "at", "daily"] as const).filter((key) => Reflect.get(input, key) !== undefined);
+  const given = (["cron", "every", "at", "in", "daily"] as const).filter(
+    (key) => Reflect.get(input, key) !== undefined,
+  );
   const [key] = given;
   if (key !== undefined && given.length === 1) return key;
-  throw invalid(`a timing needs exactly one of cron, every, at, daily; it has ${given.join(" and ") || "none"}`);
+  throw invalid(`a timing needs exactly one of cron, every, at, in, daily; it has ${given.join(" and ") || "none"}`);
 }
 
-function expressionOf(input: TimingInput): string {
+function expressionOf(input: TimingInput, now: number): string {
   if ("every" in input) return exactDuration(durationMs(input.every, "every", { min: limits.everyMsMin }));
   if ("at" in input) return isoTime(momentMs(input.at, "at") ?? 0);
+  if ("in" in input) return isoTime(momentMs(now + durationMs(input.in, "in", { min: 1 }), "in") ?? 0);
   const [what, text] = "cron" in input ? ["cron", input.cron] : ["daily", input.daily];
   if (typeof text !== "string") throw invalid(`${what} is ${quote(text)}; it must be text`);
   return text;

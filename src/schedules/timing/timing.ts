@@ -30,9 +30,9 @@ export type Timing = {
 // Long after the last change of rules that anybody has announced, so that the rules of today are what counts.
 const rulesSettledMs = Date.UTC(2100, 0, 1);
 
-/** Checks everything; a timing that can never be due is refused. */
-export function createTiming(input: TimingInput, options: TimingOptions = {}): Timing {
-  const timing = restoreTiming(readDefinition(input, options));
+/** Checks everything; a timing that can never be due is refused. `in` counts from `now`. */
+export function createTiming(input: TimingInput, options: TimingOptions = {}, now = 0): Timing {
+  const timing = restoreTiming(readDefinition(input, options, now));
   const { start, end, gap } = timing.stored;
   if (timing.next((start ?? earliestMs) - 1) === null) {
     const bounds = [start === null ? "" : ` from ${isoTime(start)}`, end === null ? "" : ` before ${isoTime(end)}`];

@@ -1,0 +1,68 @@
+// daybook.config.ts: what a project declares once for every command of the command line. It is a module like any other, and
+// its default export is this.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { asDaybookError, DaybookError, invalid } from "./core/error.ts";
+import { quote } from "./core/quote.ts";
+import { refuseUnknown } from "./core/suggest.ts";
+import { command, type CommandOptions } from "./jobs/command/command.ts";
+import type { AnyJob } from "./jobs/define.ts";
+import type { Definition } from "./rooms.ts";
+
+/** The default export of `daybook.config.ts`.
+ *
+ *  `export default { use: [sendReceipt], commands: { list: { argv: ["ls", "--", "{folder}"] } } } satisfies Config;` */
+export type Config = {
+  /** Definitions, as `open` takes them. */
+  readonly use?: readonly Definition[];
+  /** Programs by the name of their job, as `command` takes them. */
+  readonly commands?: Readonly<Record<string, ConfigCommand>>;
+};
+
+export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
+
+const declare = command as unknown as (name: string, options: ConfigCommand) => AnyJob;
+
+/** The definitions of a config. What is wrong with it is said with its file. */
+export function readConfig(file: string, config: unknown): Definition[] {
+  try {
+    if (!isObject(config)) {
+      throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
+    }
+    refuseUnknown(config, ["use", "commands"], "the config");
+    const { use = [], commands = {} } = config as Record<string, unknown>;
+    if (!Array.isArray(use)) throw invalid(`"use" is ${quote(use)}: give a list of definitions`);
+    if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
+    return [
+      ...(use as unknown[]).map(checkDefinition),
+      ...Object.entries(commands).map(([name, each]) => toJob(name, each)),
+    ];
+  } catch (error) {
+    const { code, message, details } = asDaybookError(error);
+    throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });
+  }
+}
+
+function toJob(name: string, options: unknown): AnyJob {
+  if (!isObject(options)) throw invalid(`command "${name}" is ${quote(options)}: give { argv: ["program", …] }`);
+  return declare(name, options as ConfigCommand);
+}
+
+function checkDefinition(each: unknown, index: number): Definition {
+  if (isDefinition(each)) return each;
+  throw invalid(
+    `use[${index}] is ${quote(each)}, which is no definition: give what job(), command(), schedule(), event() or listener() made`,
+  );
+}
+
+/** Known by its shape, because a user's file may use another copy of the package than this program. */
+export function isDefinition(value: unknown): value is Definition {
+  if (!isObject(value)) return false;
+  const { kind, name, options, topic, topics } = value as Record<string, unknown>;
+  if (kind === "event") return typeof topic === "string";
+  if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
+  return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

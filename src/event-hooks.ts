@@ -1,0 +1,27 @@
+// What the events room does when a delivery ends, hung on to the hooks of the work below.
+import { deliveryKind } from "./events/event.ts";
+import { tellAll, tellJobEnded, wantsJobFacts } from "./events/facts.ts";
+import { createOrderSweep, letNextGo, mustWait } from "./events/order.ts";
+import { deliveryEnded, isQuiet } from "./events/settled.ts";
+import type { JobHooks } from "./jobs/hooks.ts";
+import type { Tx } from "./storage/store.ts";
+import type { SessionRow } from "./telemetry/session.ts";
+
+export function eventHooks(others: JobHooks): JobHooks {
+  const sweepOrders = createOrderSweep();
+  return {
+    ...others,
+    onSettled: { ...others.onSettled, [deliveryKind]: deliveryEnded },
+    quiet: { [deliveryKind]: isQuiet },
+    mustWait: { ...others.mustWait, [deliveryKind]: mustWait },
+    afterFinish: { [deliveryKind]: async (tx, job) => void (await letNextGo(tx, job)) },
+    onSweep: async (tx) => ((await others.onSweep?.(tx)) ?? 0) + (await sweepOrders(tx)),
+    onFact: (tx, { type, job }, row) => tellJobEnded(tx, type, job, row),
+    wantsFacts: wantsJobFacts,
+  };
+}
+
+/** A session fell silent, and was ended by another. */
+export async function tellSessionLost(tx: Tx, { id, host, pid, last_heartbeat_at: at }: SessionRow): Promise<void> {
+  await tellAll(tx, { topic: "session.lost", payload: { id, host, pid, lastHeartbeatAt: at } });
+}

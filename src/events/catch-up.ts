@@ -1,0 +1,125 @@
+// Catching up: a listener that does not begin now gets deliveries of what was said before, in slices that are a
+// transaction each, by a job of its own name. Until it has heard all of it, publishers make no delivery for it; with the
+// last slice it goes live, while nobody can publish. So every event has one delivery, whichever way it came.
+//
+//   heard_seq ── slice ──► heard_to      everything up to `heard_to` was committed when it was set, so that no event
+//                                        that is committed late is passed by
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { forUpdate } from "../storage/word.ts";
+import type { RunContext } from "../jobs/context.ts";
+import type { Engine } from "../jobs/engine.ts";
+import { insertJobs, type NewJob } from "../jobs/insert.ts";
+import { jobsChannel } from "../jobs/job.ts";
+import { laneOf } from "../jobs/lane.ts";
+import { deliverAgain, lastDeliveries } from "./deliver-again.ts";
+import { newDelivery, type Delivered } from "./delivery.ts";
+import { catchUpKind, type EventRow } from "./event.ts";
+import { topicsOf } from "./listener-index.ts";
+import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
+import { matchesTopic } from "./topic.ts";
+
+export type CatchUpParams = { readonly catchUp: number };
+
+export function isCatchUp(params: unknown): params is CatchUpParams {
+  return typeof params === "object" && params !== null && "catchUp" in params;
+}
+
+/** Makes the job that lets a listener catch up, unless there is one that will. */
+export async function beginCatchUp(tx: Tx, listener: ListenerRow): Promise<void> {
+  const { tenant_id: tenant, seq } = listener;
+  const open = await tx.get(sql`select seq from job where tenant_id = ${tenant} and kind = ${catchUpKind}
+    and kind_seq = ${seq} and finished_at is null limit 1`);
+  if (open !== undefined) return;
+  const job: NewJob = {
+    ...{ tenant_id: tenant, id: tx.ids(), lane_seq: await laneOf(tx, tenant, listener.queue) },
+    ...{ name: deliveryName(listener.name), status: "queued", waits_for: null, waits_key: null, priority: 0 },
+    ...{ created_at: tx.now, available_at: tx.now, params: JSON.stringify({ catchUp: seq }), origin: "enqueued" },
+    // It only ever fails for want of the book itself, and goes on where it was.
+    ...{ attempt: 1, attempts: 1000, losses: 0, losses_max: 100, backoff: '{"base":1000,"max":60000}' },
+    ...{ timeout_ms: null, retry_of: null, alone: 0, key: null, key_held: null, key_scope: null, key_until: null },
+    ...{ idempotency_key: null, limits: null, limit_key: null, tags: null, cause_run_id: null, root_run_id: null },
+    ...{ kind: catchUpKind, kind_seq: seq },
+  };
+  await insertJobs(tx, [job]);
+  tx.wake(jobsChannel);
+}
+
+/** The run of that job. It may be killed at any point, and goes on where its last slice ended. */
+export async function catchUp(engine: Engine, { catchUp: seq }: CatchUpParams, context: RunContext): Promise<void> {
+  const { signal, job } = context;
+  for (;;) {
+    signal.throwIfAborted();
+    const step = await engine.store.write((tx) => hearSlice(tx, seq), { tenant: job.tenant });
+    if (step === "done") return;
+    if (step === "more") continue;
+    signal.throwIfAborted();
+    if ((await engine.store.write((tx) => goLive(tx, seq), { tenant: job.tenant })) === "done") return;
+  }
+}
+
+type Step = "more" | "last" | "done";
+
+async function hearSlice(tx: Tx, seq: number): Promise<Step> {
+  const listener = await hold(tx, seq);
+  if (listener === undefined) return "done";
+  const to = listener.heard_to ?? 0;
+  const heard = await hear(tx, listener, to);
+  if (heard === undefined) return "last";
+  await tx.run(sql`update listener set heard_seq = ${heard} where seq = ${seq}`);
+  return "more";
+}
+
+// Publishers wait meanwhile, so little may be left to do: when it is more than a slice, they are let go on first.
+async function goLive(tx: Tx, seq: number): Promise<Step> {
+  await closeListeners(tx);
+  const listener = await hold(tx, seq);
+  if (listener === undefined) return "done";
+  const to = await lastSeq(tx, listener.tenant_id);
+  const heard = await hear(tx, listener, to);
+  if (heard !== undefined && heard < to) {
+    await tx.run(sql`update listener set heard_seq = ${heard}, heard_to = ${to} where seq = ${seq}`);
+    return "more";
+  }
+  await tx.run(sql`update listener set heard_seq = ${to}, heard_to = null, state = 'live' where seq = ${seq}`);
+  await stampListeners(tx);
+  return "done";
+}
+
+async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {
+  return tx.get<ListenerRow>(sql`select * from listener where seq = ${seq} and state = 'catching_up' ${forUpdate}`);
+}
+
+type Said = Delivered & Pick<EventRow, "topic" | "published_at">;
+
+/** Makes the deliveries of one slice up to `to`; the number of its last event, or undefined when none is left. */
+async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<number | undefined> {
+  const said = await tx.all<Said>(sql`select seq, tenant_id, id, topic, priority, key, published_at, available_at,
+      cause_run_id, root_run_id from event
+    where tenant_id = ${listener.tenant_id} and seq > ${listener.heard_seq} and seq <= ${to}
+    order by seq limit ${limits.catchUpEventsMax}`);
+  const last = said.at(-1)?.seq;
+  if (last === undefined) return undefined;
+  const topics = topicsOf(listener);
+  const from = listener.starts_at ?? Number.NEGATIVE_INFINITY;
+  const jobs: NewJob[] = [];
+  for (const event of said) {
+    if (event.published_at < from || !topics.some((pattern) => matchesTopic(pattern, event.topic))) continue;
+    jobs.push(await newDelivery(tx, listener, event));
+  }
+  await bring(tx, listener, jobs);
+  return last;
+}
+
+// What was delivered before, to a listener that was set back, is delivered once more as the next job of its chain; what is
+// under way already is not.
+async function bring(tx: Tx, listener: ListenerRow, jobs: readonly NewJob[]): Promise<void> {
+  if (jobs.length === 0) return;
+  const events = jobs.map((job) => job.kind_seq ?? 0);
+  const known = await lastDeliveries(tx, listener, events);
+  const first = jobs.filter((job) => !known.has(job.kind_seq ?? 0));
+  if (first.length > 0) await insertJobs(tx, first);
+  for (const last of known.values()) if (last.finished_at !== null) await deliverAgain(tx, listener, last);
+  tx.wake(jobsChannel);
+}

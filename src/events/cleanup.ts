@@ -1,0 +1,97 @@
+// Cleanup: removes events by age, in slices of their own transactions. What somebody has not finished stays, and it says
+// how much of that there is.
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
+import { holdListeners } from "./listener.ts";
+
+export type CleanupOptions = {
+  /** Only what was published at least this long ago. */
+  readonly olderThan: Duration;
+  /** Reads only, and says what would be removed. */
+  readonly dryRun?: boolean;
+};
+
+export type Cleaned = {
+  readonly removed: number;
+  /** What is old enough and stays, by what it waits for. */
+  readonly kept: {
+    /** A delivery of it has not ended. */
+    readonly unfinished: number;
+    /** A dead letter is about it. */
+    readonly deadLettered: number;
+    /** A listener that catches up has not come to it. */
+    readonly unheard: number;
+  };
+};
+
+type Slice = { last: number | undefined; removable: number[]; unfinished: number; dead: number; unheard: number };
+
+export async function cleanup(store: Store, tenant: string, options: CleanupOptions): Promise<Cleaned> {
+  refuseUnknown(options, ["olderThan", "dryRun"], "cleanup");
+  if (options.olderThan === undefined) throw invalid('cleanup needs "olderThan": events.cleanup({ olderThan: "30d" })');
+  const until = store.clock.now() - durationMs(options.olderThan, "olderThan");
+  const total = { removed: 0, unfinished: 0, dead: 0, unheard: 0 };
+  for (let after = 0; ;) {
+    const slice = await store.write((tx) => cleanSlice(tx, after, until, options), { tenant });
+    total.removed += slice.removable.length;
+    total.unfinished += slice.unfinished;
+    total.dead += slice.dead;
+    total.unheard += slice.unheard;
+    if (slice.last === undefined) break;
+    after = slice.last;
+  }
+  const { removed, unfinished, dead, unheard } = total;
+  return { removed, kept: { unfinished, deadLettered: dead, unheard } };
+}
+
+type Row = { seq: number; published_at: number; open: number | null; dead: number | null };
+
+// Nobody begins to listen to the past while a slice is decided.
+async function cleanSlice(tx: Tx, after: number, until: number, { dryRun, olderThan }: CleanupOptions): Promise<Slice> {
+  await holdListeners(tx);
+  const rows = await tx.all<Row>(sql`select seq, published_at,
+      (select 1 from job where job.tenant_id = event.tenant_id and job.kind = 'delivery' and job.kind_seq = event.seq
+        and job.finished_at is null limit 1) as open,
+      (select 1 from dead_letter where dead_letter.event_seq = event.seq and dead_letter.ended_at is null limit 1) as dead
+    from event where tenant_id = ${tx.tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
+  const old = rows.filter((row) => row.published_at < until);
+  const { heard, last } = await boundsOf(tx);
+  // Numbers follow the order of publishing, but for clocks that differ a little: a slice without an old one is the end.
+  const slice: Slice = { last: old.length === 0 ? undefined : rows.at(-1)?.seq, ...nothing(), removable: [] };
+  for (const { seq, open, dead } of old) {
+    if (dead !== null) slice.dead++;
+    else if (open !== null) slice.unfinished++;
+    else if (seq > heard) slice.unheard++;
+    else if (seq !== last) slice.removable.push(seq);
+  }
+  if (dryRun === true || slice.removable.length === 0) return slice;
+  await remove(tx, slice.removable, old, toJson({ olderThan }, { what: "cleanup" }));
+  return slice;
+}
+
+const nothing = (): Pick<Slice, "unfinished" | "dead" | "unheard"> => ({ unfinished: 0, dead: 0, unheard: 0 });
+
+// The last event of the book stays, because on SQLite the next number follows from it: were it given again, the new
+// event's deliveries would be taken for the old one's.
+async function boundsOf(tx: Tx): Promise<{ heard: number; last: number }> {
+  const heard = await tx.get<{ seq: number | null }>(sql`select min(heard_seq) as seq from listener
+    where tenant_id = ${tx.tenant} and state = 'catching_up'`);
+  const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from event`);
+  return { heard: heard?.seq ?? Number.MAX_SAFE_INTEGER, last: last?.seq ?? 0 };
+}
+
+async function remove(tx: Tx, seqs: readonly number[], rows: readonly Row[], filter: string): Promise<void> {
+  await tx.run(sql`delete from dead_letter where event_seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`delete from event where seq ${anyOf("integer", seqs)}`);
+  const gone = new Set(seqs);
+  const times = rows.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
+  // Whoever asks for an id that is gone finds a cleanup that spans the time when it was published.
+  await tx.run(sql`insert into pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
+    values (${tx.tenant}, ${tx.now}, 'event', ${filter}, ${seqs.length}, ${Math.min(...times)}, ${Math.max(...times)})`);
+}

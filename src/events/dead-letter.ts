@@ -1,0 +1,112 @@
+// A dead letter is a delivery whose last try failed. There is one for each event and listener, from its first failure to
+// its end; it keeps its event and its job in the book, and others of an ordered key behind it.
+//
+//   (last try fails) ──► dead ──► redriving ──► recovered      its redrive succeeded
+//                         ▲  │         │
+//                         │  │         └──────► dead           its redrive failed: the same letter, one redrive more
+//                         │  └────────────────► discarded      with a reason
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { forUpdate } from "../storage/word.ts";
+import type { JobEnded } from "../jobs/hooks.ts";
+import type { JobRow } from "../jobs/job.ts";
+import { deadLetterTopic, type EventRow } from "./event.ts";
+import { deliveryName } from "./listener.ts";
+import { eventPriority } from "./prepare.ts";
+import { insertEvent, newEvent } from "./publish.ts";
+
+export type DeadLetterStatus = "dead" | "redriving" | "recovered" | "discarded";
+
+export type DeadLetterRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  event_seq: number;
+  listener_seq: number;
+  order_key: string | null;
+  job_id: string;
+  status: DeadLetterStatus;
+  attempts: number;
+  error_type: string;
+  error_message: string;
+  first_failed_at: number;
+  failed_at: number;
+  redrives: number;
+  ended_at: number | null;
+  reason: string | null;
+};
+
+/** The letter of a delivery, locked; undefined when it has none. */
+export async function letterOf(tx: Tx, job: JobRow): Promise<DeadLetterRow | undefined> {
+  return tx.get<DeadLetterRow>(sql`select * from dead_letter where tenant_id = ${job.tenant_id}
+      and event_seq = ${job.kind_seq} and listener_seq = (${listenerOf(job)}) ${forUpdate}`);
+}
+
+/** The last try of a delivery failed: it is dead now, whether for the first time or again. */
+export async function writeLetter(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
+  const event = await tx.get<EventRow>(sql`select * from event where seq = ${job.kind_seq}`);
+  if (event === undefined) return;
+  const run = await tx.get<{ error_type: string | null; error_message: string | null }>(
+    sql`select error_type, error_message from run where tenant_id = ${job.tenant_id} and id = ${ended.run?.id ?? ""}`,
+  );
+  const error = { type: run?.error_type ?? "Error", message: run?.error_message ?? "" };
+  await tx.run(sql`update job set pinned = 1 where seq = ${job.seq}`);
+  const known = await letterOf(tx, job);
+  if (known !== undefined) {
+    await pin(tx, job.tenant_id, known.job_id === job.id ? null : known.job_id, 0);
+    await tx.run(sql`update dead_letter set status = 'dead', ended_at = null, reason = null, job_id = ${job.id},
+        attempts = ${job.attempt}, error_type = ${error.type}, error_message = ${error.message}, failed_at = ${tx.now}
+      where seq = ${known.seq}`);
+    return;
+  }
+  const id = tx.ids();
+  await tx.run(sql`insert into dead_letter (tenant_id, id, event_seq, listener_seq, order_key, job_id, status, attempts,
+      error_type, error_message, first_failed_at, failed_at)
+    values (${job.tenant_id}, ${id}, ${event.seq}, (${listenerOf(job)}), ${job.limit_key}, ${job.id}, 'dead',
+      ${job.attempt}, ${error.type}, ${error.message}, ${tx.now}, ${tx.now})`);
+  // A dead letter about a dead letter is one, but it is not told: else the two could go on for ever.
+  if (event.topic !== deadLetterTopic) await tellDead(tx, { id, job, event, error });
+}
+
+async function tellDead(
+  tx: Tx,
+  letter: { id: string; job: JobRow; event: EventRow; error: { type: string; message: string } },
+): Promise<void> {
+  const { id, job, event, error } = letter;
+  const payload = JSON.stringify({
+    attempts: job.attempt,
+    deadLetterId: id,
+    error: { message: error.message, type: error.type },
+    eventId: event.id,
+    listener: job.name.slice(deliveryName("").length),
+    topic: event.topic,
+  });
+  const prepared = {
+    ...{ id: null, topic: deadLetterTopic, payload, priority: eventPriority, key: null, dedupeKey: null },
+    ...{ dedupeWindowMs: null, at: null, delayMs: 0, headers: null, cause: undefined },
+  };
+  const parent = { id: event.id, rootId: event.root_event_id, depth: event.chain_depth };
+  const row = newEvent(tx, job.tenant_id, prepared, parent);
+  await insertEvent(tx, { ...row, cause_run_id: job.run_id, root_run_id: job.root_run_id ?? job.run_id });
+}
+
+/** The letter has ended: its event and its job may go by retention. */
+export async function endLetter(
+  tx: Tx,
+  letter: DeadLetterRow,
+  how: { readonly status: "recovered" | "discarded"; readonly reason: string | null },
+): Promise<void> {
+  await pin(tx, letter.tenant_id, letter.job_id, 0);
+  await tx.run(sql`update dead_letter set status = ${how.status}, reason = ${how.reason}, ended_at = ${tx.now}
+    where seq = ${letter.seq}`);
+}
+
+async function pin(tx: Tx, tenant: string, jobId: string | null, pinned: 0 | 1): Promise<void> {
+  if (jobId === null) return;
+  await tx.run(sql`update job set pinned = ${pinned} where tenant_id = ${tenant} and id = ${jobId}`);
+}
+
+function listenerOf(job: Pick<JobRow, "tenant_id" | "name">): ReturnType<typeof sql> {
+  return sql`select seq from listener where tenant_id = ${job.tenant_id}
+    and name = ${job.name.slice(deliveryName("").length)}`;
+}

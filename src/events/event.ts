@@ -1,0 +1,52 @@
+// An event is something said: it is appended and never changed. Whoever must hear it gets a delivery, which is a job, made
+// in the transaction that publishes; so an event is in the book together with every delivery of it, or not at all.
+//
+//   publish ──► event ──► delivery (a job of kind `delivery`) for each durable listener whose patterns match
+//                             ├─► acknowledged            its run succeeded
+//                             ├─► (a retry)               its run failed and may be tried again: the next job of the chain
+//                             └─► dead letter             its last try failed; a person redrives or discards it
+//
+// The deliveries of one event to one listener are one chain of jobs, from its first try to its last redrive.
+import { defineFact } from "../core/fact.ts";
+
+export type EventRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  topic: string;
+  /** Canonical JSON, as it was given. */
+  payload: string;
+  priority: number;
+  /** Events of one key are heard in the order of their commits, by listeners that ask for it. */
+  key: string | null;
+  dedupe_key: string | null;
+  dedupe_until: number | null;
+  /** JSON: an object of texts. */
+  headers: string | null;
+  published_at: number;
+  /** Not to be delivered before. */
+  available_at: number;
+  root_event_id: string;
+  parent_event_id: string | null;
+  chain_depth: number;
+  cause_run_id: string | null;
+  root_run_id: string | null;
+  replay_of: string | null;
+  /** How many deliveries were made when it was published. */
+  deliveries: number;
+};
+
+/** The kind of the jobs that bring events to listeners; their `kind_seq` is the event. */
+export const deliveryKind = "delivery";
+/** The kind of the jobs that bring what was said before to a new listener; their `kind_seq` is the listener. */
+export const catchUpKind = "catch_up";
+
+/** The channel that tells processes that something was published. */
+export const eventsChannel = "events";
+
+/** The topic under which a dead letter is told. */
+export const deadLetterTopic = "event.dead_letter";
+
+/** An event was published, and is on disk. Said in the process that published it; others hear of `eventsChannel`, and
+ *  find the event by its `seq`. On PostgreSQL one of a lower `seq` may be committed later. */
+export const eventPublished = defineFact<EventRow>("event.published");

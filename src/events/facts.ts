@@ -1,0 +1,63 @@
+// What the engine states becomes an event when somebody listens to it: users can listen to the system itself. Nobody
+// pays for what nobody hears.
+import { limits } from "../core/limits.ts";
+import { toJson } from "../core/json.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import type { JobEnded } from "../jobs/hooks.ts";
+import type { JobRow } from "../jobs/job.ts";
+import { catchUpKind, deliveryKind } from "./event.ts";
+import { parentOf } from "./lineage.ts";
+import { anybodyHears, listenersOf } from "./listener-index.ts";
+import { eventPriority } from "./prepare.ts";
+import { insertEvent, newEvent } from "./publish.ts";
+
+/** The topics that jobs are told under. */
+const jobTopics = ["job.completed", "job.failed", "job.cancelled", "job.skipped"];
+
+/** Whether anybody, in any tenant, listens to jobs. */
+export function wantsJobFacts(tx: Tx): Promise<boolean> {
+  return anybodyHears(tx, jobTopics);
+}
+
+/** A job ended. Deliveries are not told: a listener to the ends of jobs would hear its own for ever. */
+export async function tellJobEnded(tx: Tx, type: string, ended: JobEnded, row: JobRow): Promise<void> {
+  if (row.kind === deliveryKind || row.kind === catchUpKind) return;
+  if ((await listenersOf(tx, row.tenant_id, type)).length === 0) return;
+  const { id, name, status, attempt, run, retriedBy } = ended;
+  const runId = run?.id ?? row.run_id;
+  const cause = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
+  await tell(tx, row.tenant_id, { topic: type, payload: { id, name, status, attempt, run, retriedBy }, cause });
+}
+
+type Fact = {
+  readonly topic: string;
+  readonly payload: unknown;
+  /** Facts of one key are heard in order, by listeners that ask for it. */
+  readonly key?: string | null;
+  readonly cause?: { readonly runId: string; readonly rootRunId: string; readonly parentRunId: string | null };
+};
+
+/** Says something to one tenant, if it has a listener for it. */
+export async function tell(tx: Tx, tenant: string, { topic, payload, key = null, cause }: Fact): Promise<void> {
+  const listeners = await listenersOf(tx, tenant, topic);
+  if (listeners.length === 0) return;
+  const parent = await parentOf(tx, tenant, cause);
+  // A circle through the ends of jobs stops here. The work itself must not fail for it.
+  if (parent !== undefined && parent.depth >= limits.chainDepthMax) return;
+  const prepared = {
+    ...{ id: null, topic, payload: toJson(payload, { what: "payload" }), priority: eventPriority, key },
+    ...{ dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, headers: null },
+    cause: cause === undefined || cause.runId === "" ? undefined : cause,
+  };
+  await insertEvent(tx, newEvent(tx, tenant, prepared, parent));
+}
+
+/** Says something to every tenant that listens to it: a session belongs to none of them. */
+export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
+  if (!(await anybodyHears(tx, [fact.topic]))) return;
+  const tenants = await tx.all<{ tenant_id: string }>(
+    sql`select distinct tenant_id from listener where state = 'live' order by tenant_id`,
+  );
+  for (const { tenant_id: tenant } of tenants) await tell(tx, tenant, fact);
+}

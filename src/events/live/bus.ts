@@ -1,0 +1,193 @@
+// The bus of one open book: live listeners hear what is emitted in this process and what any process publishes. Nothing
+// here waits: who says something goes on as soon as every handler has begun.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { DaybookError, invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { currentCause } from "../../telemetry/cause.ts";
+import { openPatternIndex } from "../pattern-index.ts";
+import { checkTopic, matchesTopic } from "../topic.ts";
+import type { LiveDefinition } from "./define.ts";
+import { startHearing, type Hearing, type HearingCounts } from "./hearing.ts";
+import type { LiveEvent } from "./live-event.ts";
+import type { LiveParts } from "./live-run.ts";
+import { createRecent, type Recent } from "./recent.ts";
+
+export type LiveBus = {
+  /** From now on it hears. A name that is taken is refused. */
+  attach(definition: LiveDefinition, tenant: string): LiveAttachment;
+  /** Says it to the live listeners of this process; it is not stored. Returns how many listeners heard it. */
+  emit(tenant: string, topic: string, payload: unknown): number;
+  /** Lets the live listeners hear an event that was published and committed. */
+  dispatch(event: LiveEvent): number;
+  /** Whether anyone would hear it: ask before reading what nobody would. */
+  readonly wants: (tenant: string, topic: string) => boolean;
+  list(tenant: string): LiveListener[];
+  /** Detaches all, cancels what runs, and waits for its end. */
+  close(): Promise<void>;
+};
+
+export type LiveAttachment = {
+  detach(): Promise<void>;
+  /** Lets it hear what was said before, unless a later event of that topic was said since. */
+  catchUp(event: LiveEvent): void;
+};
+
+export type LiveListener = HearingCounts & {
+  readonly name: string;
+  /** What it hears and when it acts, in words. */
+  readonly hears: string;
+};
+
+type Attached = {
+  readonly definition: LiveDefinition;
+  readonly tenant: string;
+  readonly order: number;
+  /** By tenant: one that serves all tenants hears each of them by itself. */
+  readonly hearings: Map<string, Hearing>;
+};
+
+// So many topics are remembered with those who hear them. Most programs have fewer, and hear each one often.
+const routesMax = 1000;
+
+export function openLiveBus(parts: LiveParts): LiveBus {
+  // Of one tenant, and those of all tenants under "".
+  const indexes = new Map<string, ReturnType<typeof openPatternIndex<Attached>>>();
+  const attached = new Map<string, Attached>();
+  const recent = new Map<string, Recent>();
+  const routes = new Map<string, readonly Attached[]>();
+  // Handlers that a commit sets off run outside of whatever transaction that commit belongs to.
+  const outside = AsyncLocalStorage.snapshot();
+  let order = 0;
+  let closed = false;
+
+  function route(tenant: string, topic: string): readonly Attached[] {
+    const key = `${tenant} ${topic}`;
+    const known = routes.get(key);
+    if (known !== undefined) return known;
+    const own = indexes.get(tenant)?.match(topic) ?? [];
+    const all = indexes.get("")?.match(topic) ?? [];
+    const found = [...own, ...all].toSorted(
+      (a, b) => b.definition.priority - a.definition.priority || a.order - b.order,
+    );
+    if (routes.size >= routesMax) routes.clear();
+    routes.set(key, found);
+    return found;
+  }
+
+  function hearingOf(each: Attached, tenant: string): Hearing {
+    let hearing = each.hearings.get(tenant);
+    if (hearing === undefined) {
+      hearing = startHearing(each.definition, parts, () => each.definition.allTenants || removeFromIndex(each));
+      each.hearings.set(tenant, hearing);
+    }
+    return hearing;
+  }
+
+  function say(event: LiveEvent): number {
+    if (closed) return 0;
+    const { tenant, topic } = event;
+    let known = recent.get(tenant);
+    if (known === undefined) recent.set(tenant, (known = createRecent()));
+    known.set(event);
+    const listeners = route(tenant, topic);
+    for (const each of listeners) hearingOf(each, tenant).hear(event);
+    return listeners.length;
+  }
+
+  function removeFromIndex(each: Attached): void {
+    const { definition, tenant } = each;
+    const index = indexes.get(definition.allTenants ? "" : tenant);
+    for (const pattern of definition.topics) index?.remove(pattern, each);
+    routes.clear();
+  }
+
+  return {
+    wants: (tenant, topic) => route(tenant, topic).length > 0,
+    attach(definition, tenant) {
+      if (closed) throw new DaybookError("closed", "the book is closed or closing");
+      const key = nameKey(definition, tenant);
+      if (attached.has(key)) {
+        throw invalid(`a live listener named "${definition.name}" is attached already: detach it, or rename one`);
+      }
+      const each: Attached = { definition, tenant, order: order++, hearings: new Map() };
+      attached.set(key, each);
+      const scope = definition.allTenants ? "" : tenant;
+      let index = indexes.get(scope);
+      if (index === undefined) indexes.set(scope, (index = openPatternIndex()));
+      for (const pattern of definition.topics) index.add(pattern, each);
+      routes.clear();
+      if (definition.immediate) {
+        for (const [of, events] of recent) {
+          if (!definition.allTenants && of !== tenant) continue;
+          for (const event of [...events.values()]) {
+            if (definition.topics.some((pattern) => matchesTopic(pattern, event.topic)))
+              hearingOf(each, of).hear(event);
+          }
+        }
+      }
+      return {
+        async detach() {
+          if (attached.get(key) !== each) return;
+          removeFromIndex(each);
+          attached.delete(key);
+          await stopAll([each]);
+        },
+        catchUp(event) {
+          const known = recent.get(event.tenant)?.get(event.topic);
+          if (known === undefined && attached.get(key) === each) hearingOf(each, event.tenant).hear(event);
+        },
+      };
+    },
+    emit(tenant, topic, payload) {
+      checkTopic(topic);
+      if (closed) throw new DaybookError("closed", "the book is closed or closing");
+      const cause = currentCause();
+      const depth = cause?.depth ?? cause?.event?.depth;
+      const chainDepth = depth === undefined ? 0 : depth + 1;
+      if (chainDepth > limits.chainDepthMax) throw tooDeep(topic);
+      const heard = cause?.event;
+      return say({
+        ...{ id: null, tenant, topic, payload, key: null, headers: {}, at: parts.clock.now(), chainDepth },
+        stored: heard === undefined ? null : { id: heard.id, rootId: heard.rootId },
+        causeRunId: cause?.runId ?? null,
+        rootRunId: cause?.rootRunId ?? null,
+      });
+    },
+    dispatch: (event) => outside(say, event),
+    list(tenant) {
+      return [...attached.values()]
+        .filter((each) => each.definition.allTenants || each.tenant === tenant)
+        .map((each) => ({
+          name: each.definition.name,
+          hears: each.definition.describe(),
+          ...(each.hearings.get(tenant)?.counts ?? silent),
+        }));
+    },
+    async close() {
+      closed = true;
+      await stopAll(attached.values());
+      attached.clear();
+      indexes.clear();
+      recent.clear();
+      routes.clear();
+    },
+  };
+}
+
+const silent: HearingCounts = { heard: 0, runs: 0, leftOut: 0, dropped: 0, running: 0, waiting: 0 };
+
+function nameKey(definition: LiveDefinition, tenant: string): string {
+  return `${definition.allTenants ? "" : tenant} ${definition.name}`;
+}
+
+async function stopAll(listeners: Iterable<Attached>): Promise<void> {
+  await Promise.all([...listeners].flatMap((each) => [...each.hearings.values()].map((hearing) => hearing.stop())));
+}
+
+function tooDeep(topic: string): DaybookError {
+  return invalid(
+    `"${topic}" would be number ${limits.chainDepthMax + 1} in a chain of events that cause each other, after the ` +
+      `limit of ${limits.chainDepthMax}: is a listener saying what it listens to?`,
+    { details: { topic, depthMax: limits.chainDepthMax } },
+  );
+}

@@ -1,0 +1,135 @@
+// The definition of a live listener: what it hears, when it acts on it, and what it does.
+import { checkCount } from "../../core/count.ts";
+import { durationMs, formatDuration, type Duration } from "../../core/duration.ts";
+import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import { checkPriority } from "../../jobs/define.ts";
+import { heardBy, type AnyEvent, type Heard } from "../define.ts";
+import { where, type Predicate, type Where } from "./where.ts";
+
+/** What happens to an event while a handler of the same listener is still running. */
+export type LiveMode = "parallel" | "single" | "restart" | "queued";
+const modes: readonly LiveMode[] = ["parallel", "single", "restart", "queued"];
+
+/** `Context` is what the front door gives to a handler; this room only passes it on. */
+export type LiveOptions<Payload, Context> = {
+  readonly on: Heard | readonly Heard[];
+  /** In this process only, without a job: what is said while nobody listens is not made up for. */
+  readonly live: true;
+  /** Acts only on events for which this holds; a list means all of them. */
+  readonly where?: Where<Payload> | readonly Where<Payload>[];
+  /** Acts only once `where` has held for so long; an event of the same topic for which it does not hold calls it off. */
+  readonly for?: Duration;
+  /** Waits until nothing was heard for so long, then acts on the last event. */
+  readonly debounce?: Duration;
+  /** Acts at once, then on nothing more for so long. */
+  readonly throttle?: Duration;
+  /** Acts once and is done. */
+  readonly once?: boolean;
+  /** Also acts, when it is attached, on the last event of each of its topics that is known. */
+  readonly immediate?: boolean;
+  /** −1000 … 1000; of those who hear one event, the higher begin first. */
+  readonly priority?: number;
+  /** How long one run may take; default without limit. */
+  readonly timeout?: Duration;
+  /** While one runs: `parallel` (default) begins another, `single` drops, `restart` cancels it, `queued` waits its turn. */
+  readonly mode?: LiveMode;
+  /** `parallel`: how many may run at once; default 100. Events beyond that are dropped and counted. */
+  readonly concurrency?: number;
+  /** `queued`: how many events may wait; default 1000. Events beyond that are dropped and counted. */
+  readonly backlog?: number;
+  /** `"all"`: hears the events of every tenant, each by itself. Default: those of the book that uses it. */
+  readonly tenants?: "all";
+  readonly run: (payload: Payload, context: Context) => unknown;
+};
+
+export type LiveDefinition = {
+  readonly kind: "live";
+  readonly name: string;
+  readonly topics: readonly string[];
+  /** The definitions among what it hears. */
+  readonly events: readonly AnyEvent[];
+  readonly where: Predicate<never> | null;
+  readonly forMs: number | null;
+  readonly debounceMs: number | null;
+  readonly throttleMs: number | null;
+  readonly once: boolean;
+  readonly immediate: boolean;
+  readonly priority: number;
+  readonly timeoutMs: number | null;
+  readonly mode: LiveMode;
+  readonly concurrency: number;
+  readonly backlog: number;
+  readonly allTenants: boolean;
+  readonly run: (payload: never, context: never) => unknown;
+  /** In words: what it hears and when it acts. */
+  describe(): string;
+};
+
+const known = [
+  ...(["on", "live", "where", "for", "debounce", "throttle", "once", "immediate", "priority", "timeout"] as const),
+  ...(["mode", "concurrency", "backlog", "tenants", "run"] as const),
+] satisfies readonly (keyof LiveOptions<never, never>)[];
+
+export function defineLive<Payload, Context>(name: string, options: LiveOptions<Payload, Context>): LiveDefinition {
+  checkName(name, "listener name");
+  const what = `listener "${name}"`;
+  refuseUnknown(options, known, what);
+  if (typeof options.run !== "function") throw invalid(`${what} has no run function`);
+  const { mode = "parallel", tenants } = options;
+  if (!modes.includes(mode)) throw invalid(`mode ${quote(mode)} of ${what} is not known: ${modes.join(", ")}`);
+  if (tenants !== undefined && tenants !== "all") throw invalid(`tenants ${quote(tenants)} of ${what} is not "all"`);
+  refuseIdle(options, mode, what);
+  const asked = options.where === undefined ? [] : [options.where].flat();
+  const predicate = asked.length === 0 ? null : where.all(...asked);
+  const span = (key: "for" | "debounce" | "throttle" | "timeout"): number | null => {
+    const value = options[key];
+    return value === undefined ? null : durationMs(value, `${key} of ${what}`, { min: 1 });
+  };
+  const heard = heardBy(name, options.on);
+  const topics = [...new Set(heard.map((each) => (typeof each === "string" ? each : each.topic)))];
+  const events = heard.filter((each) => typeof each !== "string");
+  const spans = { forMs: span("for"), debounceMs: span("debounce"), throttleMs: span("throttle") };
+  return {
+    ...{ kind: "live", name, topics, events, where: predicate, ...spans, mode },
+    once: options.once === true,
+    immediate: options.immediate === true,
+    priority: checkPriority(options.priority ?? 0),
+    timeoutMs: span("timeout"),
+    concurrency: checkCount(options.concurrency ?? limits.liveConcurrency, "concurrency", 1),
+    backlog: checkCount(options.backlog ?? limits.liveBacklog, "backlog", 1),
+    allTenants: tenants === "all",
+    run: options.run,
+    describe: () => describe(topics, predicate, spans),
+  };
+}
+
+// An option that would do nothing is a misunderstanding, and is better found here than in the dark hallway.
+function refuseIdle(options: LiveOptions<never, never>, mode: LiveMode, what: string): void {
+  if (options.concurrency !== undefined && mode !== "parallel") {
+    throw invalid(`${what} has a concurrency, which is for mode "parallel"; its mode is "${mode}"`);
+  }
+  if (options.backlog !== undefined && mode !== "queued") {
+    throw invalid(`${what} has a backlog, which is for mode "queued"; its mode is "${mode}"`);
+  }
+  if (options.for !== undefined && options.where === undefined) {
+    throw invalid(`${what} has "for" but no "where": say what has to hold for that long`);
+  }
+  if (options.for !== undefined && options.debounce !== undefined) {
+    throw invalid(`${what} has both "for" and "debounce"; "for" already waits, so remove one`);
+  }
+}
+
+type Spans = Pick<LiveDefinition, "forMs" | "debounceMs" | "throttleMs">;
+
+function describe(topics: readonly string[], predicate: Predicate<never> | null, spans: Spans): string {
+  const words = [topics.join(", ")];
+  if (predicate !== null) words.push(`where ${predicate.describe()}`);
+  if (spans.forMs !== null) words.push(`for ${formatDuration(spans.forMs)}`);
+  if (spans.debounceMs !== null) words.push(`after ${formatDuration(spans.debounceMs)} of quiet`);
+  if (spans.throttleMs !== null) words.push(`at most once in ${formatDuration(spans.throttleMs)}`);
+  return words.join(" ");
+}

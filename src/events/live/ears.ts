@@ -1,0 +1,26 @@
+// Live listeners of the process that publishes hear of it from its own commit, without reading it back.
+import type { Ids } from "../../core/id.ts";
+import type { Tx } from "../../storage/store.ts";
+import type { EventRow } from "../event.ts";
+
+type Hear = (event: EventRow) => void;
+
+// By the maker of ids, of which each open store has one: two books of one process do not hear each other.
+const ears = new WeakMap<Ids, Set<Hear>>();
+
+/** Returns the function that ends it. */
+export function onPublished(ids: Ids, hear: Hear): () => void {
+  const all = ears.get(ids) ?? new Set();
+  ears.set(ids, all.add(hear));
+  return () => void all.delete(hear);
+}
+
+export function tellPublished(tx: Tx, event: EventRow): void {
+  // What is said again is for those who must make up for it; live listeners live in the present.
+  if (event.replay_of !== null) return;
+  const all = ears.get(tx.ids);
+  if (all === undefined || all.size === 0) return;
+  tx.afterCommit(() => {
+    for (const hear of all) hear(event);
+  });
+}

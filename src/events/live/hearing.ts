@@ -1,0 +1,138 @@
+// One listener as it hears the events of one tenant. Each event goes through the same gates, in this order:
+//
+//   schema ──► where ──► for ──► debounce ──► throttle ──► once ──► mode ──► run
+import type { Timer } from "../../core/clock.ts";
+import { describeError } from "../../core/error.ts";
+import type { LiveDefinition } from "./define.ts";
+import { createFit } from "./fit.ts";
+import { createHold } from "./hold.ts";
+import type { LiveEvent } from "./live-event.ts";
+import { LiveRun, type LiveParts } from "./live-run.ts";
+import { createMode } from "./mode.ts";
+import { createRecent } from "./recent.ts";
+import { ask, type Predicate } from "./where.ts";
+
+export type HearingCounts = {
+  /** Events of its topics. */
+  readonly heard: number;
+  /** Runs that began. */
+  readonly runs: number;
+  /** Events that a debounce, a throttle or a restart left out, as they are meant to. */
+  readonly leftOut: number;
+  /** Events that found it too busy. */
+  readonly dropped: number;
+  readonly running: number;
+  readonly waiting: number;
+};
+
+export type Hearing = {
+  hear(event: LiveEvent): void;
+  readonly counts: HearingCounts;
+  /** Hears nothing more, cancels what runs, and resolves once it has ended. */
+  stop(): Promise<void>;
+};
+
+/** `onDone` is called when a listener that acts once has acted. */
+export function startHearing(definition: LiveDefinition, parts: LiveParts, onDone: () => void): Hearing {
+  const { clock, writer } = parts;
+  const { debounceMs, throttleMs, forMs, once } = definition;
+  const { where: predicate } = definition;
+  const recent = predicate === null ? undefined : createRecent();
+  const counts = { heard: 0, runs: 0, leftOut: 0, dropped: 0 };
+  let done = false;
+  let quiet: Timer | undefined;
+  let throttledUntilMs = -Infinity;
+
+  const drop = (): void => {
+    counts.dropped += 1;
+    writer.tooBusy(1);
+  };
+  const mode = createMode(definition, {
+    ...parts,
+    tooBusy: drop,
+    replaced: () => void (counts.leftOut += 1),
+    began: () => void (counts.runs += 1),
+  });
+  const hold = forMs === null ? undefined : createHold(clock, forMs, settle, drop);
+
+  const fit =
+    definition.events.length === 0 ? undefined : createFit(definition, { pass: consider, fail, tooBusy: drop });
+
+  function hear(event: LiveEvent): void {
+    if (done) return;
+    counts.heard += 1;
+    if (fit === undefined) consider(event);
+    else fit(event);
+  }
+
+  function consider(event: LiveEvent): void {
+    if (done) return;
+    if (predicate !== null) {
+      const previous = recent?.get(event.topic) ?? null;
+      recent?.set(event);
+      try {
+        if (!ask(predicate, event.payload, { event, previous })) return hold?.ends(event.topic);
+      } catch (error) {
+        hold?.ends(event.topic);
+        return fail(event, predicateError(predicate, error));
+      }
+    }
+    if (hold === undefined) settle(event);
+    else hold.holds(event);
+  }
+
+  function settle(event: LiveEvent): void {
+    if (debounceMs === null) return admit(event);
+    if (quiet !== undefined) counts.leftOut += 1;
+    quiet?.cancel();
+    quiet = clock.after(debounceMs, () => {
+      quiet = undefined;
+      admit(event);
+    });
+  }
+
+  function admit(event: LiveEvent): void {
+    if (throttleMs !== null) {
+      const nowMs = clock.monotonic();
+      if (nowMs < throttledUntilMs) return void (counts.leftOut += 1);
+      throttledUntilMs = nowMs + throttleMs;
+    }
+    if (once) {
+      // Before the handler begins: what it says itself must not make it act again.
+      end();
+      onDone();
+    }
+    mode.act(event);
+  }
+
+  // Whoever asks in vain is told: a predicate that fails would otherwise be a light that stays dark for no reason.
+  function fail(event: LiveEvent, error: Error): void {
+    counts.runs += 1;
+    new LiveRun(parts, definition, event, () => undefined).fail(error);
+  }
+
+  function end(): void {
+    done = true;
+    if (quiet !== undefined) counts.leftOut += 1;
+    quiet?.cancel();
+    quiet = undefined;
+    hold?.stop();
+  }
+
+  return {
+    hear,
+    get counts() {
+      return { ...counts, running: mode.running, waiting: mode.waiting };
+    },
+    stop() {
+      end();
+      return mode.stop();
+    },
+  };
+}
+
+function predicateError(asked: Predicate, cause: unknown): Error {
+  const error = new Error(`where ${asked.describe()}: ${describeError(cause).message}`, { cause });
+  error.name = "PredicateError";
+  return error;
+}

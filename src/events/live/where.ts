@@ -1,0 +1,141 @@
+// Predicates: which of the events that its topics bring does a listener act on. They can be put together, and each can
+// say in words what it asks for, so that a list of listeners explains itself.
+import { invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
+import { quote } from "../../core/quote.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import { valueAt, pathOf, samePart } from "./payload-path.ts";
+import type { LiveEvent } from "./live-event.ts";
+
+/** What a predicate may look at besides the payload. */
+export type Seen = {
+  readonly event: LiveEvent;
+  /** The event before it that this listener heard under the same topic, whether or not it acted on it. */
+  readonly previous: LiveEvent | null;
+};
+
+export type Predicate<Payload = unknown> = {
+  readonly kind: "predicate";
+  test(payload: Payload, seen: Seen): boolean;
+  describe(): string;
+};
+
+/** A predicate, or a function, which is described by its name. */
+export type Where<Payload = unknown> = Predicate<Payload> | ((payload: Payload, seen: Seen) => boolean);
+
+/** Ready-made predicates. A path is a dotted name inside the payload (`state.level`, `items.0`); `""` is the payload.
+ *
+ *  ```ts
+ *  const hot = where.all(where.equals("room", "kitchen"), where.above("celsius", 30));
+ *  console.log(hot.describe()); // room = "kitchen" and celsius > 30
+ *  ``` */
+export const where = {
+  /** The value is there and the same JSON. */
+  equals(path: string, value: unknown): Predicate {
+    const [read, named] = reader(path);
+    const wanted = shown(value);
+    return predicate((payload) => samePart(read(payload), value), `${named} = ${wanted}`);
+  },
+  oneOf(path: string, values: readonly unknown[]): Predicate {
+    const [read, named] = reader(path);
+    if (!Array.isArray(values) || values.length === 0)
+      throw invalid(`where.oneOf(${quote(path)}) has no values to match`);
+    const list = values.map(shown).join(", ");
+    return predicate((payload) => values.some((value) => samePart(read(payload), value)), `${named} is one of ${list}`);
+  },
+  /** The value is a number greater than this one. */
+  above(path: string, bound: number): Predicate {
+    return compared(path, ">", bound, (value) => value > bound);
+  },
+  below(path: string, bound: number): Predicate {
+    return compared(path, "<", bound, (value) => value < bound);
+  },
+  /** There is a value, and it is not null. */
+  exists(path: string): Predicate {
+    const [read, named] = reader(path);
+    return predicate((payload) => read(payload) != null, `${named} is there`);
+  },
+  /** The value is not what it was in the event before. The first event heard counts as changed, unless `from` is given. */
+  changed(path: string, options: { readonly from?: unknown; readonly to?: unknown } = {}): Predicate {
+    refuseUnknown(options, ["from", "to"], "where.changed");
+    const [read, named] = reader(path);
+    const words = [`${named} changed`];
+    if ("from" in options) words.push(`from ${shown(options.from)}`);
+    if ("to" in options) words.push(`to ${shown(options.to)}`);
+    return predicate((payload, { previous }) => {
+      const now = read(payload);
+      if ("to" in options && !samePart(now, options.to)) return false;
+      if (previous === null) return !("from" in options);
+      const before = read(previous.payload);
+      return !samePart(now, before) && (!("from" in options) || samePart(before, options.from));
+    }, words.join(" "));
+  },
+  all<Payload = unknown>(...parts: readonly Where<Payload>[]): Predicate<Payload> {
+    const each = several("all", parts);
+    return predicate((payload, seen) => each.every((part) => ask(part, payload, seen)), joined(each, " and "));
+  },
+  any<Payload = unknown>(...parts: readonly Where<Payload>[]): Predicate<Payload> {
+    const each = several("any", parts);
+    return predicate((payload, seen) => each.some((part) => ask(part, payload, seen)), joined(each, " or "));
+  },
+  not<Payload = unknown>(part: Where<Payload>): Predicate<Payload> {
+    const inner = asPredicate(part);
+    return predicate((payload, seen) => !ask(inner, payload, seen), `not (${inner.describe()})`);
+  },
+} as const;
+
+/** Asks a predicate, and takes nothing but true or false for an answer: a promise, which is neither, would always hold. */
+export function ask<Payload>(part: Predicate<Payload>, payload: Payload, seen: Seen): boolean {
+  const answer: unknown = part.test(payload, seen);
+  if (typeof answer === "boolean") return answer;
+  if (answer instanceof Promise) answer.catch(() => undefined);
+  const found = answer instanceof Promise ? "a promise" : quote(answer);
+  throw invalid(`the predicate ${quote(part.describe())} answered ${found}; it must answer true or false, at once`);
+}
+
+export function asPredicate<Payload>(part: Where<Payload>): Predicate<Payload> {
+  if (typeof part === "function") return predicate(part, part.name === "" ? "an unnamed function" : part.name);
+  if (typeof part === "object" && part !== null && part.kind === "predicate" && typeof part.test === "function")
+    return part;
+  throw invalid(`${quote(part)} is not a predicate: use where.equals(…) and its like, or a function`);
+}
+
+function predicate<Payload>(test: (payload: Payload, seen: Seen) => boolean, text: string): Predicate<Payload> {
+  return { kind: "predicate", test, describe: () => text };
+}
+
+function reader(path: string): [read: (payload: unknown) => unknown, named: string] {
+  const segments = pathOf(path);
+  return [(payload) => valueAt(payload, segments), path === "" ? "payload" : path];
+}
+
+function compared(path: string, sign: string, bound: number, holds: (value: number) => boolean): Predicate {
+  const [read, named] = reader(path);
+  if (typeof bound !== "number" || Number.isNaN(bound))
+    throw invalid(`${quote(bound)} is not a number to compare with`);
+  return predicate((payload) => {
+    const value = read(payload);
+    return typeof value === "number" && holds(value);
+  }, `${named} ${sign} ${bound}`);
+}
+
+function several<Payload>(verb: string, parts: readonly Where<Payload>[]): readonly Predicate<Payload>[] {
+  if (parts.length === 0) throw invalid(`where.${verb}() has no predicates; give it at least one`);
+  return parts.map(asPredicate);
+}
+
+function joined(parts: readonly Predicate<never>[], word: string): string {
+  if (parts.length === 1) return parts[0]?.describe() ?? "";
+  return parts.map((part) => bracketed(part.describe())).join(word);
+}
+
+function bracketed(text: string): string {
+  return text.includes(" and ") || text.includes(" or ") ? `(${text})` : text;
+}
+
+const shownLengthMax = 60;
+
+function shown(value: unknown): string {
+  const text = toJson(value, { what: "where" });
+  return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text;
+}

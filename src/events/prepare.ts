@@ -1,0 +1,115 @@
+// What a publish will write, checked and complete, before any transaction begins.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { checkKey } from "../core/name.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { timeMs, type TimeInput } from "../core/time.ts";
+import { checkPriority } from "../jobs/define.ts";
+import { currentCause, type Cause } from "../telemetry/cause.ts";
+import type { AnyEvent } from "./define.ts";
+import { checkTopic } from "./topic.ts";
+
+export type PublishOptions = {
+  /** Your own id. An event of this id that is in the book already is the one: nothing is published then. */
+  readonly id?: string;
+  /** −1000 … 1000, default 100: deliveries stand in line with jobs, whose default is 0. */
+  readonly priority?: number;
+  /** Events of one key are heard in order, by listeners that ask for it. */
+  readonly key?: string;
+  /** While an event of this key is in the book, and `dedupeWindow` is not over, nothing is published. */
+  readonly dedupeKey?: string;
+  /** How long a dedupe key counts; default as long as its event is kept. */
+  readonly dedupeWindow?: Duration;
+  /** Not to be delivered before this time. */
+  readonly at?: TimeInput;
+  /** Not to be delivered before this long from now. */
+  readonly in?: Duration;
+  /** Texts that travel beside the payload: a trace, a version, who said it. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+const known: readonly (keyof PublishOptions)[] = [
+  ...(["id", "priority", "key", "dedupeKey", "dedupeWindow", "at", "in", "headers"] as const),
+];
+
+export type PreparedEvent = {
+  readonly id: string | null;
+  readonly topic: string;
+  readonly payload: string;
+  readonly priority: number;
+  readonly key: string | null;
+  readonly dedupeKey: string | null;
+  readonly dedupeWindowMs: number | null;
+  readonly at: number | null;
+  readonly delayMs: number;
+  readonly headers: string | null;
+  readonly cause: Cause | undefined;
+};
+
+export async function prepareEvent(
+  definition: AnyEvent,
+  payload: unknown,
+  options: PublishOptions = {},
+): Promise<PreparedEvent> {
+  const { topic } = definition;
+  checkTopic(topic);
+  refuseUnknown(options, known, `publish of "${topic}"`);
+  if (options.at !== undefined && options.in !== undefined) throw invalid('give "at" or "in", not both');
+  if (options.dedupeWindow !== undefined && options.dedupeKey === undefined) {
+    throw invalid('"dedupeWindow" says something about "dedupeKey", which is missing');
+  }
+  // What is kept is what was given: a schema may transform, and then its output is not its input when it is delivered.
+  const given = payload ?? null;
+  await validatePayload(definition, given);
+  return {
+    topic,
+    id: options.id === undefined ? null : checkKey(options.id, "event id"),
+    payload: toJson(given, { what: "payload" }),
+    priority: checkPriority(options.priority ?? eventPriority),
+    key: options.key === undefined ? null : checkKey(options.key, "key"),
+    dedupeKey: options.dedupeKey === undefined ? null : checkKey(options.dedupeKey, "dedupeKey"),
+    dedupeWindowMs:
+      options.dedupeWindow === undefined ? null : durationMs(options.dedupeWindow, "dedupeWindow", { min: 1 }),
+    at: options.at === undefined ? null : timeMs(options.at, "at"),
+    delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
+    headers: options.headers === undefined ? null : headersJson(options.headers),
+    cause: currentCause(),
+  };
+}
+
+/** Before jobs, whose default is 0: what was said is heard before new work begins. */
+export const eventPriority = 100;
+
+/** The payload as the event's schema gives it back. */
+export async function validatePayload({ topic, schema }: AnyEvent, payload: unknown): Promise<unknown> {
+  return schema === undefined ? payload : fitting(topic, await schema["~standard"].validate(payload));
+}
+
+/** What a schema made of a payload; throws when it does not fit. */
+export function fitting(topic: string, result: StandardSchemaV1.Result<unknown>): unknown {
+  if (result.issues === undefined) return result.value;
+  const issues = result.issues.map(({ path, message }) => {
+    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+    return where === "" ? message : `${where}: ${message}`;
+  });
+  throw invalid(`the payload of "${topic}" does not fit its schema: ${issues.join("; ")}`, {
+    details: { topic, issues },
+  });
+}
+
+function headersJson(headers: Readonly<Record<string, string>>): string {
+  if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
+    throw invalid(`headers are ${quote(headers)}: give an object of texts`);
+  }
+  const names = Object.keys(headers);
+  if (names.length > limits.headersMax) throw invalid(`${names.length} headers: at most ${limits.headersMax}`);
+  for (const name of names) {
+    if (typeof headers[name] !== "string")
+      throw invalid(`header ${quote(name)} is ${quote(headers[name])}: give a text`);
+  }
+  return toJson(headers, { what: "headers", bytesMax: limits.headersBytesMax });
+}

@@ -1,0 +1,131 @@
+// Writes the listeners of a program into the book: those that are new, or whose settings have changed. Where a listener
+// begins is decided once, when it is first seen. What is missing from a program stays, and goes on collecting.
+import { DaybookError, invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { timeMs } from "../core/time.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { laneOf } from "../jobs/lane.ts";
+import { beginCatchUp } from "./catch-up.ts";
+import type { AnyListener, StartFrom } from "./define.ts";
+import { closeListeners, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
+
+type Settings = Pick<
+  ListenerRow,
+  "topics" | "queue" | "ordered" | "attempts" | "backoff" | "timeout_ms" | "losses" | "concurrency"
+>;
+
+export async function registerListeners(
+  store: Store,
+  tenant: string,
+  listeners: readonly AnyListener[],
+): Promise<void> {
+  if (listeners.length === 0) return;
+  const rows = await store.read<ListenerRow>(sql`select * from listener where tenant_id = ${tenant}`);
+  const known = new Map(rows.map((row) => [row.name, row]));
+  // Most programs start with nothing new, and then nobody has to wait for anybody.
+  const news = listeners.filter((each) => !isSame(known.get(each.name), settingsOf(each)));
+  if (news.length > 0) {
+    await store.write(
+      async (tx) => {
+        await closeListeners(tx);
+        for (const each of news) await register(tx, each);
+        await stampListeners(tx);
+      },
+      { tenant },
+    );
+  }
+  // One whose job was given up, or whose process ended before it was made, is helped on.
+  const stuck = listeners.filter((each) => known.get(each.name)?.state === "catching_up");
+  if (stuck.length > 0) await store.write((tx) => resumeCatchUp(tx, stuck), { tenant });
+}
+
+async function register(tx: Tx, listener: AnyListener): Promise<void> {
+  const settings = settingsOf(listener);
+  // Here, and not by the first publisher: whoever makes a lane holds up the others who need it until its commit.
+  await laneOf(tx, tx.tenant, settings.queue);
+  const old = await find(tx, listener.name);
+  if (old !== undefined && old.state !== "removed") {
+    await tx.run(sql`update listener set topics = ${settings.topics}, queue = ${settings.queue},
+        ordered = ${settings.ordered}, attempts = ${settings.attempts}, backoff = ${settings.backoff},
+        timeout_ms = ${settings.timeout_ms}, losses = ${settings.losses}, concurrency = ${settings.concurrency},
+        updated_at = ${tx.now}
+      where seq = ${old.seq}`);
+    return;
+  }
+  const last = await lastSeq(tx, tx.tenant);
+  const start = await startOf(tx, listener, last);
+  const behind = start.starts_from !== "now" && start.starts_seq < last;
+  // Its name keeps its row and its history, also when it was removed in the meantime.
+  await tx.run(sql`insert into listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
+      concurrency, starts_from, starts_at, starts_seq, state, heard_seq, heard_to, registered_at, updated_at)
+    values (${tx.tenant}, ${listener.name}, ${settings.topics}, ${settings.queue}, ${settings.ordered},
+      ${settings.attempts}, ${settings.backoff}, ${settings.timeout_ms}, ${settings.losses}, ${settings.concurrency},
+      ${start.starts_from}, ${start.starts_at}, ${start.starts_seq}, ${behind ? "catching_up" : "live"},
+      ${behind ? start.starts_seq : last}, ${behind ? last : null}, ${tx.now}, ${tx.now})
+    on conflict (tenant_id, name) do update set topics = excluded.topics, queue = excluded.queue,
+      ordered = excluded.ordered, attempts = excluded.attempts, backoff = excluded.backoff,
+      timeout_ms = excluded.timeout_ms, losses = excluded.losses, concurrency = excluded.concurrency,
+      starts_from = excluded.starts_from, starts_at = excluded.starts_at, starts_seq = excluded.starts_seq,
+      state = excluded.state, heard_seq = excluded.heard_seq, heard_to = excluded.heard_to,
+      updated_at = excluded.updated_at, removed_at = null`);
+  const made = await find(tx, listener.name);
+  if (behind && made !== undefined) await beginCatchUp(tx, made);
+}
+
+async function resumeCatchUp(tx: Tx, listeners: readonly AnyListener[]): Promise<void> {
+  for (const { name } of listeners) {
+    const row = await find(tx, name);
+    if (row?.state === "catching_up") await beginCatchUp(tx, row);
+  }
+}
+
+async function find(tx: Tx, name: string): Promise<ListenerRow | undefined> {
+  return tx.get<ListenerRow>(sql`select * from listener where tenant_id = ${tx.tenant} and name = ${name}`);
+}
+
+type Start = Pick<ListenerRow, "starts_from" | "starts_at" | "starts_seq">;
+
+async function startOf(tx: Tx, { name, from }: AnyListener, last: number): Promise<Start> {
+  if (from === "now") return { starts_from: "now", starts_at: null, starts_seq: last };
+  if (from === "beginning") return { starts_from: "beginning", starts_at: null, starts_seq: 0 };
+  return positionOf(tx, from, `listener "${name}"`);
+}
+
+/** Where a time or an event stands among what was said: a listener hears what comes after `starts_seq`. */
+export async function positionOf(tx: Tx, from: Exclude<StartFrom, string>, what: string): Promise<Start> {
+  if ("time" in from) {
+    const at = timeMs(from.time, "from.time");
+    if (at > tx.now) {
+      throw invalid(`${what} starts at a time that is ${at - tx.now} ms ahead: give a time that has passed, or "now"`);
+    }
+    return { starts_from: "time", starts_at: at, starts_seq: 0 };
+  }
+  const event = await tx.get<{ seq: number }>(
+    sql`select seq from event where tenant_id = ${tx.tenant} and id = ${from.event}`,
+  );
+  if (event === undefined) {
+    throw new DaybookError("not_found", `${what} starts from event ${from.event}, which is not in the book`, {
+      details: { id: from.event },
+    });
+  }
+  return { starts_from: "event", starts_at: null, starts_seq: event.seq - 1 };
+}
+
+function settingsOf(listener: AnyListener): Settings {
+  return {
+    topics: JSON.stringify(listener.topics),
+    queue: listener.queue,
+    ordered: listener.ordered ? 1 : 0,
+    attempts: listener.attempts,
+    backoff: toJson(listener.backoff, { what: "backoff" }),
+    timeout_ms: listener.timeoutMs,
+    losses: listener.losses,
+    concurrency: listener.concurrency,
+  };
+}
+
+function isSame(row: ListenerRow | undefined, settings: Settings): boolean {
+  if (row === undefined || row.state === "removed") return false;
+  return (Object.keys(settings) as (keyof Settings)[]).every((name) => row[name] === settings[name]);
+}

@@ -1,0 +1,24 @@
+// The end of a delivery, by whatever way: a letter is written or ended, and the next of its key may go.
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import type { JobEnded, SettledJob } from "../jobs/hooks.ts";
+import type { JobRow } from "../jobs/job.ts";
+import { endLetter, letterOf, writeLetter } from "./dead-letter.ts";
+import { letNextGo } from "./order.ts";
+
+export async function deliveryEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
+  if (ended.retriedBy !== null) return;
+  if (ended.status === "failed") return writeLetter(tx, job, ended);
+  const letter = job.attempt === 1 ? undefined : await letterOf(tx, job);
+  if (letter !== undefined && letter.ended_at === null) {
+    if (ended.status === "completed") await endLetter(tx, letter, { status: "recovered", reason: null });
+    // A redrive that was cancelled leaves the letter as it was: a person asked for one, and decides about the other.
+    else return void (await tx.run(sql`update dead_letter set status = 'dead' where seq = ${letter.seq}`));
+  }
+  await letNextGo(tx, job);
+}
+
+/** The path of most deliveries: it was never dead. One with a key is asked about in any case, because the next may wait. */
+export function isQuiet(job: SettledJob): boolean {
+  return job.attempt === 1;
+}

@@ -1,0 +1,107 @@
+// What a person does with a listener: hold it, set it back, let it pass over what waits, take it away.
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { cancelJob } from "../jobs/cancel.ts";
+import type { JobHooks } from "../jobs/hooks.ts";
+import { beginCatchUp } from "./catch-up.ts";
+import type { StartFrom } from "./define.ts";
+import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
+import { positionOf } from "./register.ts";
+
+export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
+  const row = await tx.get<ListenerRow>(sql`select * from listener
+    where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`);
+  if (row !== undefined) return row;
+  throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
+}
+
+/** Everything from that position on is delivered once more. */
+export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom, "now">): Promise<void> {
+  await closeListeners(tx);
+  const row = await findListener(tx, name);
+  const position =
+    to === "beginning" ? { starts_at: null, starts_seq: 0 } : await positionOf(tx, to, `the rewind of "${name}"`);
+  const last = await lastSeq(tx, tx.tenant);
+  const from = row.state === "catching_up" ? Math.min(row.heard_seq, position.starts_seq) : position.starts_seq;
+  await tx.run(sql`update listener set state = 'catching_up', heard_seq = ${from}, heard_to = ${last},
+      starts_at = ${position.starts_at}, updated_at = ${tx.now}
+    where seq = ${row.seq}`);
+  await stampListeners(tx);
+  await beginCatchUp(tx, { ...row, state: "catching_up" });
+}
+
+export type SkipTo = "now" | Exclude<StartFrom, string>;
+
+/** Passes over what waits, up to a position: those deliveries are cancelled. What runs goes on. Dead letters stay. */
+export async function skipListener(
+  { store, hooks }: { readonly store: Store; readonly hooks: JobHooks },
+  tenant: string,
+  name: string,
+  to: SkipTo = "now",
+): Promise<{ skipped: number }> {
+  const bound = await store.write((tx) => boundOf(tx, name, to), { tenant });
+  let skipped = 0;
+  for (let after = 0; ;) {
+    const slice = await store.write((tx) => skipSlice(tx, hooks, { name, after, bound }), { tenant });
+    skipped += slice.cancelled;
+    if (slice.last === undefined) return { skipped };
+    after = slice.last;
+  }
+}
+
+type Bound = { readonly seq: number; readonly at: number | null };
+
+async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
+  await closeListeners(tx);
+  const row = await findListener(tx, name);
+  const last = await lastSeq(tx, tx.tenant);
+  if (to === "now") {
+    // What it has not even come to is passed over as well.
+    if (row.state === "catching_up") {
+      await tx.run(
+        sql`update listener set state = 'live', heard_seq = ${last}, heard_to = null where seq = ${row.seq}`,
+      );
+      await stampListeners(tx);
+    }
+    return { seq: last, at: null };
+  }
+  if (row.state === "catching_up") {
+    throw new DaybookError("conflict", `listener "${name}" still catches up: skip to "now", or wait until it is live`, {
+      details: { name },
+    });
+  }
+  if (typeof to !== "object") throw invalid('skip to "now", { time } or { event: id }');
+  const { starts_seq: seq, starts_at: at } = await positionOf(tx, to, `the skip of "${name}"`);
+  return at === null ? { seq, at } : { seq: last, at };
+}
+
+async function skipSlice(
+  tx: Tx,
+  hooks: JobHooks,
+  { name, after, bound }: { readonly name: string; readonly after: number; readonly bound: Bound },
+): Promise<{ cancelled: number; last: number | undefined }> {
+  const rows = await tx.all<{ id: string; status: string; seq: number; published_at: number }>(sql`select job.id,
+      job.status, job.kind_seq as seq, event.published_at
+    from job join event on event.seq = job.kind_seq
+    where job.tenant_id = ${tx.tenant} and job.kind = 'delivery' and job.finished_at is null
+      and job.kind_seq > ${after} and job.kind_seq <= ${bound.seq} and job.name = ${deliveryName(name)}
+    order by job.kind_seq limit ${limits.claimParkedMax}`);
+  let cancelled = 0;
+  for (const { id, status, published_at: at } of rows) {
+    if (status === "running" || (bound.at !== null && at >= bound.at)) continue;
+    await cancelJob(tx, hooks, id);
+    cancelled++;
+  }
+  return { cancelled, last: rows.at(-1)?.seq };
+}
+
+/** It hears nothing more. What waits for it stays, and so does its name in the history. */
+export async function removeListener(tx: Tx, name: string): Promise<void> {
+  await closeListeners(tx);
+  const row = await findListener(tx, name);
+  await tx.run(sql`update listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
+    where seq = ${row.seq}`);
+  await stampListeners(tx);
+}

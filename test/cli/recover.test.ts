@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { command, job } from "../../src/index.ts";
+import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { answer, refusal } from "./answer-of.ts";
+import { runCli } from "./run-cli.ts";
+
+const work = job("work", { run: () => undefined });
+
+for (const backend of backends) {
+  test(`${backend}: recover says what a dead process left, and ends it with --apply`, async (t) => {
+    const { book, url } = await openTest(t, backend, { use: [work] });
+    const { id } = await book.jobs.enqueue(work);
+    // A session that somebody has declared dead, and that nobody has recovered.
+    const { id: lost } = await book.jobs.enqueue(work);
+    await book.write(async (tx) => {
+      await tx.sql`insert into session (id, started_at, last_heartbeat_at, stopped_at, status, host, pid, metadata)
+        values ('gone', 1, 1, 1, 'unknown', 'elsewhere', 1, '{}')`;
+      await tx.sql`update job set status = 'running', run_id = 'r-1', started_at = 1,
+        session_seq = (select seq from session where id = 'gone') where id = ${lost}`;
+    });
+
+    const dry = await runCli(["recover", "--book", url]);
+    const before = await book.jobs.get(lost);
+    const applied = await answer(["recover", "--apply"], url);
+    const again = await runCli(["recover", "--apply", "--book", url]);
+
+    assert.equal(dry.stdout, "1 runs and 0 reservations of sessions that have ended; end them with --apply\n");
+    assert.equal(before.status, "running");
+    assert.deepEqual(applied, { dryRun: false, lost: 1, reservations: 0, recovered: 1 });
+    assert.equal(again.stdout, "0 runs and 0 reservations of sessions that have ended: 0 ended or released\n");
+    const { status, retriedBy } = await book.jobs.get(lost);
+    assert.deepEqual([status, retriedBy === null, (await book.jobs.get(id)).status], ["failed", false, "queued"]);
+  });
+
+  test(`${backend}: a group is made and added to from a shell, and what is wrong with it is said`, async (t) => {
+    const { book, url } = await openTest(t, backend, { use: [work] });
+    const jobs = JSON.stringify([{ job: "work" }, { job: "work", params: { n: 2 }, queue: "slow", attempts: 1 }]);
+    const create = ["groups", "create", "--mode", "sequential"];
+
+    const made = await answer([...create, "--on-failure", "skip", "--name", "night", "--jobs", "-"], url, {
+      input: jobs,
+    });
+    const id = String(made["id"]);
+    const words = await runCli(["groups", "add", id, "work", "--in", "1h", "--book", url]);
+    const wrong = [
+      await refusal([...create, "--jobs", "{}"], url),
+      await refusal([...create, "--jobs", '[{"name": "work"}]'], url),
+      await refusal([...create, "--jobs", "[]"], url),
+      await refusal([...create, "--jobs", '[{"job": "work", "prio": 1}]'], url),
+      await refusal(["groups", "create", "--jobs", jobs], url),
+    ];
+    await book.groups.cancel(id);
+    const late = await refusal(["groups", "add", id, "work"], url);
+    const theirs = await refusal(["groups", "add", id, "work", "--tenant", "acme"], url);
+
+    const { name, mode, onFailure, progress } = await book.groups.get(id);
+    assert.deepEqual([name, mode, onFailure, progress.total], ["night", "sequential", "skip", 3]);
+    assert.match(words.stdout, new RegExp(`^\\S+ is added to ${id}: waiting\n$`));
+    const messages = [
+      /--jobs is \{\}|give a list/,
+      /give \{ "job"/,
+      /at least one job/,
+      /unknown option "prio"/,
+      /--mode/,
+    ];
+    for (const [index, [exit, code, message]] of wrong.entries()) {
+      assert.deepEqual([exit, code], [2, "invalid"]);
+      assert.match(message, messages[index] as RegExp);
+    }
+    assert.deepEqual(
+      [late.slice(0, 2), theirs.slice(0, 2)],
+      [
+        [5, "conflict"],
+        [4, "not_found"],
+      ],
+    );
+    assert.equal((await book.groups.list()).items.length, 1);
+  });
+
+  test(`${backend}: a job that ran a program is shown with its exit code, its log file and what it made`, async (t) => {
+    const cwd = testFolder(t);
+    const script = "console.log('said'); require('fs').writeFileSync('made.txt', 'abc'); process.exit(3)";
+    const say = command("say", { argv: [process.execPath, "-e", script], cwd, artifacts: ["*.txt"], attempts: 1 });
+    const { book, url } = await openTest(t, backend, { use: [say], files: testFolder(t) });
+    const { id } = await book.jobs.enqueue(say);
+    await (await book.startWorker()).idle();
+
+    const { stdout } = await runCli(["jobs", "show", id, "--book", url]);
+    const { run } = await book.jobs.get(id);
+
+    assert.match(stdout, /\nprogram\nargv +\[.*\nprocess +\d+ on \S+\nexit code +3\n/);
+    assert.ok(stdout.includes(`log file   ${run?.command?.log?.path} (5 B)`), stdout);
+    assert.match(stdout, /the end of its output\nsaid\n/);
+    assert.match(stdout, /artifacts\npath +size +sha256\nmade\.txt +3 B +ba7816bf/);
+  });
+}

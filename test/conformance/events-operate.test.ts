@@ -1,0 +1,256 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { event, job, listener, manualClock, type Book, type EventTree } from "../../src/index.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+const Said = event<{ n: number }>("talk.said");
+
+const statuses = async (book: Book): Promise<string[]> =>
+  (await book.events.list()).items.toReversed().map(({ status }) => status);
+
+for (const backend of backends) {
+  test(`${backend}: an event shows what became of it at each listener, and one word for all`, async (t) => {
+    const clock = manualClock();
+    const gate = Promise.withResolvers<void>();
+    const use = [
+      listener("good", { on: "talk.*", run: () => undefined }),
+      listener("bad", {
+        on: "talk.broken",
+        attempts: 1,
+        run: () => {
+          throw new Error("no");
+        },
+      }),
+      listener("slow", { on: "talk.slow", run: () => gate.promise }),
+    ];
+    const { book } = await openTest(t, backend, { clock, use });
+    const worker = await book.startWorker({ concurrency: 4 });
+    await book.events.publish("walk.on", null);
+    await book.events.publish("talk.said", null);
+    const broken = await book.events.publish("talk.broken", { x: 1 }, { headers: { trace: "t-1" }, key: "k" });
+    await book.events.publish("talk.later", null, { in: "1h" });
+    await worker.idle();
+    const slow = await book.events.publish("talk.slow", null);
+    while ((await book.events.get(slow.id)).status !== "claimed") await clock.nextTurn();
+
+    assert.deepEqual(await statuses(book), ["pending", "acked", "dead_lettered", "pending", "pending", "claimed"]);
+    const seen = await book.events.get(broken.id);
+    assert.deepEqual(
+      seen.deliveries.map(({ listener: name, status, error }) => [name, status, error?.message ?? null]),
+      [
+        ["bad", "dead_lettered", "no"],
+        ["good", "acked", null],
+      ],
+    );
+    assert.deepEqual([seen.payload, seen.headers, seen.key], [{ x: 1 }, { trace: "t-1" }, "k"]);
+    gate.resolve();
+    await worker.idle();
+    await book.deadLetters.discard(seen.deliveries[0]?.deadLetterId ?? "", "known");
+    assert.equal((await book.events.get(broken.id)).status, "acked");
+    const page = await book.events.list({ topic: "talk.*", limit: 2 });
+    assert.equal(
+      page.items.length + (await book.events.list({ topic: "talk.*", after: page.next ?? "" })).items.length,
+      4,
+    );
+    await assert.rejects(book.tenant("acme").events.get(broken.id), /there is no event/);
+  });
+
+  test(`${backend}: the tree of what an event caused`, async (t) => {
+    const forward = listener("forward", {
+      on: "a.start",
+      run: (_payload, { finish }) =>
+        finish(async (tx) => {
+          await tx.events.publish("a.left", null);
+          await tx.events.publish("a.right", null);
+        }),
+    });
+    const further = listener("further", {
+      on: "a.left",
+      run: async (_payload, { book }) => void (await book.events.publish("a.leaf", null)),
+    });
+    const { book } = await openTest(t, backend, { use: [forward, further] });
+    const worker = await book.startWorker();
+    await book.events.publish("a.start", null);
+    await worker.idle();
+
+    const [leaf] = (await book.events.list({ topic: "a.leaf" })).items;
+    const tree = await book.events.lineage(leaf?.id ?? "");
+
+    const shape = ({ topic, chainDepth, caused }: EventTree): unknown => [topic, chainDepth, caused.map(shape)];
+    assert.deepEqual(shape(tree), [
+      "a.start",
+      0,
+      [
+        ["a.left", 1, [["a.leaf", 2, []]]],
+        ["a.right", 1, []],
+      ],
+    ]);
+    assert.notEqual(leaf?.causeRunId, null);
+  });
+
+  test(`${backend}: a replay is a new event with its own root, for all or for one listener`, async (t) => {
+    const clock = manualClock();
+    const heard: string[] = [];
+    const use = ["one", "two"].map((name) =>
+      listener(name, {
+        on: Said,
+        run: ({ n }, { event: { replayOf } }) => void heard.push(`${name}${n}${replayOf === null ? "" : "r"}`),
+      }),
+    );
+    const { book } = await openTest(t, backend, { clock, use });
+    const worker = await book.startWorker();
+    const first = await book.events.publish(Said, { n: 1 });
+    await clock.advance(1000);
+    await book.events.publish(Said, { n: 2 });
+    await worker.idle();
+
+    const dry = await book.events.replay({ topic: "talk.*", since: clock.now() }, { dryRun: true });
+    const [again] = (await book.events.replay(first.id)).events;
+    await book.events.replay({ topic: "talk.*", since: clock.now(), until: clock.now() + 1 }, { listener: "two" });
+    await worker.idle();
+
+    assert.equal(dry.count, 1);
+    const replayed = await book.events.get(again?.id ?? "");
+    assert.deepEqual([replayed.replayOf, replayed.rootEventId, replayed.chainDepth], [first.id, replayed.id, 0]);
+    assert.deepEqual(
+      heard.slice(0, 4).toSorted((a, b) => a.localeCompare(b)),
+      ["one1", "one2", "two1", "two2"],
+    );
+    assert.deepEqual(new Set(heard.slice(4)), new Set(["one1r", "two1r", "two2r"]));
+    await assert.rejects(book.events.replay("gone"), /there is no event gone/);
+    await assert.rejects(book.events.replay(first.id, { listener: "gone" }), /there is no listener "gone"/);
+  });
+
+  test(`${backend}: cleanup keeps what is not finished, and says what keeps it`, async (t) => {
+    const clock = manualClock();
+    const broken = { yes: true };
+    const use = [
+      listener("picky", {
+        on: Said,
+        attempts: 1,
+        run: ({ n }) => {
+          if (n === 2 && broken.yes) throw new Error("no");
+        },
+      }),
+    ];
+    const { book } = await openTest(t, backend, { clock, use });
+    const acme = book.tenant("acme");
+    const worker = await book.startWorker();
+    for (const n of [1, 2, 3]) await book.events.publish(Said, { n });
+    await book.events.publish(Said, { n: 4 }, { in: "20s" });
+    await acme.events.publish(Said, { n: 5 });
+    await worker.idle();
+    await clock.advance(10_000);
+    await book.events.publish(Said, { n: 6 });
+
+    const dry = await book.events.cleanup({ olderThan: "5s", dryRun: true });
+    const done = await book.events.cleanup({ olderThan: "5s" });
+
+    const expected = { removed: 3, kept: { unfinished: 1, deadLettered: 1, unheard: 0 } };
+    assert.deepEqual([dry, done], [expected, expected]);
+    assert.deepEqual(
+      (await book.events.list()).items.map(({ payload }) => (payload as { n: number }).n),
+      [6, 4, 2],
+    );
+    assert.equal((await acme.events.list()).items.length, 1);
+    const [letter] = (await book.deadLetters.list()).items;
+    broken.yes = false;
+    await book.deadLetters.redrive(letter?.id ?? "");
+    await clock.advance(10_000);
+    await worker.idle();
+    assert.equal((await book.events.cleanup({ olderThan: "5s" })).removed, 2);
+    // The last number stays taken, so that a new event is never confused with an old one.
+    await clock.advance(10_000);
+    assert.equal((await book.events.cleanup({ olderThan: "5s" })).removed, 0);
+    const last = await book.events.publish(Said, { n: 7 });
+    assert.equal(last.deliveries, 1);
+    await worker.idle();
+    assert.equal((await book.events.get(last.id)).status, "acked");
+    assert.deepEqual(await book.doctor(), []);
+  });
+
+  test(`${backend}: a listener is paused, resumed, skipped, set back and removed, with its lag shown`, async (t) => {
+    const clock = manualClock();
+    const heard: number[] = [];
+    const l = listener("l", { on: Said, run: ({ n }) => void heard.push(n) });
+    const { book } = await openTest(t, backend, { clock, use: [l] });
+    const worker = await book.startWorker();
+    const { id } = await book.events.publish(Said, { n: 1 });
+    await worker.idle();
+
+    await book.listeners.pause("l", "moving house");
+    for (const n of [2, 3]) await book.events.publish(Said, { n });
+    await clock.advance(5000);
+    await worker.idle();
+    const paused = await book.listeners.get("l");
+    assert.deepEqual(
+      [heard, paused.lag, paused.paused?.note, paused.hosted],
+      [[1], { events: 2, seconds: 5 }, "moving house", true],
+    );
+
+    await book.listeners.resume("l");
+    await worker.idle();
+    assert.deepEqual(heard, [1, 2, 3]);
+    assert.deepEqual(await book.listeners.lag("l"), { events: 0, seconds: 0 });
+
+    await book.listeners.pause("l");
+    await book.events.publish(Said, { n: 4 });
+    assert.deepEqual(await book.listeners.skip("l"), { skipped: 1 });
+    await book.listeners.resume("l");
+    await worker.idle();
+    assert.deepEqual(heard, [1, 2, 3]);
+
+    await book.listeners.rewind("l", { event: id });
+    await worker.idle();
+    assert.deepEqual(
+      heard.toSorted((a, b) => a - b),
+      [1, 1, 2, 2, 3, 3, 4],
+    );
+    assert.equal((await book.listeners.get("l")).state, "live");
+
+    await book.listeners.remove("l");
+    assert.equal((await book.events.publish(Said, { n: 5 })).deliveries, 0);
+    assert.deepEqual(await book.listeners.list(), []);
+    await assert.rejects(book.listeners.pause("l"), /there is no listener "l"/);
+    await assert.rejects(book.tenant("acme").listeners.rewind("l", "beginning"), /there is no listener/);
+    assert.deepEqual(await book.doctor(), []);
+  });
+
+  test(`${backend}: what the engine does is said only when somebody listens`, async (t) => {
+    const clock = manualClock();
+    const heard: string[] = [];
+    const work = job("work", {
+      attempts: 2,
+      run: ({ fails }: { fails: boolean }) => {
+        if (fails) throw new Error("no");
+      },
+    });
+    const use = [
+      listener("watch", {
+        on: ["job.failed", "job.cancelled"],
+        run: (payload, { event: { topic } }) => {
+          const { name, attempt, retriedBy } = payload as { name: string; attempt: number; retriedBy: string | null };
+          heard.push(`${topic} ${name} ${attempt} ${retriedBy === null ? "over" : "again"}`);
+        },
+      }),
+    ];
+    const { book } = await openTest(t, backend, { clock, use: [work, ...use] });
+    const worker = await book.startWorker();
+
+    await book.jobs.enqueue(work, { fails: false });
+    await book.jobs.enqueue(work, { fails: true });
+    const { id } = await book.jobs.enqueue(work, { fails: false }, { in: "1h" });
+    await book.jobs.cancel(id);
+    await book.tenant("acme").jobs.enqueue(work, { fails: true }, { attempts: 1 });
+    await worker.idle();
+    await clock.advance(60_000);
+    await worker.idle();
+
+    assert.deepEqual(
+      new Set(heard),
+      new Set(["job.cancelled work 1 over", "job.failed work 1 again", "job.failed work 2 over"]),
+    );
+    assert.equal((await book.events.list()).items.length, 3);
+    assert.equal((await book.tenant("acme").events.list()).items.length, 0);
+  });
+}

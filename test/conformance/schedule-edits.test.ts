@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { job, manualClock, schedule, type Book } from "../../src/index.ts";
+import { fireDue } from "../../src/schedules/fire.ts";
+import { backends, openTest, openTestStore } from "../support/open-test.ts";
+
+const hour = 3_600_000;
+const noon = Date.UTC(2026, 0, 15, 12);
+const work = job<{ n?: number }>("work", { run: () => undefined });
+const hourly = { cron: "0 * * * *", job: work, params: {}, missed: "all", concurrency: "allow" } as const;
+
+for (const backend of backends) {
+  describe(backend, () => {
+    const openAt = async (t: TestContext, start: number) => {
+      const clock = manualClock({ at: start });
+      const { book, url } = await openTest(t, backend, { use: [work], clock });
+      const { store } = await openTestStore(t, backend, { url, clock });
+      const tick = async (): Promise<void> => {
+        while (await store.write((tx) => fireDue(tx, {}))) continue;
+      };
+      return { book, clock, url, tick };
+    };
+    const ledger = async (book: Book, name: string): Promise<string[]> =>
+      (await book.schedules.decisions(name)).items
+        .toReversed()
+        .map(({ at, kind, slots }) => `${(at - noon) / hour} ${kind}${slots > 1 ? ` × ${slots}` : ""}`);
+
+    for (const [what, changes] of [
+      ["missed", { missed: "latest" }],
+      ["maxLateness", { maxLateness: "48h" }],
+      ["jitter", { jitter: "1s" }],
+      ["params", { params: { n: 2 } }],
+    ] as const) {
+      test(`an edit of ${what} alone catches up on nothing, and leaves what is due now`, async (t) => {
+        const { book, clock, tick } = await openAt(t, noon + 1);
+        await book.schedules.create("edited", hourly);
+        clock.step(3 * hour + 20_000);
+        await book.schedules.edit("edited", changes);
+        clock.step(2000);
+        await tick();
+        assert.deepEqual(await ledger(book, "edited"), ["1 skipped_missed × 2", "3 fired"]);
+        const why = await book.schedules.why("edited", noon + hour);
+        assert.match(why.because.join(" "), /it was edited/);
+      });
+    }
+
+    test("a program whose job has other attempts since has not edited its schedule: what is owed is run", async (t) => {
+      const { book, clock, url, tick } = await openAt(t, noon + 1);
+      const start = async (options: object, attempts: number): Promise<void> => {
+        const mine = job("mine", { attempts, run: () => undefined });
+        const { book: program } = await openTest(t, backend, {
+          ...{ url, clock, use: [schedule("code", { ...hourly, job: mine, ...options })] },
+        });
+        await program.close();
+      };
+      await start({}, 1);
+      clock.step(2 * hour);
+      await start({}, 5);
+      await tick();
+      const { items } = await book.jobs.list();
+      assert.deepEqual([await ledger(book, "code"), items[0]?.attempts], [["1 caught_up", "2 fired"], 5]);
+
+      clock.step(2 * hour);
+      await start({ params: { n: 1 } }, 5);
+      await tick();
+      assert.deepEqual((await ledger(book, "code")).slice(2), ["3 skipped_missed", "4 fired"]);
+    });
+
+    test("of two edits at once, the second is told to look again", async (t) => {
+      const { book } = await openAt(t, noon);
+      await book.schedules.create("both", hourly);
+      const edits = await Promise.allSettled([
+        book.schedules.edit("both", { jitter: "5s" }),
+        book.schedules.edit("both", { maxFires: 9 }),
+      ]);
+      // Whether they meet is for the back end to say; neither takes back what the other has saved.
+      const refused = edits.flatMap((each) => (each.status === "rejected" ? [each.reason as { code: string }] : []));
+      const { jitterMs, maxFires } = await book.schedules.get("both");
+      if (refused.length === 0) assert.deepEqual([jitterMs, maxFires], [5000, 9]);
+      assert.ok(refused.every(({ code }) => code === "conflict") && refused.length < 2);
+    });
+
+    test("an interval keeps what it is counted from when its length is edited", async (t) => {
+      const { book } = await openAt(t, noon);
+      await book.schedules.create("poll", { every: "1h", anchor: noon + 60_000, job: work, params: {} });
+      const { nextAt } = await book.schedules.edit("poll", { every: "2h" });
+      assert.equal(nextAt, noon + 60_000);
+    });
+
+    test("what was due before a pause is not said to have been paused", async (t) => {
+      const { book, clock } = await openAt(t, noon + 1);
+      await book.schedules.create("paused", hourly);
+      clock.step(2 * hour);
+      await book.schedules.pause("paused", "audit");
+      clock.step(2 * hour);
+      await book.schedules.resume("paused");
+      assert.deepEqual(await ledger(book, "paused"), ["1 skipped_missed × 2", "3 skipped_paused × 2"]);
+      for (const note of ["a\0b", "x".repeat(2001), 7 as never]) {
+        await assert.rejects(book.schedules.pause("paused", note), { code: "invalid" });
+      }
+    });
+
+    test("one that is made again was made now", async (t) => {
+      const { book, clock } = await openAt(t, noon);
+      await book.schedules.create("again", hourly);
+      await book.schedules.remove("again");
+      clock.step(hour);
+      assert.equal((await book.schedules.create("again", hourly)).createdAt, noon + hour);
+    });
+
+    test("an unknown name is answered with the nearest, also by those who only read", async (t) => {
+      const { book } = await openAt(t, noon);
+      await book.schedules.create("hourly", hourly);
+      const { schedules } = book;
+      for (const read of [
+        ...[() => schedules.get("hurly"), () => schedules.why("hurly", noon), () => schedules.preview("hurly")],
+        ...[() => schedules.decisions("hurly"), () => schedules.backfill("hurly", noon - 1, noon)],
+      ]) {
+        await assert.rejects(read, { code: "not_found", message: /did you mean "hourly"\?/ });
+      }
+      await assert.rejects(book.tenant("acme").schedules.get("hurly"), { message: 'there is no schedule "hurly"' });
+      await assert.rejects(schedules.decisions("hourly", { after: "abc" }), { code: "invalid" });
+    });
+  });
+}

@@ -1,0 +1,103 @@
+// Jobs of one schedule that wait for each other, when a process is lost, and what the ticker notices.
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { job, manualClock } from "../../src/index.ts";
+import { begin } from "../../src/jobs/alone.ts";
+import { recoverSession } from "../../src/jobs/rescue.ts";
+import { settle } from "../../src/jobs/settle.ts";
+import { fireDue } from "../../src/schedules/fire.ts";
+import type { ScheduleOptions } from "../../src/schedules/options.ts";
+import { scheduleVerbs } from "../../src/schedules/schedules.ts";
+import { lockSchedules, scheduledJobEnded } from "../../src/schedules/settled.ts";
+import { startTicker } from "../../src/schedules/ticker.ts";
+import { openEngine } from "../jobs/open-engine.ts";
+import { backends, cleanup, type Backend } from "../support/open-test.ts";
+
+const hour = 3_600_000;
+const minute = 60_000;
+const noon = Date.UTC(2026, 0, 15, 12);
+const hooks = { beforeSettled: { schedule: lockSchedules }, onSettled: { schedule: scheduledJobEnded } };
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("what waits in line goes on when the process of the one before is lost for good, and not sooner", async (t) => {
+      const work = job("work", { attempts: 1, losses: 1, run: () => undefined });
+      const at = await openEngine(t, backend, { use: [work], clock: manualClock({ at: noon - 1000 }) });
+      const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));
+      await verbs.create("line", { cron: "* * * * *", job: work, params: {}, concurrency: "queue" });
+      for (const ms of [1000, minute, minute]) {
+        at.clock.step(ms);
+        while (await at.store.write((tx) => fireDue(tx, hooks))) continue;
+      }
+      const statuses = async (): Promise<string[]> =>
+        (await at.rows<{ status: string }>("select status from job order by seq")).map(({ status }) => status);
+      const claimAndLose = async (): Promise<void> => {
+        const session = await at.newSession();
+        const [claimed, ...more] = await at.claim(5, at.claimer(session.seq));
+        assert.equal(more.length, 0);
+        // After a loss it runs alone, and only then is the next loss its own.
+        if (claimed?.alone === 1) await begin(at.engine, claimed);
+        await at.store.write((tx) => recoverSession(tx, hooks, session.seq));
+      };
+      assert.deepEqual(await statuses(), ["queued", "waiting", "waiting"]);
+
+      await claimAndLose();
+      assert.deepEqual(await statuses(), ["failed", "waiting", "waiting", "queued"], "the retry comes first");
+      await claimAndLose();
+      assert.deepEqual(await statuses(), ["failed", "queued", "waiting", "failed"], "one goes, and one only");
+      const [second] = await at.claim(5);
+      const ended = { seq: second?.seq ?? 0, runId: second?.run_id ?? "", durationMs: 1, status: "success" } as const;
+      await at.store.write((tx) => settle(tx, hooks, [ended]));
+      assert.deepEqual((await statuses()).slice(1, 3), ["completed", "queued"]);
+    });
+
+    test("a wall clock that jumps forward is noticed within a minute; one that jumps back repeats nothing", async (t) => {
+      const { at, ticker, ledger } = await openTicking(t, backend, { cron: "0 * * * *", concurrency: "allow" });
+      await ticker.tick();
+
+      at.clock.step(2 * hour + 10 * minute); // no timer fires: the machine slept
+      await at.clock.advance(minute);
+      await ticker.tick();
+      assert.deepEqual(await ledger(), ["1 skipped_missed", "2 late"]);
+
+      at.clock.step(-2 * hour);
+      for (let half = 0; half < 5; half++) {
+        at.clock.step(30 * minute);
+        await ticker.tick();
+      }
+      assert.deepEqual(await ledger(), ["1 skipped_missed", "2 late"]);
+      at.clock.step(19 * minute);
+      await ticker.tick();
+      assert.deepEqual(await ledger(), ["1 skipped_missed", "2 late", "3 fired"]);
+    });
+
+    test("while nothing is due, a process looks once a minute", async (t) => {
+      let looks = 0;
+      const { at, ticker } = await openTicking(t, backend, { daily: "07:00" });
+      await ticker.tick();
+      await ticker.stop();
+      const counting = startTicker({ store: at.store, hooks }, async () => void looks++);
+      cleanup(t, () => counting.stop());
+      for (let minutes = 0; minutes < 10; minutes++) {
+        await counting.tick();
+        await at.clock.advance(minute);
+      }
+      await counting.tick();
+      assert.ok(looks >= 10 && looks <= 11, `${looks} looks in ten minutes`);
+    });
+  });
+}
+
+async function openTicking(t: TestContext, backend: Backend, when: object) {
+  const work = job("work", { run: () => undefined });
+  const at = await openEngine(t, backend, { use: [work], clock: manualClock({ at: noon + 1 }) });
+  const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));
+  await verbs.create("hourly", { ...when, job: work, params: {} } as ScheduleOptions);
+  const ticker = startTicker({ store: at.store, hooks });
+  cleanup(t, () => ticker.stop());
+  const ledger = async (): Promise<string[]> =>
+    (await at.rows<{ slot_at: number; kind: string }>("select slot_at, kind from decision order by slot_at")).map(
+      ({ slot_at, kind }) => `${(slot_at - noon) / hour} ${kind}`,
+    );
+  return { at, ticker, ledger };
+}

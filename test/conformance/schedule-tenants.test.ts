@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { job, manualClock, open, schedule, type Book } from "../../src/index.ts";
+import { fireDue } from "../../src/schedules/fire.ts";
+import { backends, openTest, openTestStore } from "../support/open-test.ts";
+
+const minute = 60_000;
+const noon = Date.UTC(2026, 0, 15, 12);
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("one for all tenants is one of each: its job and its book are theirs, and so are its decisions", async (t) => {
+      const ran: string[] = [];
+      const work = job("work", { run: (_: unknown, { book }) => void ran.push(book.tenantId) });
+      const clock = manualClock({ at: noon - 1000 });
+      const { book: first, url } = await openTest(t, backend, { use: [work], clock });
+      for (const tenant of ["acme", "zeta"]) await first.tenant(tenant).jobs.enqueue(work, {});
+      const all = schedule("minutes", { cron: "* * * * *", job: work, params: {}, tenants: "all" });
+      // What a tenant has made itself under that name stays its own.
+      await first.tenant("zeta").schedules.create("minutes", { daily: "07:00", job: work, params: {} });
+
+      const { book } = await openTest(t, backend, { url, use: [all], clock });
+      const { store } = await openTestStore(t, backend, { url, clock });
+      clock.step(1000);
+      while (await store.write((tx) => fireDue(tx, {}))) continue;
+
+      const kinds = async (seen: Book): Promise<string[]> =>
+        (await seen.schedules.decisions("minutes")).items.map(({ kind }) => kind);
+      assert.deepEqual([await kinds(book), await kinds(book.tenant("acme"))], [["fired"], ["fired"]]);
+      assert.deepEqual((await book.tenant("zeta").schedules.get("minutes")).expression, "07:00");
+      await (await book.startWorker()).idle();
+      assert.deepEqual(ran.toSorted(), ["acme", "acme", "default", "zeta"]);
+      await book.tenant("acme").schedules.pause("minutes");
+      assert.equal((await book.schedules.get("minutes")).paused, null);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("a tenant that comes later gets its own within a minute", async (t) => {
+      const work = job("work", { run: () => undefined });
+      const clock = manualClock({ at: noon });
+      const all = schedule("hourly", { cron: "0 * * * *", job: work, params: {}, tenants: "all" });
+      const { book } = await openTest(t, backend, { use: [all], clock });
+      await book.startWorker();
+      const late = book.tenant("late");
+      await late.jobs.enqueue(work, {});
+
+      const has = async (): Promise<boolean> => (await late.schedules.list()).items.length === 1;
+      for (let second = 0; second < 90 && !(await has()); second++) await clock.advance(1000);
+      const { source, nextAt } = await late.schedules.get("hourly");
+      assert.deepEqual([source, nextAt], ["code", noon + 60 * minute]);
+    });
+
+    test("for all tenants is said in code, of a job", async (t) => {
+      const { book } = await openTest(t, backend, { worker: false });
+      const create = book.schedules.create("one", { every: "1h", job: "work", tenants: "all" } as never);
+      await assert.rejects(create, { code: "invalid", message: /for definitions in code/ });
+      const wrong = { every: "1h", template: "report", tenants: "all" } as const;
+      assert.throws(() => schedule("one", wrong), { code: "invalid", message: /a template belongs to one/ });
+      assert.throws(() => schedule("one", { ...wrong, tenants: "some" } as never), { code: "invalid" });
+    });
+  });
+}
+
+test("a program that lists a schedule also runs the job that the schedule fires", async () => {
+  const work = job("work", { run: () => "done" });
+  await using book = await open(":memory:", { use: [schedule("hourly", { every: "1h", job: work, params: {} })] });
+  const { jobId } = await book.schedules.trigger("hourly");
+  await (await book.startWorker()).idle();
+  assert.equal((await book.jobs.get(jobId)).status, "completed");
+});

@@ -1,0 +1,89 @@
+// On PostgreSQL who ends jobs holds them and waits for their schedules. Who fires holds schedules, and must not wait.
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { Client } from "pg";
+import { job, manualClock } from "../../src/index.ts";
+import { settle } from "../../src/jobs/settle.ts";
+import { fireDue } from "../../src/schedules/fire.ts";
+import { scheduleVerbs } from "../../src/schedules/schedules.ts";
+import { lockSchedules, scheduledJobEnded } from "../../src/schedules/settled.ts";
+import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
+import { cleanup } from "../support/open-test.ts";
+
+const minute = 60_000;
+const noon = Date.UTC(2026, 0, 15, 12);
+const work = job("work", { run: () => undefined });
+const hooks = { beforeSettled: { schedule: lockSchedules }, onSettled: { schedule: scheduledJobEnded } };
+
+async function openLine(t: TestContext, names: readonly string[], concurrency: "cancel" | "queue" | "allow") {
+  const at = await openEngine(t, "postgres", { use: [work], clock: manualClock({ at: noon - 1000 }) });
+  const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));
+  for (const name of names) await verbs.create(name, { cron: "* * * * *", job: work, params: {}, concurrency });
+  const other = new Client({ connectionString: at.url });
+  await other.connect();
+  cleanup(t, () => other.end());
+  await other.query("set search_path to daybook");
+  await other.query("begin");
+  const fire = async (ms: number): Promise<boolean> => {
+    at.clock.step(ms);
+    return at.store.write((tx) => fireDue(tx, hooks));
+  };
+  return { at, other, fire, trigger: verbs.trigger };
+}
+
+const statuses = async (at: TestEngine): Promise<string[]> =>
+  (await at.rows<{ status: string }>("select status from job order by seq")).map(({ status }) => status);
+
+/** Ends what is queued, and comes back once that is done or waits for a lock. */
+async function endAndMeet(at: TestEngine): Promise<{ readonly ending: Promise<unknown> }> {
+  const claimed = await at.claim(5);
+  const endings = claimed.map(({ seq, run_id }) => ({ seq, runId: run_id, durationMs: 1, status: "success" as const }));
+  let done = false;
+  const ending = at.store.write((tx) => settle(tx, hooks, endings)).finally(() => (done = true));
+  const waiting = `select 1 from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`;
+  while (!done && (await at.rows(waiting)).length === 0) continue;
+  return { ending };
+}
+
+test("cancel does not wait for a job that is just being ended: the slot is decided with the next look", async (t) => {
+  const { at, other, fire } = await openLine(t, ["minutes"], "cancel");
+  await fire(1000);
+  await other.query("select seq from job for update");
+
+  assert.equal(await fire(minute), false);
+  assert.deepEqual(await statuses(at), ["queued"]);
+  await other.query("select seq from schedule for update nowait");
+  await other.query("rollback");
+
+  await fire(100);
+  assert.deepEqual(await statuses(at), ["cancelled", "queued"]);
+});
+
+test("a batch of ended jobs asks for its schedules in their own order, whatever the order of the jobs", async (t) => {
+  const { at, other, trigger } = await openLine(t, ["first", "second"], "allow");
+  await trigger("second");
+  await trigger("first");
+  await other.query("select seq from schedule where name = 'first' for update");
+
+  const { ending } = await endAndMeet(at);
+  // It waits for the first, so it must not hold the second: who holds the first may ask for it.
+  await other.query("select seq from schedule where name = 'second' for update nowait");
+  await other.query("commit");
+  await ending;
+
+  assert.deepEqual(await statuses(at), ["completed", "completed"]);
+});
+
+test("the next in line is let go also when somebody holds it at that moment", async (t) => {
+  const { at, other, fire } = await openLine(t, ["minutes"], "queue");
+  await fire(1000);
+  await fire(minute);
+  await other.query("select seq from job where status = 'waiting' for update");
+
+  const { ending } = await endAndMeet(at);
+  await other.query("rollback");
+  await ending;
+
+  assert.deepEqual(await statuses(at), ["completed", "queued"]);
+});
