@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job } from "../../src/index.ts";
+import { target } from "../calls/target.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
 
@@ -56,7 +57,12 @@ for (const backend of backends) {
       [{ copies: 2 }, { n: 1 }],
     );
     assert.deepEqual(idsOf(17, "name"), ["hourly"]);
-    assert.equal(rows.length, 18, "a statement was added that no line here looks at");
+    assert.deepEqual([idsOf(18, "service_call_id"), idsOf(18, "status")], [[ids.call], ["Scheduled"]]);
+    assert.deepEqual(idsOf(19, "service_call_id"), [ids.call]);
+    assert.deepEqual(idsOf(20, "service_call_id"), [ids.call]);
+    assert.deepEqual([idsOf(21, "service_call_id"), idsOf(21, "state")], [[ids.call], ["Scheduled"]]);
+    assert.deepEqual([idsOf(22, "request_method"), idsOf(22, "response_status")], [["GET"], ["200"]]);
+    assert.equal(rows.length, 23, "a statement was added that no line here looks at");
   });
 }
 
@@ -77,9 +83,10 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
       return held.promise;
     },
   });
-  const { book, url } = await openTest(t, backend, { use: [print, hold] });
+  const { book, url } = await openTest(t, backend, { use: [print, hold], calls: { allow: ["127.0.0.1"] } });
   cleanup(t, () => held.resolve());
   const first = await book.jobs.enqueue(print, {});
+  await book.calls.submit({ url: (await target(t)).url });
   const printing = await book.startWorker();
   await printing.idle();
   await printing.stop();
@@ -101,11 +108,15 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
     jobs.add(hold, {}, { queue: "side" });
   });
   const reservation = await book.reservations.reserve("side");
+  const call = await book.calls.submit({
+    ...{ url: "https://api.example.com/", tags: ["urgent"], correlationId: "trace-1", in: "1h" },
+  });
+  const { jobId } = await book.calls.get(call.id);
   const failed = (await book.jobs.chain(first.id)).map(({ id }) => id);
-  const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id)];
+  const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id), jobId];
   const ids = {
     ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
-    ...{ group: group.id, reservation: reservation.id },
+    ...{ group: group.id, reservation: reservation.id, call: call.id },
   };
   return { url, session: book.sessionId, ids };
 }
