@@ -11,5 +11,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   schedules: async () => (await import("./schedules.ts")).schedules,
   live: async () => (await import("./live.ts")).live,
   events: async () => (await import("./events.ts")).events,
+  calls: async () => (await import("./calls.ts")).calls,
   open: async () => (await import("./open.ts")).open,
 };
