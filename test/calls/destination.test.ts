@@ -5,26 +5,37 @@ import { test, type TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { isDaybookError } from "../../src/core/error.ts";
 import { forbiddenAddress } from "../../src/calls/client/address.ts";
-import { createAgents } from "../../src/calls/client/agents.ts";
+import { createAgents, type Agents } from "../../src/calls/client/agents.ts";
 import { allowList } from "../../src/calls/client/allow-list.ts";
 import type { Lookup } from "../../src/calls/client/connector.ts";
 import { usualPorts } from "../../src/calls/client/destination.ts";
 import { exchange, type Answer } from "../../src/calls/client/exchange.ts";
 import { checkUrl } from "../../src/calls/request/check-url.ts";
 import { cleanup } from "../support/open-test.ts";
+import { certificate } from "./certificate.ts";
 import { forbiddenAnswers, forbiddenHosts, forbiddenUrls } from "./forbidden.ts";
 import { target } from "./target.ts";
 
-type Options = { readonly allow?: readonly string[]; readonly lookup?: Lookup; readonly redirects?: number };
+type Options = {
+  readonly allow?: readonly string[];
+  readonly lookup?: Lookup;
+  readonly redirects?: number;
+  readonly body?: string;
+  readonly ca?: readonly string[];
+  readonly agents?: Agents;
+};
 
-/** Sends a GET as a call would, without a book around it. */
-function client(t: TestContext, { allow = [], lookup, redirects = 0 }: Options): (url: string) => Promise<Answer> {
-  const agents = createAgents({ lookup, ca: [] }, systemClock);
-  cleanup(t, () => agents.close());
+/** Sends a request as a call would, without a book around it. */
+function client(t: TestContext, options: Options): (url: string) => Promise<Answer> {
+  const { allow = [], lookup, redirects = 0, body, ca = [] } = options;
+  const agents = options.agents ?? createAgents({ lookup, ca }, systemClock);
+  if (options.agents === undefined) cleanup(t, () => agents.close());
   const list = allowList(allow);
+  const headers = { authorization: "Bearer top-secret", accept: "*/*" };
+  const sent = body === undefined ? null : Buffer.from(body);
   return async (url) =>
     exchange(
-      { method: "GET", url: new URL(url), headers: { authorization: "Bearer top-secret", accept: "*/*" }, body: null },
+      { method: sent === null ? "GET" : "POST", url: new URL(url), headers, body: sent },
       {
         ...{ dispatcher: await agents.for(list), allow: list, ports: usualPorts, clock: systemClock, redirects },
         ...{ signal: AbortSignal.timeout(10_000), bytesMax: 1000 },
@@ -164,6 +175,45 @@ test("a redirect to another origin takes neither credentials nor a body with it,
   assert.deepEqual([other.received[0]?.headers.authorization, other.received[0]?.headers.accept], [undefined, "*/*"]);
   assert.deepEqual(server.received.at(-1)?.headers.authorization, "Bearer top-secret");
   assert.deepEqual(hops, [`${server.url}/end`]);
+});
+
+test("a body is not redirected to another origin, nor anything from https to http", async (t) => {
+  const other = await target(t);
+  let location = `${other.url}/x`;
+  const secure = await target(t, (_request, response) => void response.writeHead(308, { location }).end(), certificate);
+  const send = client(t, { allow: ["127.0.0.1"], redirects: 2, body: "x", ca: [certificate.cert] });
+  const plain = await target(t, (_request, response) => void response.writeHead(307, { location }).end());
+
+  await assert.rejects(send(plain.url), /redirects a body to another origin/);
+  await assert.rejects(send(secure.url), /from https to http/);
+  location = "/home";
+  await assert.doesNotReject(send(secure.url));
+
+  assert.equal(other.received.length, 0);
+  assert.deepEqual(
+    secure.received.map(({ path, body }) => [path, body]),
+    [
+      ["/", "x"],
+      ["/", "x"],
+      ["/home", "x"],
+      ["/home", "x"],
+    ],
+  );
+});
+
+test("an open connection is not shared with those who may not reach where it leads", async (t) => {
+  const server = await target(t);
+  const lookup: Lookup = (_host, answer) => answer(null, [{ address: "127.0.0.1", family: 4 }]);
+  const agents = createAgents({ lookup, ca: [] }, systemClock);
+  cleanup(t, () => agents.close());
+  const [inside, outside] = [client(t, { allow: ["127.0.0.1"], agents }), client(t, { allow: ["10.0.0.0/8"], agents })];
+  const url = `http://name.example:${server.port}/`;
+
+  assert.equal((await inside(url)).status, 200);
+  await assert.rejects(outside(url), isRefusal);
+  assert.equal((await inside(url)).status, 200);
+
+  assert.equal(server.received.length, 2);
 });
 
 test("ports of other protocols are refused, and what is no URL of the web is refused by its form", async (t) => {

@@ -20,8 +20,6 @@ export type Target = {
   readonly port: number;
   /** Every request that came in whole, in order. */
   readonly received: Received[];
-  /** How many connections were opened. */
-  readonly connections: number;
   /** Resolves once so many requests have come in. */
   until(count: number): Promise<void>;
 };
@@ -61,8 +59,6 @@ export async function target(
     });
   };
   const server = secure === undefined ? createServer(handle) : createSecureServer(secure, handle);
-  let connections = 0;
-  server.on("connection", () => connections++);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   cleanup(t, () => {
@@ -73,9 +69,6 @@ export async function target(
   return {
     ...{ received, port, host: `127.0.0.1:${port}` },
     url: `${secure === undefined ? "http" : "https"}://127.0.0.1:${port}`,
-    get connections() {
-      return connections;
-    },
     until: (count) =>
       new Promise((resolve) => (received.length >= count ? resolve() : waiting.push({ count, resolve }))),
   };

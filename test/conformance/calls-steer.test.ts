@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
+import { beginAttempt, type Sendable } from "../../src/calls/attempt/begin.ts";
+import type { JobInfo } from "../../src/jobs/context.ts";
+import { rawSql } from "../../src/storage/sql.ts";
 import { DaybookError, type Book, type CallStatus, type Worker } from "../../src/index.ts";
 import { ok, openCalls, status, target, workAll } from "../calls/target.ts";
-import { backends, type Backend } from "../support/open-test.ts";
+import { backends, openTestStore, type Backend } from "../support/open-test.ts";
 
 const commands = ["cancel", "resend", "reschedule", "delete"] as const;
 type Command = (typeof commands)[number];
@@ -159,6 +162,27 @@ for (const backend of backends) {
       const run_ = (await book.jobs.get(again.id)).run;
       assert.match(run_?.error?.message ?? "", /is failed: send it again with resend/);
       assert.deepEqual([server.received.length, (await book.calls.get(id)).attempts.length], [1, 1]);
+    });
+
+    test("a run that has lost its call cannot send it: no attempt begins that nobody owns", async (t) => {
+      const server = await target(t, status(503));
+      const { book, url } = await openCalls(t, backend);
+      const { id } = await book.calls.submit({ url: server.url, retry: ["1h"] });
+      await workAll(book);
+      const [retry, first] = (await book.jobs.list({ queue: "calls" })).items;
+      assert.deepEqual([first?.status, retry?.retryOf], ["failed", first?.id]);
+      const { store } = await openTestStore(t, backend, { url });
+      const call = await store.read<Sendable>(rawSql("select * from call"));
+
+      const late = beginAttempt(
+        store,
+        { id: first?.id ?? "", runId: first?.runId ?? "", tenant: "default" } as JobInfo,
+        call[0] as Sendable,
+        { shown: { url: "", headers: "{}", body: null }, onFact: undefined },
+      );
+
+      await assert.rejects(late, /no longer this process's to send/);
+      assert.equal((await book.calls.get(id)).attempts.length, 1);
     });
 
     test("a list finds calls by status, tags, host, name, correlation and time, page by page", async (t) => {

@@ -13,7 +13,17 @@ export type Shown = { readonly url: string; readonly headers: string; readonly b
 
 export type Sendable = Pick<
   CallRow,
-  "tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at" | "content" | "key_id" | "policy"
+  | "tenant_id"
+  | "id"
+  | "name"
+  | "method"
+  | "host"
+  | "correlation_id"
+  | "due_at"
+  | "request"
+  | "content"
+  | "key_id"
+  | "policy"
 > &
   Pick<CallRow, "send_key">;
 

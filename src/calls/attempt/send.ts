@@ -13,7 +13,7 @@ import { exchange, type Outgoing } from "../client/exchange.ts";
 import { failureOf, reasonOf } from "../client/failure.ts";
 import { signatureHeaders } from "../client/sign.ts";
 import { callRefused } from "../facts.ts";
-import { shownRequest, type RequestContent } from "../request/content.ts";
+import type { RequestContent, ShownRequest } from "../request/content.ts";
 import { markWith, shownHeaders } from "../request/redact.ts";
 import { scrubber } from "../request/secrets.ts";
 import type { CallsRoom } from "../room.ts";
@@ -30,7 +30,8 @@ export async function sendCall(room: CallsRoom, engine: Engine, id: string, cont
   const mark = markWith(settings.keys, job.tenant);
   const scrub = scrubber(content);
   const outgoing = outgoingOf(content, call, clock.now());
-  const { url, body } = shownRequest(content, mark);
+  // It was redacted when it was submitted.
+  const { url, body } = JSON.parse(call.request) as ShownRequest;
   const headers = JSON.stringify(shownHeaders(outgoing.headers, mark));
   const allow = settings.allowFor(job.tenant);
   const dispatcher = await agents.for(allow);
@@ -75,8 +76,8 @@ function keep(heard: Map<string, AttemptEnd>, runId: string, end: AttemptEnd): v
 
 async function readCall(store: Store, tenant: string, id: string): Promise<Sendable> {
   const [call] =
-    await store.read<Sendable>(sql`select tenant_id, id, name, method, host, correlation_id, due_at, content, key_id,
-      policy, send_key from call where tenant_id = ${tenant} and id = ${id}`);
+    await store.read<Sendable>(sql`select tenant_id, id, name, method, host, correlation_id, due_at, request,
+      content, key_id, policy, send_key from call where tenant_id = ${tenant} and id = ${id}`);
   if (call !== undefined) return call;
   throw advise(new DaybookError("not_found", `there is no call ${id}: it was deleted`), { again: false });
 }
