@@ -925,6 +925,23 @@ create view jobs as
      LEFT JOIN run ON run.tenant_id = job.tenant_id AND run.id = job.run_id
      LEFT JOIN session ran ON ran.seq = run.session_seq;
 
+create view outbox as
+ SELECT event.seq AS id,
+    event.tenant_id,
+    COALESCE(event.key, event.id) AS aggregate_id,
+    event.topic AS event_type,
+    event.payload AS event_payload,
+    event.published_at AS created_at,
+        CASE job.status
+            WHEN 'completed'::text THEN job.finished_at
+            ELSE NULL::bigint
+        END AS published_at,
+    substr(job.name, 15) AS sink
+   FROM job
+     JOIN event ON event.tenant_id = job.tenant_id AND event.seq = job.kind_seq
+     LEFT JOIN job later ON later.retry_of = job.seq
+  WHERE job.kind = 'delivery'::text AND later.seq IS NULL AND substr(job.name, 1, 14) = 'listener:sink:'::text;
+
 create view schedules as
  SELECT schedule.id AS schedule_id,
     schedule.tenant_id,

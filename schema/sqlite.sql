@@ -667,6 +667,14 @@ left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
 
+CREATE VIEW outbox as select
+  event.seq as id, event.tenant_id, coalesce(event.key, event.id) as aggregate_id, event.topic as event_type,
+  event.payload as event_payload, event.published_at as created_at,
+  case job.status when 'completed' then job.finished_at end as published_at, substr(job.name, 15) as sink
+from job join event on event.tenant_id = job.tenant_id and event.seq = job.kind_seq
+left join job later on later.retry_of = job.seq
+where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:';
+
 CREATE VIEW schedules as select
   schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,
   schedule.expression as cron_expression, schedule.zone as timezone,

@@ -20,7 +20,7 @@ import { templateReads, templateVerbs, type Templates } from "./jobs/template/te
 import { endWaiting } from "./jobs/waiters.ts";
 import { startWorker } from "./jobs/worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
-import { callsParts, type Rooms } from "./rooms.ts";
+import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
@@ -97,7 +97,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     rooms.ticker ??= startTicker(rooms.jobs, rooms.scheduled.writeForNewTenants);
     return worker;
   }
-  return {
+  const book: Book = {
     location: store.location,
     tenantId,
     get sessionId() {
@@ -171,6 +171,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     close,
     [Symbol.asyncDispose]: close,
   };
+  return keepRooms(book, rooms);
 }
 
 async function closeRooms({ workers, attachment, store, jobs, calls, ticker, live }: Rooms): Promise<void> {

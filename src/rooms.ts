@@ -36,6 +36,20 @@ export type Rooms = {
   closing?: Promise<void>;
 };
 
+// What belongs to a book and is none of its verbs.
+const ofBooks = new WeakMap<object, Rooms>();
+
+export function keepRooms<Book extends object>(book: Book, rooms: Rooms): Book {
+  ofBooks.set(book, rooms);
+  return book;
+}
+
+export function roomsOf(book: object): Rooms {
+  const rooms = ofBooks.get(book);
+  if (rooms === undefined) throw invalid("this is no book: give what open() or a context gave you");
+  return rooms;
+}
+
 /** What the verbs of calls work with. */
 export function callsParts({ calls, jobs, worker }: Rooms): CallsParts {
   return { room: calls, hooks: jobs.hooks, sends: worker !== false };

@@ -113,6 +113,14 @@ export const callMigrations: readonly Migration[] = [
         method as request_method, request_headers, request_body, cast(response_status as text) as response_status,
         response_headers, response_body, error_message
       from one`,
+      // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out.
+      sql`create view outbox as select
+        event.seq as id, event.tenant_id, coalesce(event.key, event.id) as aggregate_id, event.topic as event_type,
+        event.payload as event_payload, event.published_at as created_at,
+        case job.status when 'completed' then job.finished_at end as published_at, substr(job.name, 15) as sink
+      from job join event on event.tenant_id = job.tenant_id and event.seq = job.kind_seq
+      left join job later on later.retry_of = job.seq
+      where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:'`,
     ],
   },
 ];
