@@ -44,7 +44,7 @@ for (const backend of backends) {
         ...{ specversion: "1.0", id: ids[0], source: "daybook:default", type: "order.made", subject: "o-17" },
         ...{ datacontenttype: "application/json", data: { n: 0 } },
       });
-      const { headers } = server.received[0] ?? { headers: {} as Record<string, string> };
+      const headers = server.received[0]?.headers ?? {};
       assert.deepEqual(
         [headers["webhook-id"], headers["content-type"], headers["authorization"]],
         [ids[0], "application/cloudevents+json", "Bearer abc123"],

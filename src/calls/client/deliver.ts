@@ -61,7 +61,8 @@ export async function deliver(
   const phases: Phases = { dnsMs: null, connectMs: null, tlsMs: null };
   const parts = { allow, ports: settings.ports, clock, signal, phases, redirects: 0 };
   const scrub = scrubber(webhook);
-  let answer: Answer;
+  let answer: Answer | undefined;
+  let failure = "";
   try {
     const dispatcher = await agents.for(allow);
     const outgoing: Outgoing = { method: "POST", url, headers, body: bytes };
@@ -69,8 +70,10 @@ export async function deliver(
   } catch (error) {
     const reason = reasonOf(error);
     if (reason !== undefined) callRefused.state({ tenant, id, host: url.host, reason });
-    throw new Error(`POST ${url.host}: ${scrub(failureOf(error, signal, url.host).message)}`);
+    failure = scrub(failureOf(error, signal, url.host).message);
   }
+  // The error itself goes no further: it may say what a network looks like from the inside.
+  if (answer === undefined) throw new Error(`POST ${url.host}: ${failure}`);
   const end = answered(answer, scrub, markWith(settings.keys, tenant), { phases, totalMs: 0 });
   if (end.errorKind === null) return;
   // Also after a refusal it is tried again: a receiver that is being changed refuses too, and attempts come to an end.
