@@ -2,7 +2,7 @@
 import { event, job, listener, open, type Book } from "../src/index.ts";
 import { durablePostgres } from "../test/support/postgres.ts";
 import type { Benchmark } from "./harness/benchmark.ts";
-import { inFlight, type Load } from "./harness/load.ts";
+import { inFlight, type Load, type Slice } from "./harness/load.ts";
 import type { Report } from "./harness/report.ts";
 import { scratch } from "./harness/scratch.ts";
 
@@ -10,7 +10,7 @@ const Said = event<{ n: number }>("talk.said");
 const listeners = ["one", "two", "three"].map((name) => listener(name, { on: Said, run: () => undefined }));
 const nothing = job("nothing", { run: (_params: { n: number }) => undefined });
 
-const roundEvents = 5000;
+const roundEvents = 1000;
 const finishedDeliveries = 1_000_000;
 
 export const events: Benchmark = {
@@ -32,44 +32,37 @@ export const events: Benchmark = {
 };
 
 async function compareCycle(report: Report, book: Book, goalMin?: number): Promise<void> {
-  const deliveries = cycle(
-    book,
-    (made) => inFlight(100, () => book.events.publish(Said, { n: 1 }))(upTo(roundEvents, made)),
-    3,
-  );
-  const jobs = cycle(
-    book,
-    (made) => inFlight(100, () => book.jobs.enqueue(nothing, { n: 1 }))(upTo(3 * roundEvents, made)),
-    1,
-  );
+  const publish = inFlight(100, () => book.events.publish(Said, { n: 1 }));
+  const enqueue = inFlight(100, () => book.jobs.enqueue(nothing, { n: 1 }));
+  const deliveries = cycle(book, async () => 3 * (await publish(upTo(roundEvents))));
+  const jobs = cycle(book, () => enqueue(upTo(3 * roundEvents)));
   await report.compare("publish, 100 in flight, and three deliveries each", deliveries, [
     { what: "as many jobs, enqueued and run", load: jobs, ...(goalMin === undefined ? {} : { goalMin }) },
   ]);
 }
 
 /** Makes a round, works until it is done, and again until the time is up. Counts what was run. */
-function cycle(book: Book, make: (made: () => void) => number | Promise<number>, each: number): Load {
+function cycle(book: Book, make: () => number | Promise<number>): Load {
   return async (slice) => {
     let done = 0;
     while (!slice.over()) {
-      const made = await make(() => undefined);
-      const worker = await book.startWorker({ concurrency: 100 });
-      await worker.idle();
-      await worker.stop();
-      done += made * each;
+      done += await make();
+      await workOff(book);
     }
     return done;
   };
 }
 
-function upTo(count: number, made: () => void): { over(): boolean } {
+async function workOff(book: Book): Promise<void> {
+  const worker = await book.startWorker({ concurrency: 100 });
+  await worker.idle();
+  await worker.stop();
+}
+
+/** A slice that is over after so many operations. */
+function upTo(count: number): Slice {
   let left = count;
-  return {
-    over() {
-      made();
-      return --left < 0;
-    },
-  };
+  return { over: () => --left < 0 };
 }
 
 /** What a round costs with few, and with a million, finished deliveries in the book. */
@@ -93,10 +86,8 @@ async function rounds(book: Book): Promise<number[]> {
   const times: number[] = [];
   for (let round = 0; round < 5; round++) {
     const begun = performance.now();
-    await inFlight(100, () => book.events.publish(Said, { n: 1 }))(upTo(roundEvents, () => undefined));
-    const worker = await book.startWorker({ concurrency: 100 });
-    await worker.idle();
-    await worker.stop();
+    await inFlight(100, () => book.events.publish(Said, { n: 1 }))(upTo(roundEvents));
+    await workOff(book);
     times.push(performance.now() - begun);
   }
   return times;

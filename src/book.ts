@@ -24,12 +24,14 @@ import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
-import { refuseInsideUnit, runUnit } from "./storage/unit.ts";
+import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { openRuns, type Runs } from "./telemetry/run.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
 import { workUntilSignal } from "./work.ts";
-import { readTx, userTx, type ReadTx, type UserTx } from "./user-tx.ts";
+import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
+import { endWatching } from "./records/watch.ts";
+import { bookRecords, type Records } from "./book-records.ts";
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -49,6 +51,7 @@ export type Book = AsyncDisposable & {
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
+  readonly records: Records;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
    *
@@ -139,10 +142,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
+    records: bookRecords(rooms, tenantId),
     async write(work) {
       refuse("write");
       checkWork("write", work);
-      return store.write((tx) => runUnit(store, (unit) => work(userTx(tx, unit, rooms))), {
+      return store.write((tx) => runUserUnit(tx, rooms, work), {
         by: "user",
         tenant: tenantId,
       });
@@ -150,7 +154,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     async read(work) {
       refuse("read");
       checkWork("read", work);
-      return store.snapshot((reader) => work(readTx(reader, tenantId)));
+      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)));
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
@@ -181,6 +185,7 @@ async function closeRooms({ workers, attachment, store, jobs, calls, ticker, liv
   await calls.agents.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
+  endWatching(store);
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
     if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));

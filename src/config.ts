@@ -50,16 +50,17 @@ function toJob(name: string, options: unknown): AnyJob {
 function checkDefinition(each: unknown, index: number): Definition {
   if (isDefinition(each)) return each;
   throw invalid(
-    `use[${index}] is ${quote(each)}, which is no definition: give what job(), command(), schedule(), event() or listener() made`,
+    `use[${index}] is ${quote(each)}, which is no definition: give what job(), schedule(), listener(), entity() … made`,
   );
 }
 
 /** Known by its shape, because a user's file may use another copy of the package than this program. */
 export function isDefinition(value: unknown): value is Definition {
   if (!isObject(value)) return false;
-  const { kind, name, options, topic, topics } = value as Record<string, unknown>;
+  const { kind, name, options, topic, topics, indexes } = value as Record<string, unknown>;
   if (kind === "event") return typeof topic === "string";
   if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
+  if (kind === "entity" || kind === "relation") return typeof name === "string" && Array.isArray(indexes);
   return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
 }
 

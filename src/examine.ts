@@ -4,6 +4,7 @@ import type { Store } from "./storage/store.ts";
 import { eventChecks } from "./events/checks.ts";
 import { jobChecks } from "./jobs/checks.ts";
 import { callChecks } from "./calls/checks.ts";
+import { recordChecks } from "./records/checks.ts";
 import { scheduleChecks } from "./schedules/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
 
@@ -16,10 +17,8 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [
-  ...[...storageChecks, ...telemetryChecks, ...jobChecks],
-  ...[...scheduleChecks, ...eventChecks, ...callChecks],
-];
+const sourceChecks = [...scheduleChecks, ...eventChecks, ...callChecks];
+export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ...jobChecks, ...sourceChecks];
 
 const shownMax = 10;
 

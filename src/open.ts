@@ -18,18 +18,28 @@ import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
-import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
+import type { WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { eventHooks, tellSessionLost } from "./event-hooks.ts";
+import { eventHooks, recordHooks, tellSessionLost } from "./event-hooks.ts";
 import { openLive } from "./events/live/live.ts";
 import { registerListeners } from "./events/register.ts";
-import { collectDefinitions, collectEvents, collectListeners, collectLive, collectSchedules } from "./rooms.ts";
+import {
+  collectDefinitions,
+  collectEvents,
+  collectListeners,
+  collectLive,
+  collectRecordTypes,
+  collectSchedules,
+} from "./rooms.ts";
 import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
 import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
 import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
+import { currentCause } from "./telemetry/cause.ts";
+import { buildIndexes } from "./records/build-indexes.ts";
+import type { RecordRoom } from "./records/room.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -89,6 +99,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const listeners = collectListeners(options.use ?? []);
   const events = collectEvents(options.use ?? []);
   const liveListeners = collectLive(options.use ?? []);
+  const recordTypes = collectRecordTypes(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
@@ -129,12 +140,15 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     }
     const worker = attachment === undefined ? false : (options.worker ?? {});
     const room = { engine: jobs, definitions: events };
+    const records: RecordRoom = { store, definitions: recordTypes, hooks: recordHooks, cause: currentCause };
+    if (options.attach !== false) await buildIndexes(records);
     const live =
       worker === false
         ? undefined
         : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
     const rooms: Rooms = {
-      ...{ store, attachment, jobs, scheduled, events: room, calls, live, worker, workers: new Set<Worker>() },
+      ...{ store, attachment, jobs, scheduled, events: room, calls, live, records, worker },
+      workers: new Set(),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);
     // Sessions that are provably gone are ended at once; open() does not wait for it.

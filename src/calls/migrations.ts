@@ -5,7 +5,7 @@ import { integer, real, sequence, strict } from "../storage/word.ts";
 
 export const callMigrations: readonly Migration[] = [
   {
-    number: 8,
+    number: 9,
     name: "call, call_tag, call_attempt, call_host",
     up: [
       sql`create table call (

@@ -5,13 +5,18 @@ import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
 import { calls } from "./calls.ts";
+import { deadLetters } from "./dead-letters.ts";
+import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
+import { events } from "./events.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
+import { listeners } from "./listeners.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { records } from "./records.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
@@ -23,7 +28,8 @@ import { tenants } from "./tenants.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, calls, queues, reservations, runs, recover, prune],
+  ...[run, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, queues, reservations, runs],
+  ...[records, commits, recover, prune],
   ...[migrate, info, sessions, tenants, backup, doctor],
 ];
 

@@ -148,6 +148,19 @@ export const limits = {
   callsPerHost: 6,
   // A year 10000 does not fit ISO 8601 without a sign, and no call is due then.
   callDueMsMax: 253_402_300_799_999,
+  // A relation is found by both its endpoints and its instance, in one entry of an index.
+  relationKeyBytesMax: 1500,
+  // Why a commit was made: a sentence or two; documents belong into records.
+  commitReasonBytesMax: 4096,
+  // A commit is held in memory until it is written, and written in one statement on PostgreSQL.
+  commitChangesMax: 10_000,
+  // A field is at most as deep as a document may be.
+  pathSegmentsMax: 64,
+  // Further out from one record, a traversal is a report over everything; do it in steps.
+  traversalHopsMax: 10,
+  traversalPathsMax: 10_000,
+  // How often book.records.transact runs its function again after a conflict.
+  transactRetriesMax: 3,
   // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
   durationMsMax: 3_155_760_000_000,
 } as const;

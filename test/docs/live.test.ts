@@ -5,9 +5,8 @@ import { test } from "node:test";
 import { testFolder } from "../support/open-test.ts";
 import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
 
-test("the example of live listeners in docs/events.md runs, and its types hold", async (t) => {
-  const [, section = ""] = readFileSync(join(root, "docs/events.md"), "utf8").split("\n## Live listeners\n");
-  const [program = ""] = snippetsOf(section);
+test("the example of docs/live-listeners.md runs, and its types hold", async (t) => {
+  const [program = ""] = snippetsOf(readFileSync(join(root, "docs/live-listeners.md"), "utf8"));
   const folder = projectWith(t, { "page.ts": program });
 
   const types = await checkTypes(folder);

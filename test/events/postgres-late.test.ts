@@ -99,3 +99,34 @@ test("postgres: of two publishers of one key the second waits, and order is the 
     ['{"n":1}', '{"n":2}'],
   );
 });
+
+test("postgres: a transaction that began before a listener did, and publishes after it, does not miss it", async (t) => {
+  const { url } = await openTwo(t, false);
+  const heard: number[] = [];
+  const clock = manualClock();
+  const old = await open(url, { worker: false, clock });
+  cleanup(t, () => old.close());
+  const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  let tries = 0;
+  const publishing = old.write(async (tx) => {
+    tries++;
+    await tx.sql`select count(*) from listener`; // what it sees from here on is what was there now
+    begun.resolve();
+    await held.promise;
+    return tx.events.publish(Said, { n: 1 });
+  });
+  await begun.promise;
+
+  const late = listener("late", { on: Said, run: ({ n }) => void heard.push(n) });
+  const book = await open(url, { use: [late] });
+  cleanup(t, () => book.close());
+  held.resolve();
+  let over = false;
+  const ended = publishing.finally(() => (over = true));
+  while (!over) await clock.advance(10); // the pause before another try
+  const { deliveries } = await ended;
+  await (await book.startWorker()).idle();
+
+  assert.deepEqual([tries, deliveries, heard], [2, 2, [1]]);
+});
