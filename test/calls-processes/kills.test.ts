@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { open } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
-import { killSenders, killSinks } from "../support/call-kills.ts";
+import { callKillPoints, killSenders, killSinks } from "../support/call-kills.ts";
 import { startCallProcess } from "../support/call-process.ts";
 import { backends, cleanup, testUrl } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
@@ -15,7 +15,7 @@ for (const backend of backends) {
       const book = await open(url, { worker: false, calls: { allow: ["127.0.0.1"] } });
       cleanup(t, () => book.close());
 
-      for (const point of ["calls.begun", "calls.answered"]) {
+      for (const point of callKillPoints) {
         const before = server.received.length;
         const { id } = await book.calls.submit({ url: server.url });
         const victim = startCallProcess(t, { url }, { DAYBOOK_CRASH_AT: `${point}:1` });

@@ -9,6 +9,9 @@ import { startCallProcess, type CallProcess } from "./call-process.ts";
 import { cleanup, testUrl, type Backend } from "./open-test.ts";
 import { until } from "./session-row.ts";
 
+/** The kill points of the room, in the order in which a call meets them. */
+export const callKillPoints = ["calls.begun", "calls.answered"] as const;
+
 export async function killSenders(t: TestContext, backend: Backend, kills: number): Promise<void> {
   const seed = Math.floor(systemRandom() * 2 ** 32);
   t.diagnostic(`seed ${seed}`);
