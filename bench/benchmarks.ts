@@ -11,6 +11,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   schedules: async () => (await import("./schedules.ts")).schedules,
   live: async () => (await import("./live.ts")).live,
   events: async () => (await import("./events.ts")).events,
+  calls: async () => (await import("./calls.ts")).calls,
   records: async () => (await import("./records.ts")).records,
   open: async () => (await import("./open.ts")).open,
 };

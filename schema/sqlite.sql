@@ -3,7 +3,103 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 8;
+pragma user_version = 9;
+
+CREATE TABLE call (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  name text not null,
+  status text not null,
+  submitted_at integer not null,
+  due_at integer not null,
+  started_at integer,
+  finished_at integer,
+  method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
+  host text not null,
+  request text not null,
+  content text not null,
+  key_id text,
+  policy text not null,
+  outcome text,
+  correlation_id text not null,
+  idempotency_key text,
+  send_key text not null,
+  resend_of text,
+  unique (tenant_id, id),
+  check (started_at >= submitted_at and started_at >= due_at),
+  check (finished_at >= coalesce(started_at, submitted_at)),
+  check ((finished_at is null) = (outcome is null)),
+  check (case status
+    when 'scheduled' then started_at is null and finished_at is null
+    when 'running' then started_at is not null and finished_at is null
+    when 'cancelled' then finished_at is not null
+    else status in ('succeeded', 'failed') and started_at is not null and finished_at is not null end)
+) strict;
+
+CREATE INDEX calls_by_correlation on call (tenant_id, correlation_id, seq) where correlation_id <> id;
+
+CREATE INDEX calls_of_tenant on call (tenant_id, status, seq);
+
+CREATE UNIQUE INDEX calls_one_per_idempotency_key on call (tenant_id, idempotency_key)
+where idempotency_key is not null;
+
+CREATE TABLE call_attempt (
+  tenant_id text not null,
+  call_id text not null,
+  id text not null,
+  number integer not null check (number >= 1),
+  started_at integer not null,
+  finished_at integer,
+  method text not null check (method in ('GET', 'POST', 'PUT', 'DELETE', 'PATCH')),
+  url text not null,
+  request_headers text not null,
+  request_body text,
+  response_status integer,
+  response_headers text,
+  response_body text,
+  response_base64 integer not null default 0,
+  response_bytes integer,
+  response_truncated integer not null default 0,
+  hops text,
+  error_kind text,
+  error_message text,
+  dns_ms real,
+  connect_ms real,
+  tls_ms real,
+  first_byte_ms real,
+  total_ms real,
+  primary key (tenant_id, call_id, id),
+  foreign key (tenant_id, call_id) references call (tenant_id, id) on delete cascade,
+  check (finished_at >= started_at),
+  check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null))
+) strict;
+
+CREATE UNIQUE INDEX call_attempts_one_open on call_attempt (tenant_id, call_id) where finished_at is null;
+
+CREATE TABLE call_host (
+  tenant_id text not null,
+  host text not null,
+  failures integer not null check (failures >= 0),
+  opened_at integer,
+  probe_at integer,
+  primary key (tenant_id, host),
+  check ((opened_at is null) = (probe_at is null))
+) strict;
+
+CREATE INDEX call_hosts_back on call_host (tenant_id, host) where failures = 0;
+
+CREATE INDEX call_hosts_to_probe on call_host (probe_at) where probe_at is not null;
+
+CREATE TABLE call_tag (
+  tenant_id text not null,
+  call_id text not null,
+  tag text not null,
+  primary key (tenant_id, call_id, tag),
+  foreign key (tenant_id, call_id) references call (tenant_id, id) on delete cascade
+) strict;
+
+CREATE INDEX calls_by_tag on call_tag (tenant_id, tag, call_id);
 
 CREATE TABLE dead_letter (
   seq integer primary key,
@@ -647,6 +743,12 @@ CREATE VIEW events as with one as (select * from event) select
   root_event_id, chain_depth
 from one;
 
+CREATE VIEW http_execution_log as with one as (select * from call_attempt) select
+  tenant_id, call_id as service_call_id, id as execution_id, started_at, finished_at, url as request_url,
+  method as request_method, request_headers, request_body, cast(response_status as text) as response_status,
+  response_headers, response_body, error_message
+from one;
+
 CREATE VIEW job_groups as with one as (select * from job_group) select
   id as group_id, tenant_id, name, mode, on_failure, upper(status) as status, created_at, finished_at
 from one;
@@ -685,6 +787,14 @@ left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
 
+CREATE VIEW outbox as select
+  event.seq as id, event.tenant_id, coalesce(event.key, event.id) as aggregate_id, event.topic as event_type,
+  event.payload as event_payload, event.published_at as created_at,
+  case job.status when 'completed' then job.finished_at end as published_at, substr(job.name, 15) as sink
+from job join event on event.tenant_id = job.tenant_id and event.seq = job.kind_seq
+left join job later on later.retry_of = job.seq
+where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:';
+
 CREATE VIEW relation_history as select
   version.type_seq || '/' || version.key || '@' || version.from_commit as id, version.tenant_id, record_type.name as relation_type, version.from_key as left_key,
   version.to_key as right_key, version.instance_key, version.body as fields_json,
@@ -717,8 +827,23 @@ CREATE VIEW schema_versions as select
   record_schema.created_at, cast(null as text) as runtime_id, record_schema.reason
 from record_schema join record_type on record_type.seq = record_schema.type_seq;
 
+CREATE VIEW service_call_tags as with one as (select * from call_tag) select
+  tenant_id, call_id as service_call_id, tag
+from one;
+
+CREATE VIEW service_calls as with one as (select * from call) select
+  tenant_id, id as service_call_id, name,
+  upper(substr(status, 1, 1)) || substr(status, 2) as status, submitted_at, due_at, started_at, finished_at,
+  request as request_spec, outcome as outcome_meta
+from one;
+
 CREATE VIEW sessions as with one as (select * from session) select
   id, id as session_id, null as namespace, null as tenant_id, started_at, stopped_at, last_heartbeat_at,
   last_heartbeat_at as last_heartbeat, status, error_type, error_message, error_trace as error_traceback,
   metadata, host, pid
+from one;
+
+CREATE VIEW timer_schedules as with one as (select * from call) select
+  tenant_id, id as service_call_id, correlation_id, due_at, submitted_at as registered_at,
+  started_at as reached_at, case when started_at is null then 'Scheduled' else 'Reached' end as state
 from one;

@@ -1,4 +1,5 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
@@ -19,7 +20,7 @@ import { templateReads, templateVerbs, type Templates } from "./jobs/template/te
 import { endWaiting } from "./jobs/waiters.ts";
 import { startWorker } from "./jobs/worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
-import type { Rooms } from "./rooms.ts";
+import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
@@ -43,6 +44,7 @@ export type Book = AsyncDisposable & {
   readonly groups: Groups;
   readonly reservations: Reservations;
   readonly schedules: Schedules;
+  readonly calls: Calls;
   readonly events: Events & LiveVerbs;
   readonly listeners: Listeners;
   readonly deadLetters: DeadLetters;
@@ -98,7 +100,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     rooms.ticker ??= startTicker(rooms.jobs, rooms.scheduled.writeForNewTenants);
     return worker;
   }
-  return {
+  const book: Book = {
     location: store.location,
     tenantId,
     get sessionId() {
@@ -127,6 +129,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
+    calls: outsideUnits(store, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
     events: {
       ...outsideUnits(store, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),
@@ -172,12 +175,14 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     close,
     [Symbol.asyncDispose]: close,
   };
+  return keepRooms(book, rooms);
 }
 
-async function closeRooms({ workers, attachment, store, jobs, ticker, live }: Rooms): Promise<void> {
+async function closeRooms({ workers, attachment, store, jobs, calls, ticker, live }: Rooms): Promise<void> {
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
   await live?.close();
+  await calls.agents.close();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
   endWatching(store);

@@ -11,13 +11,14 @@ import type { Tx } from "./storage/store.ts";
 import type { SessionRow } from "./telemetry/session.ts";
 
 export function eventHooks(others: JobHooks): JobHooks {
+  const sweepOrders = createOrderSweep();
   return {
     ...others,
     onSettled: { ...others.onSettled, [deliveryKind]: deliveryEnded },
     quiet: { [deliveryKind]: isQuiet },
-    mustWait: { [deliveryKind]: mustWait },
+    mustWait: { ...others.mustWait, [deliveryKind]: mustWait },
     afterFinish: { [deliveryKind]: async (tx, job) => void (await letNextGo(tx, job)) },
-    onSweep: createOrderSweep(),
+    onSweep: async (tx) => ((await others.onSweep?.(tx)) ?? 0) + (await sweepOrders(tx)),
     onFact: (tx, { type, job }, row) => tellJobEnded(tx, type, job, row),
     wantsFacts: wantsJobFacts,
     tell,

@@ -3,6 +3,7 @@ import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
 import { eventChecks } from "./events/checks.ts";
 import { jobChecks } from "./jobs/checks.ts";
+import { callChecks } from "./calls/checks.ts";
 import { recordChecks } from "./records/checks.ts";
 import { scheduleChecks } from "./schedules/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
@@ -16,7 +17,7 @@ export type Finding = {
   readonly advice: string;
 };
 
-const sourceChecks = [...scheduleChecks, ...eventChecks];
+const sourceChecks = [...scheduleChecks, ...eventChecks, ...callChecks];
 export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ...jobChecks, ...sourceChecks];
 
 const shownMax = 10;

@@ -77,6 +77,18 @@ export type { PruneDecisions, PrunedDecisions } from "./schedules/prune-decision
 export type { DecisionPage, DecisionRecord, SchedulePage, ScheduleRecord } from "./schedules/read-schedule.ts";
 export type { PreviewOptions, PreviewTiming, Schedules, ScheduleVerbs } from "./schedules/schedules.ts";
 export type { Why } from "./schedules/why.ts";
+export { sink, type Broker, type CloudEvent, type SinkFunction, type SinkOptions, type SinkTarget } from "./sink.ts";
+export type { Webhook } from "./calls/client/deliver.ts";
+export type { CallOptions } from "./calls/settings.ts";
+export type { CallRequest, ShownRequest } from "./calls/request/content.ts";
+export type { SubmitOptions, When } from "./calls/prepare.ts";
+export type { Submitted } from "./calls/submit.ts";
+export type { CancelledCall, ResendOptions } from "./calls/steer.ts";
+export type { CallAttempt, CallDetails, CallRecord } from "./calls/call-record.ts";
+export type { CallExplanation } from "./calls/explain.ts";
+export type { CallFilter, CallPage } from "./calls/list.ts";
+export type { Calls, CallVerbs } from "./calls/calls.ts";
+export type { CallOutcome, CallPolicy, CallStatus } from "./calls/call.ts";
 export { event } from "./event.ts";
 export { listener, type ListenerContext, type LiveListenerContext } from "./listener.ts";
 export { where, type Predicate, type Seen, type Where } from "./events/live/where.ts";

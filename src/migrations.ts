@@ -3,6 +3,7 @@ import type { Migration } from "./storage/migrate.ts";
 import { eventMigrations } from "./events/migrations.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
+import { callMigrations } from "./calls/migrations.ts";
 import { recordMigrations } from "./records/migrations.ts";
 import { scheduleMigrations } from "./schedules/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
@@ -12,6 +13,7 @@ export const migrations: readonly Migration[] = [
   ...jobMigrations,
   ...aroundMigrations,
   ...scheduleMigrations,
+  ...callMigrations,
   ...eventMigrations,
   ...recordMigrations,
 ].sort((a, b) => a.number - b.number);

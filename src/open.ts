@@ -1,4 +1,8 @@
 // open(): checks the options, opens the store, attaches the process.
+import { callHooks, tellCall } from "./call-hooks.ts";
+import { callJob } from "./calls/job.ts";
+import { createCallsRoom } from "./calls/room.ts";
+import type { CallOptions } from "./calls/settings.ts";
 import type { Clock } from "./core/clock.ts";
 import { toJson } from "./core/json.ts";
 import { checkTenant } from "./core/name.ts";
@@ -57,6 +61,8 @@ export type OpenOptions = {
   /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
    *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
   readonly files?: string;
+  /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
+  readonly calls?: CallOptions;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
   /** Replaces the system's clock, in tests. */
@@ -69,7 +75,7 @@ export type OpenOptions = {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["files", "clock", "random", "fault"] as const),
+  ...(["files", "calls", "clock", "random", "fault"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -97,10 +103,15 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks: JobHooks = eventHooks({
-      beforeSettled: { [scheduleKind]: lockSchedules },
-      onSettled: { [scheduleKind]: scheduledJobEnded },
-    });
+    const calls = createCallsRoom(options.calls, store.clock, tellCall);
+    const call = callJob(calls);
+    definitions.set(call.name, call);
+    const hooks: JobHooks = eventHooks(
+      callHooks(calls, {
+        beforeSettled: { [scheduleKind]: lockSchedules },
+        onSettled: { [scheduleKind]: scheduledJobEnded },
+      }),
+    );
     const attachment =
       options.attach === false
         ? undefined
@@ -136,14 +147,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         ? undefined
         : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
     const rooms: Rooms = {
-      store,
-      attachment,
-      jobs,
-      scheduled,
-      events: room,
-      live,
-      records,
-      worker,
+      ...{ store, attachment, jobs, scheduled, events: room, calls, live, records, worker },
       workers: new Set(),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);

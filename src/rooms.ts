@@ -1,4 +1,7 @@
 // The rooms of one open book, wired together: what the book, its transactions and its handlers are made of.
+import { callJobName } from "./calls/call.ts";
+import type { CallsParts } from "./calls/calls.ts";
+import type { CallsRoom } from "./calls/room.ts";
 import { invalid } from "./core/error.ts";
 import type { AnyEvent, AnyListener } from "./events/define.ts";
 import type { EventsRoom } from "./events/events.ts";
@@ -20,6 +23,7 @@ export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
+  readonly calls: CallsRoom;
   /** Writes the program's own schedules. */
   readonly scheduled: ScheduleWriter;
   readonly events: EventsRoom;
@@ -35,6 +39,25 @@ export type Rooms = {
   closing?: Promise<void>;
 };
 
+// What belongs to a book and is none of its verbs.
+const ofBooks = new WeakMap<object, Rooms>();
+
+export function keepRooms<Book extends object>(book: Book, rooms: Rooms): Book {
+  ofBooks.set(book, rooms);
+  return book;
+}
+
+export function roomsOf(book: object): Rooms {
+  const rooms = ofBooks.get(book);
+  if (rooms === undefined) throw invalid("this is no book: give what open() or a context gave you");
+  return rooms;
+}
+
+/** What the verbs of calls work with. */
+export function callsParts({ calls, jobs, worker }: Rooms): CallsParts {
+  return { room: calls, hooks: jobs.hooks, sends: worker !== false };
+}
+
 /** What a program may list in `use`. */
 export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition | AnyRecordType;
 
@@ -43,6 +66,7 @@ export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJ
   const found = new Map<string, AnyJob>();
   for (const each of use.flatMap(reached)) {
     const known = found.get(each.name);
+    if (each.name === callJobName) throw invalid(`"${callJobName}" is the job that makes calls: rename yours`);
     if (known !== undefined && known !== each) throw invalid(`two jobs in "use" are named "${each.name}": rename one`);
     found.set(each.name, each);
   }

@@ -1,11 +1,12 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
+import { callVerbs, type CallVerbs } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
-import type { Rooms } from "./rooms.ts";
+import { callsParts, type Rooms } from "./rooms.ts";
 import { flushRecords, recordsTurn } from "./records/flush.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { snapshotReader, txReader } from "./records/record-reader.ts";
@@ -31,6 +32,7 @@ export type UserTx = {
   readonly jobs: JobVerbs;
   readonly groups: GroupVerbs;
   readonly schedules: ScheduleVerbs;
+  readonly calls: CallVerbs;
   readonly events: EventVerbs;
   readonly queues: QueueVerbs;
   readonly templates: TemplateVerbs;
@@ -68,6 +70,12 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return tracked(
         unit,
         scheduleVerbs(rooms.jobs, (work) => work(tx)),
+      );
+    },
+    get calls() {
+      return tracked(
+        unit,
+        callVerbs(callsParts(rooms), (work) => work(tx)),
       );
     },
     get events() {

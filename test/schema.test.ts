@@ -17,6 +17,7 @@ const acrossTenants = [
   "jobs_due", // the dispatcher releases what has become due, whoever's it is
   "rates_to_open", // and lets in those whose rate has opened
   "schedules_due", // and fires the schedules that are due
+  "call_hosts_to_probe", // and lets a call try a host that was left alone
   "jobs_timing_out", // and ends what has run for too long
   "run_commands_open", // a worker ends the programs that a dead one of its host has left behind
   "jobs_waiting", // a process that begins to host a name releases what waited for it, in every tenant

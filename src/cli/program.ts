@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
+import { calls } from "./calls.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
@@ -23,12 +24,13 @@ import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
 import { sessions } from "./sessions.ts";
 import { templates } from "./templates.ts";
+import { tenants } from "./tenants.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, events, listeners, deadLetters, queues, reservations, runs],
+  ...[run, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, queues, reservations, runs],
   ...[records, commits, recover, prune],
-  ...[migrate, info, sessions, backup, doctor],
+  ...[migrate, info, sessions, tenants, backup, doctor],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

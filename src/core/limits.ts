@@ -125,6 +125,29 @@ export const limits = {
   cronBytesMax: 500,
   // The finest cron is one second too; each due time is a decision in the book, and finer loops belong into a job.
   everyMsMin: 1000,
+  // What travels in a request is kept in the book until it is sent, and sealed in one piece.
+  callBodyBytesMax: 1_048_576,
+  callUrlBytesMax: 8192,
+  callHeadersMax: 64,
+  callHeaderBytesMax: 8192,
+  // A webhook's answer is for looking at; whoever needs all of a large one fetches it in a job.
+  callResponseBytesMax: 65_536,
+  callResponseHeadersMax: 100,
+  // Facts travel to every listener, so they carry the beginning of an answer only.
+  callSnippetBytesMax: 1024,
+  // Headers are held in memory while they arrive; honest servers need a tenth of this.
+  callResponseHeaderBytesMax: 65_536,
+  callTimeoutMs: 30_000,
+  callTimeoutMsMax: 600_000,
+  callRedirectsMax: 10,
+  // What a server may ask us to wait before the next attempt.
+  callRetryAfterMsMax: 3_600_000,
+  // One tenant's calls that have not ended. More is a flood, and each of them is a promise.
+  callsQueuedMax: 1_000_000,
+  // Requests to one host at the same time, for each tenant: fewer than a worker's ten, so that a host that hangs leaves room.
+  callsPerHost: 6,
+  // A year 10000 does not fit ISO 8601 without a sign, and no call is due then.
+  callDueMsMax: 253_402_300_799_999,
   // A relation is found by both its endpoints and its instance, in one entry of an index.
   relationKeyBytesMax: 1500,
   // Why a commit was made: a sentence or two; documents belong into records.

@@ -34,18 +34,20 @@ export async function tellJobEnded(tx: Tx, type: string, ended: JobEnded, row: J
 type Fact = {
   readonly topic: string;
   readonly payload: unknown;
+  /** Facts of one key are heard in order, by listeners that ask for it. */
+  readonly key?: string | null;
   readonly cause?: Cause | undefined;
 };
 
 /** Says something to one tenant, if it has a listener for it. */
-export async function tell(tx: Tx, tenant: string, { topic, payload, cause }: Fact): Promise<void> {
+export async function tell(tx: Tx, tenant: string, { topic, payload, key = null, cause }: Fact): Promise<void> {
   const listeners = await listenersOf(tx, tenant, topic);
   if (listeners.length === 0) return;
   const parent = await parentOf(tx, tenant, cause);
   // A circle through the ends of jobs stops here. The work itself must not fail for it.
   if (parent !== undefined && parent.depth >= limits.chainDepthMax) return;
   const prepared = {
-    ...{ id: null, topic, payload: toJson(payload, { what: "payload" }), priority: eventPriority, key: null },
+    ...{ id: null, topic, payload: toJson(payload, { what: "payload" }), priority: eventPriority, key },
     ...{ dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, headers: null },
     cause: cause === undefined || cause.runId === "" ? undefined : cause,
   };

@@ -45,6 +45,9 @@ async function explainOrder(store: Store, job: JobRow): Promise<string[]> {
     sql`select id, status from job where tenant_id = ${job.tenant_id} and kind = ${job.kind}
       and kind_seq = ${job.kind_seq} and finished_at is null and seq < ${job.seq} order by seq limit 1`,
   );
+  if (before === undefined && job.waits_key !== null && job.waits_key === job.limit_key) {
+    return ["order", `It waits until its ${job.kind ?? "kind"} lets it go.`];
+  }
   const ahead = before === undefined ? "" : `: job ${before.id} is ${before.status}`;
   return [
     "order",

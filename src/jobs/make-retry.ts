@@ -14,7 +14,8 @@ type By = { readonly origin?: "manual"; readonly behind?: string | undefined };
  *  job it waits for. */
 export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise<string> {
   const backoff = old.backoff === null ? null : (JSON.parse(old.backoff) as Backoff);
-  const delay = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
+  const planned = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
+  const delay = Math.max(planned, again.atLeastMs ?? 0);
   const reason = again.behind !== undefined ? "group" : delay > 0 ? "time" : null;
   const row: NewJob = {
     ...pickKept(old),

@@ -1,6 +1,7 @@
 // How a run ended, and what follows from it for its job.
 import type { RunStatus } from "../telemetry/run.ts";
 import type { JobRow, JobStatus } from "./job.ts";
+import type { RetryAdvice } from "./advice.ts";
 
 export type Ending = {
   readonly seq: number;
@@ -19,6 +20,8 @@ export type Ending = {
   readonly resultRefused?: string | null;
   /** The process was told to stop: the job is made again and nothing is counted. */
   readonly shutdown?: boolean;
+  /** What a built-in handler knows about trying again. */
+  readonly advice?: RetryAdvice | undefined;
 };
 
 export function jobStatusOf(status: RunStatus): JobStatus {
@@ -42,6 +45,8 @@ export type Again = {
   readonly losses: number;
   readonly alone: boolean;
   readonly backoff: boolean;
+  /** It waits at least this long, whatever its backoff says. */
+  readonly atLeastMs?: number | undefined;
 };
 
 type Ended = Pick<
@@ -53,9 +58,13 @@ type Ended = Pick<
  *  one that may not be lost at all (`losses: 0`) must not be given a second start. */
 export const begun = 2;
 
-export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown">): Again | null {
+/** As many losses as this mean that the work cannot be what ends its process: it is never blamed, and need not run alone. */
+export const neverBlamed = 1_000_000;
+
+export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown" | "advice">): Again | null {
   const { attempt, losses, alone } = job;
-  const mayBeLost = job.losses_max > 0;
+  const mayBeLost = job.losses_max > 0 && job.losses_max < neverBlamed;
+  const { advice } = ending;
   // Somebody wants it to end; that its run failed or was lost before it heard of it does not change that.
   if (job.cancel_requested_at !== null) return null;
   // Whoever asked for it directly is told, and decides.
@@ -63,8 +72,12 @@ export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown
   if (ending.shutdown === true) return { attempt, losses, alone: mayBeLost && alone > 0, backoff: false };
   switch (ending.status) {
     case "error":
-    case "timed_out":
-      return attempt < job.attempts ? { attempt: attempt + 1, losses, alone: false, backoff: true } : null;
+    case "timed_out": {
+      const atLeastMs = advice?.atLeastMs;
+      if (advice?.counts === false) return { attempt, losses, alone: false, backoff: false, atLeastMs };
+      if (advice?.again === false || attempt >= job.attempts) return null;
+      return { attempt: attempt + 1, losses, alone: false, backoff: true, atLeastMs };
+    }
     case "lost": {
       const counted = losses + chargedLosses(job, ending);
       const givenUp = alone === begun && counted >= job.losses_max;

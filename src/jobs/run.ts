@@ -3,6 +3,7 @@
 import type { Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
 import { withCause } from "../telemetry/cause.ts";
+import { adviceOf } from "./advice.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { logRefused, resultJson } from "./result-json.ts";
@@ -63,7 +64,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     return { ...endingOf(engine, state, "success"), ...kept };
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
-    return { ...endingOf(engine, state, "error"), error: describeError(thrown) };
+    return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
   }
 }
 

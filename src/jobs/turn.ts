@@ -2,9 +2,9 @@
 // commit. Due jobs are released and what runs wrote about themselves is stored on the way.
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { forShare, rowSet } from "../storage/word.ts";
+import { anyOf, forShare, rowSet, skipLocked } from "../storage/word.ts";
 import { writeLogs } from "../telemetry/log.ts";
 import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
 import { claimReserved } from "./direct/claim-reserved.ts";
@@ -101,7 +101,14 @@ async function writeBegun(tx: Tx, begun: TurnWork["begun"]): Promise<void> {
   if (begun.length === 0) return;
   await tx.run(sql`update job set timeout_at = ${tx.now} + timeout_ms
     from ${rowSet("v", { seq: "integer", run_id: "text" }, begun)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null and ${nobodyHolds(begun)}`);
+}
+
+// We may hold limits by now. Whoever holds one of these rows may be about to end its run, and waits for just those limits;
+// then there is nothing left to write down, and should it be somebody else, the next time will do.
+function nobodyHolds(rows: readonly { readonly seq: number }[]): Sql {
+  const seqs = rows.map((row) => row.seq);
+  return sql`job.seq in (select seq from job where seq ${anyOf("integer", seqs)} ${skipLocked})`;
 }
 
 async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
@@ -109,5 +116,5 @@ async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<vo
   const columns = { seq: "integer", run_id: "text", progress: "real", note: "text" } as const;
   await tx.run(sql`update job set progress = v.progress, progress_note = v.note
     from ${rowSet("v", columns, progress)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`);
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null and ${nobodyHolds(progress)}`);
 }

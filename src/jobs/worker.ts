@@ -38,6 +38,7 @@ export async function startWorker(
     ...{ cursor: 0, hostCursors: new Map() },
     ...{ mustWait: engine.hooks.mustWait },
     ...(reserved === undefined ? {} : { reserved }),
+    ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
   };
   await hostNames(engine, claimer);
   const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());

@@ -6,6 +6,7 @@ import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { z } from "zod";
 import { entity, job, listener, relation } from "../../src/index.ts";
+import { target } from "../calls/target.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
 
@@ -113,7 +114,13 @@ for (const backend of backends) {
     );
     assert.deepEqual(idsOf(32, "type_name"), ["customer", "order", "placed"]);
     assert.deepEqual(idsOf(33, "reason"), ["initial"]);
-    assert.equal(rows.length, 34, "a statement was added that no line here looks at");
+    assert.deepEqual([idsOf(34, "service_call_id"), idsOf(34, "status")], [[ids.call], ["Scheduled"]]);
+    assert.deepEqual(idsOf(35, "service_call_id"), [ids.call]);
+    assert.deepEqual(idsOf(36, "service_call_id"), [ids.call]);
+    assert.deepEqual([idsOf(37, "service_call_id"), idsOf(37, "state")], [[ids.call], ["Scheduled"]]);
+    assert.deepEqual([idsOf(38, "request_method"), idsOf(38, "response_status")], [["GET"], ["200"]]);
+    assert.deepEqual(rows[39], []);
+    assert.equal(rows.length, 40, "a statement was added that no line here looks at");
   });
 }
 
@@ -141,7 +148,9 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
       throw new Error("out of ink");
     },
   });
-  const { book, url } = await openTest(t, backend, { use: [print, hold, printer, Placed] });
+  const { book, url } = await openTest(t, backend, {
+    ...{ use: [print, hold, printer, Placed], calls: { allow: ["127.0.0.1"] } },
+  });
   await book.records.put(Customer, { id: "ada", country: "SE" });
   await book.records.put(Customer, { id: "bob", country: "PE" });
   await book.write(async ({ records }) => {
@@ -152,6 +161,7 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   cleanup(t, () => held.resolve());
   const said = await book.events.publish("print.wanted", null);
   const first = await book.jobs.enqueue(print, {});
+  await book.calls.submit({ url: (await target(t)).url });
   const printing = await book.startWorker();
   await printing.idle();
   await printing.stop();
@@ -173,11 +183,15 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
     jobs.add(hold, {}, { queue: "side" });
   });
   const reservation = await book.reservations.reserve("side");
+  const call = await book.calls.submit({
+    ...{ url: "https://api.example.com/", tags: ["urgent"], correlationId: "trace-1", in: "1h" },
+  });
+  const { jobId } = await book.calls.get(call.id);
   const failed = (await book.jobs.chain(first.id)).map(({ id }) => id);
-  const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id)];
+  const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id), jobId];
   const ids = {
     ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
-    ...{ group: group.id, reservation: reservation.id, event: said.id },
+    ...{ group: group.id, reservation: reservation.id, call: call.id, event: said.id },
     delivery: (await book.deadLetters.list()).items[0]?.jobId,
   };
   return { url, session: book.sessionId, ids };

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { callKillPoints } from "../support/call-kills.ts";
 import { commandKillPoints, dieAt, killPoints } from "../support/job-kill-points.ts";
 import { backends } from "../support/open-test.ts";
 import { scheduleKillPoints } from "../support/schedule-kill-points.ts";
@@ -12,7 +13,10 @@ test("every kill point of the product is among those that are tested", () => {
     [...readFileSync(join(root, file), "utf8").matchAll(/\bkillPoint\("([^"]+)"\)/g)].map(([, name]) => name),
   );
 
-  assert.deepEqual(new Set(found), new Set([...killPoints, ...commandKillPoints, ...scheduleKillPoints]));
+  assert.deepEqual(
+    new Set(found),
+    new Set([...killPoints, ...commandKillPoints, ...scheduleKillPoints, ...callKillPoints]),
+  );
 });
 
 for (const backend of backends) {

@@ -1,0 +1,89 @@
+// A call is an HTTP request that must be made. Its work is a job of the kind `call`, whose handler is the HTTP client, so
+// that due times, claims, retries, limits, cancellation and recovery are the engine's.
+//
+//   scheduled ──► running ──► succeeded        (an answer of 2xx)
+//       │            ├──────► failed           (another answer, or none, and no attempt is left)
+//       └────────────┴──────► cancelled
+//
+// Between two attempts a call stays `running`. Each attempt is a row of `call_attempt` that is on disk before the socket
+// opens; its id is that of the run. At most one is open, by a unique index. Whoever ends the job ends the attempt and the
+// call in the same transaction (attempt/settled.ts).
+//
+// What is sent (`content`) is sealed with a key from outside the book; what people see of it (`request`) is redacted.
+
+export type CallStatus = "scheduled" | "running" | "succeeded" | "failed" | "cancelled";
+
+export const callStatuses: readonly CallStatus[] = ["scheduled", "running", "succeeded", "failed", "cancelled"];
+
+export const methods = ["GET", "POST", "PUT", "DELETE", "PATCH"] as const;
+export type Method = (typeof methods)[number];
+
+export type CallRow = {
+  seq: number;
+  tenant_id: string;
+  id: string;
+  name: string;
+  status: CallStatus;
+  submitted_at: number;
+  due_at: number;
+  started_at: number | null;
+  finished_at: number | null;
+  method: Method;
+  host: string;
+  /** JSON of `ShownRequest`: redacted, for people. */
+  request: string;
+  /** What is sent: sealed when `key_id` is set. */
+  content: string;
+  key_id: string | null;
+  /** JSON of `CallPolicy`. */
+  policy: string;
+  /** JSON of `CallOutcome`. */
+  outcome: string | null;
+  correlation_id: string;
+  idempotency_key: string | null;
+  /** The Idempotency-Key of every attempt. */
+  send_key: string;
+  resend_of: string | null;
+};
+
+/** How often and how long: what a resend needs again. */
+export type CallPolicy = {
+  readonly attempts: number;
+  /** JSON of a `Backoff`, or null for the engine's own. */
+  readonly backoff: string | null;
+  readonly timeoutMs: number;
+  readonly redirects: number;
+};
+
+export type ErrorKind =
+  | ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "redirect")
+  | ("refused" | "status" | "lost" | "cancelled" | "shutdown" | "internal");
+
+/** How a call ended, for its row and for the facts about it. */
+export type CallOutcome = {
+  readonly responseStatus: number | null;
+  readonly errorKind: ErrorKind | null;
+  readonly error: string | null;
+  readonly attempts: number;
+  readonly durationMs: number | null;
+};
+
+/** The kind, and the name, of the jobs that make calls. */
+export const callKind = "call";
+export const callJobName = "daybook.call";
+/** The queue of calls: each tenant has its own, and they take turns. */
+export const callQueue = "calls";
+
+/** What sealed content belongs to. */
+export function sealedFor(tenant: string, id: string): string {
+  return `call ${id}\n${tenant}`;
+}
+
+/** What limits the calls of one tenant to one host. */
+export function hostKey(host: string): string {
+  return `${callJobName}\n${host}`;
+}
+
+export function hostOfKey(key: string): string {
+  return key.slice(callJobName.length + 1);
+}

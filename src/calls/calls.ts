@@ -1,0 +1,90 @@
+// What a user does with calls, on the book and in a transaction.
+import { invalid } from "../core/error.ts";
+import { refuseDestination } from "./client/destination.ts";
+import type { Store } from "../storage/store.ts";
+import type { JobHooks } from "../jobs/hooks.ts";
+import type { Within } from "../jobs/jobs.ts";
+import type { CallDetails } from "./call-record.ts";
+import { explainCall, type CallExplanation } from "./explain.ts";
+import { findCall, listCalls, type CallFilter, type CallPage } from "./list.ts";
+import { prepareCall, type PreparedCall, type SubmitOptions, type When } from "./prepare.ts";
+import { shownUrl } from "./request/redact.ts";
+import type { CallsRoom } from "./room.ts";
+import { cancelCall, deleteCall, rescheduleCall, resendCall, type CancelledCall, type ResendOptions } from "./steer.ts";
+import { submitCall, type Submitted } from "./submit.ts";
+
+/** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
+export type CallVerbs = {
+  /** Makes a call: an HTTP request that will be sent once the transaction has committed and its time has come.
+   *
+   *  ```ts
+   *  await tx.calls.submit({ method: "POST", url: "https://stock.example/reserve", json: { orderId: "o-17" } });
+   *  ``` */
+  submit(options: SubmitOptions): Promise<Submitted>;
+  /** A call that has not started is never sent; one that is being sent is given up. */
+  cancel(id: string): Promise<CancelledCall>;
+  /** Sends the request of a call that has ended once more, as a new call with the same Idempotency-Key. */
+  resend(id: string, options?: ResendOptions): Promise<Submitted>;
+  /** Gives a call that has not started another time. */
+  reschedule(id: string, when: When): Promise<{ readonly id: string; readonly dueAt: number }>;
+  /** Removes a call that has ended, with its tags and its attempts. */
+  delete(id: string): Promise<void>;
+};
+
+export type Calls = CallVerbs & {
+  get(id: string): Promise<CallDetails>;
+  /** The newest first.
+   *
+   *  ```ts
+   *  const { items } = await book.calls.list({ status: "failed", tags: { any: ["billing", "eu"] } });
+   *  ``` */
+  list(filter?: CallFilter): Promise<CallPage>;
+  /** Why a call has not been sent, or what became of it. */
+  explain(id: string): Promise<CallExplanation>;
+};
+
+export type CallsParts = {
+  readonly room: CallsRoom;
+  readonly hooks: JobHooks;
+  /** This process also sends: what it will refuse then, it refuses at once. */
+  readonly sends: boolean;
+};
+
+export function callVerbs({ room, hooks, sends }: CallsParts, within: Within): CallVerbs {
+  const alone = { shared: false } as const;
+  return {
+    async submit(options) {
+      const prepared = prepareCall(options);
+      const { idempotencyKey } = prepared;
+      return within(
+        (tx) => {
+          if (sends) refuseAtOnce(room, tx.tenant, prepared);
+          return submitCall(tx, room, prepared);
+        },
+        { shared: idempotencyKey === null },
+      );
+    },
+    cancel: (id) => within((tx) => cancelCall(tx, hooks, id), alone),
+    resend: (id, options = {}) => within((tx) => resendCall(tx, room, id, options), alone),
+    reschedule: (id, when) => within((tx) => rescheduleCall(tx, id, when), alone),
+    delete: (id) => within((tx) => deleteCall(tx, id), alone),
+  };
+}
+
+// An address in the URL, and a port, can be judged now. What a name resolves to is asked when it is sent.
+function refuseAtOnce({ settings }: CallsRoom, tenant: string, { content }: PreparedCall): void {
+  const url = new URL(content.url);
+  if (refuseDestination(url, settings.allowFor(tenant), settings.ports) === undefined) return;
+  throw invalid(
+    `the destination ${shownUrl(new URL(url.origin))} is not allowed: calls go to public addresses, and to what ` +
+      "open(…, { calls: { allow: [] } }) lists",
+  );
+}
+
+export function callReads(store: Store, tenant: string): Omit<Calls, keyof CallVerbs> {
+  return {
+    get: (id) => findCall(store, tenant, id),
+    list: (filter = {}) => listCalls(store, tenant, filter),
+    explain: (id) => explainCall(store, tenant, id),
+  };
+}

@@ -1,0 +1,49 @@
+// What happens to calls, for the rooms above: stated in the transaction in which it becomes true.
+import { defineFact } from "../core/fact.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import type { CallOutcome, CallRow } from "./call.ts";
+
+export type CallFact = {
+  readonly topic: `call.${"submitted" | "started" | "succeeded" | "failed" | "cancelled"}`;
+  readonly tenant: string;
+  readonly payload: {
+    readonly id: string;
+    readonly name: string;
+    readonly method: string;
+    readonly host: string;
+    readonly correlationId: string;
+    readonly dueAt: number;
+    readonly outcome: CallOutcome | null;
+    /** The beginning of the answer's body. */
+    readonly snippet: string | null;
+  };
+};
+
+export type OnCallFact = (tx: Tx, fact: CallFact) => Awaitable<void>;
+
+type Told = Pick<CallRow, "tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at">;
+
+/** Tells the hook inside the transaction, and everybody who listens once it has committed. */
+export async function tellCall(
+  tx: Tx,
+  onFact: OnCallFact | undefined,
+  topic: CallFact["topic"],
+  row: Told,
+  end: { readonly outcome: CallOutcome; readonly snippet: string | null } | null = null,
+): Promise<void> {
+  const fact: CallFact = {
+    topic,
+    tenant: row.tenant_id,
+    payload: {
+      ...{ id: row.id, name: row.name, method: row.method, host: row.host, correlationId: row.correlation_id },
+      ...{ dueAt: row.due_at, outcome: end?.outcome ?? null, snippet: end?.snippet ?? null },
+    },
+  };
+  await onFact?.(tx, fact);
+  if (callChanged.heard) tx.afterCommit(() => callChanged.state(fact));
+}
+
+/** A call was submitted, started, or ended, and it is on disk. */
+export const callChanged = defineFact<CallFact>("call.changed");
+/** A destination was refused. The reason is for the operator: tenants only learn that it was. */
+export const callRefused = defineFact<{ tenant: string; id: string; host: string; reason: string }>("call.refused");

@@ -1,0 +1,114 @@
+// open(…, { calls }): the key, what may be reached, and how much at once.
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { keyRing, type KeyRing } from "../core/seal.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { allowList, type AllowList } from "./client/allow-list.ts";
+import { usualPorts, type PortPolicy } from "./client/destination.ts";
+import type { Lookup } from "./client/connector.ts";
+
+export type CallOptions = {
+  /** Seals requests in the book: 32 bytes as base64 or hex, or several, of which the first seals and all open. Default
+   *  `DAYBOOK_KEY` of the environment, where they are separated by commas. Every process that sends needs it. */
+  readonly key?: string | Uint8Array | readonly (string | Uint8Array)[];
+  /** What may be reached beyond public addresses: networks (`"10.0.0.0/8"`), addresses, and hosts with their port
+   *  (`"localhost:8080"`); for all tenants, or asked for each. */
+  readonly allow?: readonly string[] | ((tenant: string) => readonly string[]);
+  /** The ports that may be reached; default 80, 443 and those above 1024 that belong to no other protocol. */
+  readonly ports?: readonly number[];
+  /** At most so many requests at the same time, and starts per time, to one host for each tenant; default 6 at a time. */
+  readonly perHost?: {
+    readonly concurrency?: number;
+    readonly rate?: { readonly max: number; readonly per: Duration };
+  };
+  /** At most so many calls of a tenant that have not ended; default one million. */
+  readonly queuedMax?: number;
+  /** How much of an answer is kept; default 64 KiB, at most 1 MiB. */
+  readonly responseBytesMax?: number;
+  /** Certificates to trust besides the usual ones, in PEM. */
+  readonly ca?: string | readonly string[];
+  /** @internal Resolves names in place of the system, in tests. */
+  readonly lookup?: Lookup;
+};
+
+export type CallSettings = {
+  readonly keys: KeyRing | undefined;
+  allowFor(tenant: string): AllowList;
+  readonly ports: PortPolicy;
+  readonly perHost: {
+    readonly concurrency: number;
+    readonly rate: { readonly max: number; readonly ms: number } | null;
+  };
+  readonly queuedMax: number;
+  readonly responseBytesMax: number;
+  readonly ca: readonly string[];
+  readonly lookup: Lookup | undefined;
+};
+
+const known: readonly (keyof CallOptions)[] = [
+  ...(["key", "allow", "ports", "perHost", "queuedMax", "responseBytesMax", "ca", "lookup"] as const),
+];
+
+export function callSettings(options: CallOptions = {}): CallSettings {
+  refuseUnknown(options, known, "calls");
+  const { perHost = {}, ports, ca = [] } = options;
+  refuseUnknown(perHost, ["concurrency", "rate"], "calls.perHost");
+  const { rate } = perHost;
+  if (rate !== undefined) refuseUnknown(rate, ["max", "per"], "calls.perHost.rate");
+  const key = options.key ?? fromEnvironment();
+  return {
+    keys: key === undefined ? undefined : keyRing(key),
+    allowFor: allowFor(options.allow ?? []),
+    ports: ports === undefined ? usualPorts : onlyPorts(ports),
+    perHost: {
+      concurrency: checkCount(perHost.concurrency ?? limits.callsPerHost, "calls.perHost.concurrency", 1, 10_000),
+      rate:
+        rate === undefined
+          ? null
+          : {
+              max: checkCount(rate.max, "calls.perHost.rate.max", 1),
+              ms: durationMs(rate.per, "calls.perHost.rate.per", { min: 1 }),
+            },
+    },
+    queuedMax: checkCount(options.queuedMax ?? limits.callsQueuedMax, "calls.queuedMax", 1, 1_000_000_000),
+    responseBytesMax: checkCount(
+      options.responseBytesMax ?? limits.callResponseBytesMax,
+      "calls.responseBytesMax",
+      0,
+      limits.jsonBytesMax,
+    ),
+    ca: typeof ca === "string" ? [ca] : ca,
+    lookup: options.lookup,
+  };
+}
+
+function fromEnvironment(): string | undefined {
+  const key = process.env["DAYBOOK_KEY"];
+  return key === undefined || key === "" ? undefined : key;
+}
+
+function onlyPorts(ports: readonly number[]): PortPolicy {
+  const allowed = new Set(ports.map((port) => checkCount(port, "calls.ports", 1, 65_535)));
+  return (port) => allowed.has(port);
+}
+
+// A tenant's list is read once for each text of it: it is asked for with every request.
+function allowFor(given: NonNullable<CallOptions["allow"]>): (tenant: string) => AllowList {
+  if (typeof given !== "function") {
+    if (!Array.isArray(given)) throw invalid(`calls.allow is a list of texts or a function, not ${quote(given)}`);
+    const list = allowList(given);
+    return () => list;
+  }
+  const lists = new Map<string, AllowList>();
+  return (tenant) => {
+    const entries = given(tenant);
+    const id = JSON.stringify(entries);
+    const list = lists.get(id) ?? allowList(entries);
+    if (lists.size > 1000) lists.clear();
+    lists.set(id, list);
+    return list;
+  };
+}

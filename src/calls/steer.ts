@@ -1,0 +1,113 @@
+// Commands on a call that exists. The job decides: its row is locked first, here as in whatever ends it, so that two that
+// decide about one call never wait for each other.
+import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { forShare } from "../storage/word.ts";
+import { cancelJob } from "../jobs/cancel.ts";
+import type { JobHooks } from "../jobs/hooks.ts";
+import { rescheduleJob } from "../jobs/reschedule.ts";
+import { callKind, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
+import { checkWhen, type When } from "./prepare.ts";
+import type { RequestContent } from "./request/content.ts";
+import type { CallsRoom } from "./room.ts";
+import { submitCall, type Submitted } from "./submit.ts";
+
+export type CancelledCall = { readonly id: string; readonly status: "cancelled" | "cancelling" };
+
+const triesMax = 5;
+
+export async function cancelCall(tx: Tx, hooks: JobHooks, id: string): Promise<CancelledCall> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const job = await openJobOf(tx, id);
+    if (job === undefined) break;
+    try {
+      return { id, status: (await cancelJob(tx, hooks, job)).status };
+    } catch (error) {
+      // It ended in this moment, and another one may continue it.
+      if (!isDaybookError(error) || error.code !== "conflict") throw error;
+    }
+  }
+  throw await refusal(tx, id, "cancelled");
+}
+
+/** Gives a call that has not started another time. */
+export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ id: string; dueAt: number }> {
+  refuseUnknown(when, ["at", "in"], "reschedule");
+  if (when.at === undefined && when.in === undefined) throw invalid('reschedule needs "at" or "in"');
+  const { at, delayMs } = checkWhen(when);
+  const dueAt = at ?? tx.now + delayMs;
+  const job = await openJobOf(tx, id);
+  const moved = job !== undefined && (await rescheduleJob(tx, { tenant: tx.tenant, id: job }, dueAt));
+  const changed = moved
+    ? await tx.run(sql`update call set due_at = ${dueAt}
+        where tenant_id = ${tx.tenant} and id = ${id} and status = 'scheduled'`)
+    : 0;
+  if (changed === 0) throw await refusal(tx, id, "rescheduled");
+  return { id, dueAt };
+}
+
+/** Removes a call that has ended, with its tags and its attempts. Its jobs leave with the others, by prune. */
+export async function deleteCall(tx: Tx, id: string): Promise<void> {
+  const gone = await tx.run(
+    sql`delete from call where tenant_id = ${tx.tenant} and id = ${id} and finished_at is not null`,
+  );
+  if (gone === 0) throw await refusal(tx, id, "deleted");
+}
+
+export type ResendOptions = When & {
+  /** True: a key of its own, for a receiver that answers a known key as it did the first time. */
+  readonly newKey?: boolean;
+};
+
+type Sent = Pick<
+  CallRow,
+  "id" | "name" | "status" | "host" | "content" | "key_id" | "policy" | "correlation_id" | "send_key" | "finished_at"
+>;
+
+/** Sends the request of a call that has ended once more, as a new call. */
+export async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOptions): Promise<Submitted> {
+  refuseUnknown(options, ["at", "in", "newKey"], "resend");
+  const sent = await tx.get<Sent>(sql`select id, name, status, host, content, key_id, policy, correlation_id, send_key,
+      finished_at from call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
+  if (sent === undefined || sent.finished_at === null) throw await refusal(tx, id, "sent again");
+  const tags = await tx.all<{ tag: string }>(
+    sql`select tag from call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
+  );
+  const prepared = {
+    ...{ content: openAgain(tx, room, sent), host: sent.host, name: sent.name, ...checkWhen(options) },
+    ...{ tags: tags.map(({ tag }) => tag), idempotencyKey: null, correlationId: sent.correlation_id },
+    ...{ policy: JSON.parse(sent.policy) as CallPolicy, cause: undefined },
+  };
+  return submitCall(tx, room, prepared, { resendOf: id, sendKey: options.newKey === true ? null : sent.send_key });
+}
+
+function openAgain(tx: Tx, { settings: { keys } }: CallsRoom, sent: Sent): RequestContent {
+  if (sent.key_id === null) return JSON.parse(sent.content) as RequestContent;
+  if (keys === undefined) {
+    throw invalid(`call ${sent.id} is sealed with key ${sent.key_id}: give it with DAYBOOK_KEY to send it again`);
+  }
+  return JSON.parse(keys.open(sent.content, sealedFor(tx.tenant, sent.id))) as RequestContent;
+}
+
+async function openJobOf(tx: Tx, id: string): Promise<string | undefined> {
+  const job = await tx.get<{ id: string }>(sql`select job.id from call cross join job
+    where call.tenant_id = ${tx.tenant} and call.id = ${id} and job.tenant_id = call.tenant_id
+      and job.kind = ${callKind} and job.kind_seq = call.seq and job.finished_at is null`);
+  return job?.id;
+}
+
+async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
+  const row = await tx.get<{ status: CallStatus }>(
+    sql`select status from call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
+  );
+  if (row === undefined) return notFound(id);
+  return new DaybookError("conflict", `call ${id} is ${row.status} and cannot be ${verb}`, {
+    details: { id, status: row.status },
+  });
+}
+
+export function notFound(id: string): DaybookError {
+  return new DaybookError("not_found", `there is no call ${id}`, { details: { id } });
+}

@@ -1,0 +1,23 @@
+// What a built-in handler knows about its failure: whether trying again can help, and not before when.
+
+export type RetryAdvice = {
+  /** False: the same again would fail in the same way. */
+  readonly again?: boolean;
+  /** False: it was not tried at all, so no attempt is counted. */
+  readonly counts?: boolean;
+  /** The next try waits at least this long. */
+  readonly atLeastMs?: number;
+};
+
+// Beside the error and not on it: what is thrown may be frozen, and is shown to people.
+const advices = new WeakMap<Error, RetryAdvice>();
+
+/** The error, with advice for whoever settles the run. */
+export function advise(error: Error, advice: RetryAdvice): Error {
+  advices.set(error, advice);
+  return error;
+}
+
+export function adviceOf(thrown: unknown): RetryAdvice | undefined {
+  return Error.isError(thrown) ? advices.get(thrown) : undefined;
+}

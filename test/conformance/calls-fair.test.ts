@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Book } from "../../src/index.ts";
+import { inOrder, ok, openCalls, status, target, workAll } from "../calls/target.ts";
+import { backends } from "../support/open-test.ts";
+
+const hosts = (book: Book): Promise<{ tenant_id: string; failures: number; open: number }[]> =>
+  book.read(
+    (tx) => tx.sql`select tenant_id, failures, case when opened_at is null then 0 else 1 end as open
+      from call_host order by tenant_id`,
+  );
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("a host that fails again and again is left alone, then tried by one, and comes back for all", async (t) => {
+      const failing = Array.from({ length: 6 }, () => status(503));
+      const server = await target(t, inOrder(...failing, ok));
+      const { book, clock } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
+      const ids: string[] = [];
+      for (let n = 0; n < 12; n++) ids.push((await book.calls.submit({ url: server.url })).id);
+      const states = async (): Promise<string> => {
+        const calls = await Promise.all(ids.map((id) => book.calls.get(id)));
+        return calls.map((call) => call.status[0]).join("");
+      };
+
+      await workAll(book);
+      assert.deepEqual([server.received.length, await states()], [5, "fffffsssssss"]);
+      assert.deepEqual(await hosts(book), [{ tenant_id: "default", failures: 5, open: 1 }]);
+      const { reason, because } = await book.calls.explain(ids[6] ?? "");
+      assert.equal(reason, "host");
+      assert.match(because[0] ?? "", /does not answer, 5 times in a row/);
+
+      // The pause is over: the sweep lets one go, which fails, and the pause begins anew and longer.
+      clock.step(15_000);
+      await workAll(book);
+      assert.deepEqual([server.received.length, await states()], [6, "ffffffssssss"]);
+      clock.step(15_000);
+      await workAll(book);
+      assert.equal(server.received.length, 6);
+      clock.step(15_000);
+      await workAll(book);
+
+      assert.equal(await states(), "ffffffssssss");
+      const ended = await Promise.all(ids.map((id) => book.calls.get(id)));
+      assert.deepEqual(new Set(ended.slice(6).map((call) => call.status)), new Set(["succeeded"]));
+      assert.deepEqual([server.received.length, await hosts(book)], [12, []]);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("one tenant's dead host neither delays another tenant nor is known to it", async (t) => {
+      const dead = await target(t, () => undefined);
+      const alive = await target(t);
+      const { book, clock } = await openCalls(t, backend);
+      const [a, b] = [book.tenant("a"), book.tenant("b")];
+      for (let n = 0; n < 40; n++) await a.calls.submit({ url: dead.url, timeout: "10s" });
+      const worker = await book.startWorker({ concurrency: 10 });
+      await dead.until(6);
+
+      const made = [];
+      for (let n = 0; n < 10; n++) made.push(await b.calls.submit({ url: n < 5 ? alive.url : `${alive.url}/x` }));
+      await alive.until(10);
+
+      assert.equal(dead.received.length, 6, "no more than a host's share runs at the same time");
+      await clock.advance(10_000);
+      assert.equal((await hosts(book)).length <= 1, true);
+      for (const { id } of (await a.calls.list({ limit: 100 })).items) await a.calls.cancel(id).catch(() => undefined);
+      await worker.idle();
+      for (const { id } of made) assert.equal((await b.calls.get(id)).status, "succeeded");
+      assert.deepEqual(
+        (await hosts(book)).map((each) => each.tenant_id).filter((each) => each !== "a"),
+        [],
+      );
+    });
+
+    test("no more go to one host at a time than is said, and no more start than its rate allows", async (t) => {
+      let [open, most] = [0, 0];
+      const server = await target(t, (_request, response) => {
+        most = Math.max(most, ++open);
+        setImmediate(() => {
+          open--;
+          response.end();
+        });
+      });
+      const perHost = { concurrency: 2, rate: { max: 5, per: "1m" } };
+      const { book, clock } = await openCalls(t, backend, { calls: { perHost } });
+      for (let n = 0; n < 8; n++) await book.calls.submit({ url: server.url });
+      await workAll(book);
+      assert.deepEqual([server.received.length, most <= 2], [5, true]);
+      clock.step(60_000);
+      await workAll(book);
+      assert.equal(server.received.length, 8);
+    });
+
+    test("a tenant has no more open calls than it may, and room again when some have ended", async (t) => {
+      const server = await target(t);
+      const { book } = await openCalls(t, backend, { calls: { queuedMax: 5 } });
+      const submit = (of: Book): Promise<unknown> => of.calls.submit({ url: server.url });
+      for (let n = 0; n < 5; n++) await submit(book);
+
+      await assert.rejects(submit(book), /5 calls have not ended/);
+      await submit(book.tenant("other"));
+      await workAll(book);
+      await submit(book);
+    });
+  });
+}

@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { dirname, join } from "node:path";
+import { describe, test } from "node:test";
+import type { Book } from "../../src/index.ts";
+import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
+import { runCli } from "../cli/run-cli.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+const canary = "kanarie-5f1c9e77";
+
+/** Every text in every table of the book. */
+async function allText(book: Book, backend: string): Promise<string> {
+  const tables = await book.read((tx) =>
+    backend === "sqlite"
+      ? tx.sql<{ name: string }>`select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`
+      : tx.sql<{ name: string }>`select table_name as name from information_schema.tables
+          where table_schema = 'daybook' and table_type = 'BASE TABLE'`,
+  );
+  let text = "";
+  for (const { name } of tables) {
+    const strings = Object.assign([`select * from ${name}`], { raw: [`select * from ${name}`] });
+    text += JSON.stringify(await book.read((tx) => tx.sql(strings)), (_key, value: unknown) =>
+      typeof value === "bigint" ? String(value) : value,
+    );
+  }
+  return text;
+}
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("what is secret in a request or its answer is in no table, file, fact, error or output", async (t) => {
+      const said: unknown[] = [];
+      const hear = (message: unknown): void => void said.push(message);
+      for (const channel of ["daybook:call.changed", "daybook:call.refused", "daybook:job.settled"]) {
+        subscribe(channel, hear);
+        t.after(() => unsubscribe(channel, hear));
+      }
+      // A server that repeats everything it is sent, as many do.
+      const server = await target(t, ({ headers, path, body }, response) => {
+        response.writeHead(path.startsWith("/bad") ? 400 : 200, {
+          ...{
+            "content-type": "application/json",
+            "set-cookie": `session=${canary}-cookie`,
+            location: `/next?token=${canary}-loc`,
+          },
+          "x-echo": headers.authorization ?? "",
+        });
+        response.end(
+          JSON.stringify({ headers, path, body, token: `${canary}-answer`, user: { password: `${canary}-pw` } }),
+        );
+      });
+      const { book, url } = await openCalls(t, backend);
+      const request = {
+        headers: {
+          Authorization: `Bearer ${canary}-auth`,
+          Cookie: `sid=${canary}-cookie`,
+          "X-Custom": `${canary}-custom`,
+        },
+        json: { orderId: "o-17", password: `${canary}-field`, deep: [{ apiKey: `${canary}-deep` }] },
+        secret: `whsec_${Buffer.from(`${canary}-secret`).toString("base64")}`,
+      };
+      const made = [];
+      for (const path of ["ok", "bad"]) {
+        made.push(
+          await book.calls.submit({ url: `${server.url}/${path}?access_token=${canary}-query&page=2`, ...request }),
+        );
+      }
+      await book.calls.submit({
+        url: `${server.url}/form`,
+        body: `user=ada&password=${canary}-form`,
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+        },
+      });
+      await book.calls.submit({ url: `${server.url}/opaque`, body: `${canary}-opaque` });
+      await book.calls
+        .submit({ url: `https://10.0.0.1/?key=${canary}-refused` })
+        .catch((error: unknown) => said.push(String(error)));
+      await book.calls
+        .submit({ url: server.url, headers: { authorization: `${canary}\n` } })
+        .catch((error: unknown) => said.push(String(error)));
+      await workAll(book);
+
+      assert.equal(server.received.length, 4);
+      const sent = server.received.find(({ path }) => path.startsWith("/ok"));
+      assert.match(sent?.headers.authorization ?? "", /^Bearer kanarie/);
+      const records = await Promise.all(made.map(({ id }) => book.calls.get(id)));
+      assert.deepEqual(
+        records.map((each) => each.status),
+        ["succeeded", "failed"],
+      );
+      assert.match(records[0]?.request.url ?? "", /access_token=\[redacted\]&page=2$/);
+      assert.match(records[0]?.request.body ?? "", /"orderId":"o-17"/);
+      const [first = ""] = made.map(({ id }) => id);
+      const shown = await runCli(["calls", "show", first, "--book", url], { env: { DAYBOOK_KEY: testKey } });
+      const json = await runCli(["calls", "show", first, "--book", url, "--json"], { env: { DAYBOOK_KEY: testKey } });
+      const curl = await runCli(["calls", "curl", first, "--book", url], { env: { DAYBOOK_KEY: testKey } });
+      for (const text of [
+        await allText(book, backend),
+        JSON.stringify(said),
+        JSON.stringify(records),
+        ...[shown, json, curl].map(({ stdout, stderr }) => stdout + stderr),
+      ]) {
+        assert.ok(text.length > 100);
+        assert.ok(
+          !text.includes(canary),
+          text.slice(Math.max(0, text.indexOf(canary) - 300), text.indexOf(canary) + 60),
+        );
+      }
+      if (backend === "sqlite") {
+        for (const file of readdirSync(dirname(url))) {
+          const bytes = readFileSync(join(dirname(url), file));
+          for (const form of [canary, Buffer.from(canary).toString("base64").slice(0, 12)]) {
+            assert.equal(bytes.indexOf(form), -1, file);
+          }
+        }
+      }
+    });
+
+    test("without a key nothing that is known to be secret is kept: it is refused, and the advice says what to do", async (t) => {
+      const server = await target(t);
+      const calls = { allow: ["127.0.0.1"] };
+      const { book } = await openTest(t, backend, { calls });
+      for (const [bad, what] of [
+        [{ headers: { Authorization: "Bearer x" } }, /the header "authorization"/],
+        [{ headers: { "X-Api-Key": "x" } }, /the header "x-api-key"/],
+        [{ url: `${server.url}?access_token=x` }, /the query parameter "access_token"/],
+        [{ json: { user: { password: "x" } } }, /the body's field "password"/],
+        [{ secret: "a secret of sixteen" }, /a webhook secret/],
+      ] as const) {
+        await assert.rejects(book.calls.submit({ url: server.url, ...bad }), (error: Error) => {
+          assert.match(error.message, what);
+          assert.match(error.message, /DAYBOOK_KEY/);
+          return true;
+        });
+      }
+      const { id } = await book.calls.submit({ url: server.url, json: { author: "ada", max_tokens: 5 } });
+      await workAll(book);
+      const { status: state, sealed } = await book.calls.get(id);
+      assert.deepEqual([state, sealed, server.received.length], ["succeeded", false, 1]);
+    });
+
+    test("keys can be changed: old calls open with the old one, and a process without it leaves them to others", async (t) => {
+      const server = await target(t);
+      const { book, url } = await openCalls(t, backend, { worker: false });
+      const { id } = await book.calls.submit({
+        url: server.url,
+        headers: { authorization: "Bearer abcdefgh" },
+        in: "1h",
+      });
+      await book.close();
+      const other = Buffer.alloc(32, 9).toString("hex");
+      const without = await openCalls(t, backend, { url, calls: { key: other } });
+      without.clock.step(3_600_000);
+      await workAll(without.book);
+      assert.deepEqual([(await without.book.calls.get(id)).status, server.received.length], ["scheduled", 0]);
+      await without.book.close();
+
+      const rotated = await openCalls(t, backend, { url, calls: { key: [other, testKey] } });
+      rotated.clock.step(3_700_000);
+      await workAll(rotated.book);
+
+      assert.deepEqual([(await rotated.book.calls.get(id)).status, server.received.length], ["succeeded", 1]);
+      assert.equal(server.received[0]?.headers.authorization, "Bearer abcdefgh");
+      const [again] = await rotated.book.read((tx) => tx.sql<{ key_id: string }>`select key_id from call`);
+      assert.notEqual(again?.key_id, null);
+    });
+
+    test("the same key and request are the same call, another request is refused, and so it is for each tenant", async (t) => {
+      const { book } = await openCalls(t, backend, { worker: false });
+      const submit = (of: Book, n: number) =>
+        of.calls.submit({ url: "https://a.example/", json: { n, token: "t-12345678" }, idempotencyKey: "k" });
+      const first = await submit(book, 1);
+
+      assert.deepEqual(await submit(book, 1), { ...first, created: false });
+      await assert.rejects(submit(book, 2), (error: Error) => error.message.includes(`belongs to call ${first.id}`));
+      const other = await submit(book.tenant("acme"), 2);
+      assert.equal(other.created, true);
+    });
+
+    test("attempts are signed by Standard Webhooks with every secret, and name themselves alike", async (t) => {
+      const server = await target(t, status(503));
+      const { book, clock } = await openCalls(t, backend);
+      const [fresh, old] = [`whsec_${Buffer.alloc(24, 1).toString("base64")}`, "an old secret of ours"];
+      const { id } = await book.calls.submit({ url: server.url, json: { a: 1 }, secret: [fresh, old], retry: ["1s"] });
+      await workAll(book);
+      clock.step(1000);
+      await workAll(book);
+
+      assert.equal(server.received.length, 2);
+      for (const { headers, body } of server.received) {
+        const signed = `${id}.${String(headers["webhook-timestamp"])}.${body}`;
+        const by = (key: Buffer | string): string => `v1,${createHmac("sha256", key).update(signed).digest("base64")}`;
+        assert.equal(headers["webhook-id"], id);
+        assert.equal(headers["webhook-signature"], `${by(Buffer.alloc(24, 1))} ${by(old)}`);
+      }
+      assert.notEqual(...(server.received.map(({ headers }) => headers["webhook-timestamp"]) as [string, string]));
+    });
+  });
+}
