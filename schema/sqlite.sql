@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 7;
+pragma user_version = 10;
 
 CREATE TABLE dead_letter (
   seq integer primary key,
@@ -129,7 +129,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0, app text, instance integer, registration text,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status
@@ -365,7 +365,7 @@ CREATE TABLE run (
   -- Why what the handler returned was not kept.
   result_refused text,
   cause_run_id text,
-  root_run_id text, event_id text, topic text,
+  root_run_id text, event_id text, topic text, app text, instance integer, registration text,
   unique (tenant_id, id)
 ) strict;
 

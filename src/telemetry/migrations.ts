@@ -92,4 +92,18 @@ export const telemetryMigrations: readonly Migration[] = [
       sql`alter table session add column dropped_events ${integer} not null default 0`,
     ],
   },
+  {
+    number: 10,
+    name: "owners of runs",
+    up: [
+      // Whose run it is: the app, its instance and the name under which it registered the listener or schedule. Names, not
+      // numbers: history follows them across restarts. A job that an app made hands them on to its run.
+      sql`alter table run add column app text`,
+      sql`alter table run add column instance ${integer}`,
+      sql`alter table run add column registration text`,
+      sql`alter table job add column app text`,
+      sql`alter table job add column instance ${integer}`,
+      sql`alter table job add column registration text`,
+    ],
+  },
 ];

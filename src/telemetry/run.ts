@@ -9,6 +9,9 @@ import { logsOfRun, type LogLevel } from "./log.ts";
 export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
 export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];
 
+/** What a run belongs to: an app's instance, and the name of the listener or schedule that it registered. */
+export type RunOwner = { readonly app: string; readonly instance: number; readonly registration: string };
+
 export type RunRecord = {
   readonly id: string;
   readonly kind: string;
@@ -16,6 +19,10 @@ export type RunRecord = {
   readonly jobId: string | null;
   /** What a live listener heard; its id is null when it was emitted. Null for other runs. */
   readonly event: { readonly id: string | null; readonly topic: string } | null;
+  /** The app that it belongs to; null for a run of no app. */
+  readonly app: { readonly key: string; readonly instance: number } | null;
+  /** The schedule that fired it, or the name under which an app registered it; null for other runs. */
+  readonly registration: string | null;
   readonly sessionId: string | null;
   readonly attempt: number;
   readonly startedAt: number;
@@ -101,6 +108,9 @@ type RunRow = {
   job_id: string | null;
   event_id: string | null;
   topic: string | null;
+  app: string | null;
+  instance: number | null;
+  registration: string | null;
   session_id: string | null;
   attempt: number;
   started_at: number;
@@ -115,7 +125,8 @@ type RunRow = {
   root_run_id: string | null;
 };
 
-const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, session.id as session_id, run.attempt,
+const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
+  session.id as session_id, run.attempt,
   run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
   run.result, run.cause_run_id, run.root_run_id from run left join session on session.seq = run.session_seq`;
 
@@ -126,6 +137,8 @@ function toRecord(row: RunRow): RunRecord {
     name: row.name,
     jobId: row.job_id,
     event: row.topic === null ? null : { id: row.event_id, topic: row.topic },
+    app: row.app === null ? null : { key: row.app, instance: row.instance ?? 0 },
+    registration: row.registration,
     sessionId: row.session_id,
     attempt: row.attempt,
     startedAt: row.started_at,

@@ -103,6 +103,7 @@ for (const backend of backends) {
       assert.deepEqual(await runs.get(mine.id), {
         ...{ id: mine.id, kind: "listener", name: "lamp", jobId: null, sessionId: desk.session.id, attempt: 1 },
         event: { id: mine.event_id, topic: "light.hall" },
+        ...{ app: null, registration: null },
         ...{ startedAt: mine.started_at, endedAt: mine.ended_at, durationMs: 4.75, status: "success", error: null },
         ...{ result: null, cause: { runId: "a", rootRunId: "b" } },
       });
