@@ -57,7 +57,8 @@ function checkDefinition(each: unknown, index: number): Definition {
 /** Known by its shape, because a user's file may use another copy of the package than this program. */
 export function isDefinition(value: unknown): value is Definition {
   if (!isObject(value)) return false;
-  const { kind, name, options, topic, topics } = value as Record<string, unknown>;
+  const { kind, key, name, options, setup, topic, topics } = value as Record<string, unknown>;
+  if (kind === "app") return typeof key === "string" && typeof setup === "function";
   if (kind === "event") return typeof topic === "string";
   if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
   return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";

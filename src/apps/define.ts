@@ -58,8 +58,7 @@ export function defineApp(key: string, options: Given): AnyApp {
   return {
     ...{ kind: "app", key, config, setup, onError },
     instances: checkInstances(key, instances ?? [{}]),
-    timeoutMs:
-      timeout === undefined ? limits.appSetupMs : durationMs(timeout, `timeout of ${what}`, { min: 1 }),
+    timeoutMs: timeout === undefined ? limits.appSetupMs : durationMs(timeout, `timeout of ${what}`, { min: 1 }),
   };
 }
 

@@ -27,18 +27,30 @@ export type Running = Set<Promise<unknown>>;
 
 export function watch(
   handler: Handler,
-  { onError, place, timeout, running }: {
+  {
+    onError,
+    place,
+    timeout,
+    running,
+    acted,
+  }: {
     readonly onError: OnError | undefined;
     readonly place: Omit<ErrorPlace, "runId">;
     /** Whether its runs may be ended by their timeout. */
     readonly timeout: boolean;
-    readonly running: Running;
+    /** Left out for a listener: the bus itself waits for what it runs. */
+    readonly running?: Running;
+    readonly acted: () => void;
   },
 ): Watched {
-  const failed: Watched["failed"] = (error, runId) => tell(onError, error, { ...place, runId });
+  const failed: Watched["failed"] = (error, runId) => {
+    acted();
+    tell(onError, error, { ...place, runId });
+  };
 
   // An asynchronous function only where the handler is one: a handler that waits for nothing has ended when it returns.
   function run(first: unknown, context: HandlerContext): unknown {
+    acted();
     const told = onError !== undefined && timeout ? tellTimeout(context, failed) : { is: false };
     try {
       const result = handler(first, context);
@@ -50,14 +62,16 @@ export function watch(
   }
 
   async function settle(result: Promise<unknown>, context: HandlerContext, told: Told): Promise<unknown> {
-    running.add(result);
+    const over = (): void => void running?.delete(result);
+    // Who was asked to end is waited for by whoever asked, and only for a while.
+    if (running?.add(result) !== undefined) context.signal.addEventListener("abort", over, { once: true });
     try {
       return await result;
     } catch (error) {
       caught(error, context, told);
       throw error;
     } finally {
-      running.delete(result);
+      over();
     }
   }
 

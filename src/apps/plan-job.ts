@@ -28,8 +28,14 @@ export type WatchedJob = {
 export function watchedJob(parts: SetupParts, { name, handler, onError, options }: WatchedJob): AnyJob {
   const { place, told } = placeOf(parts, name, onError);
   const timeout = "timeout" in options && options.timeout !== undefined;
-  const { run } = watch(handler as unknown as Handler, { ...{ onError: told, place, timeout }, running: parts.running });
-  return defineJob(nameOf({ ...parts.identity, name }), { ...(options as JobOptions<never, unknown, never>), run });
+  const { run } = watch(handler as unknown as Handler, {
+    ...{ onError: told, place, timeout },
+    running: parts.running,
+    acted: () => parts.acted(name),
+  });
+  const whole = nameOf({ ...parts.identity, name });
+  const job = defineJob(whole, { ...(options as JobOptions<never, unknown, never>), run });
+  return { ...job, owner: { app: place.app, instance: place.instance, registration: name } };
 }
 
 export function jobSettings({ queue, priority, attempts, timeoutMs, losses, concurrency, backoff }: AnyJob): Settings {

@@ -1,6 +1,7 @@
 // app.on(): a live listener that belongs to an instance.
 import { invalid } from "../core/error.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
+import { ask } from "../events/live/where.ts";
 import type { Handler, Watched } from "./handler.ts";
 import { watch } from "./handler.ts";
 import { nameOf } from "./identity.ts";
@@ -15,20 +16,22 @@ export function planListener(
 ): Omit<Registration, "site"> {
   const { onError, ...rest } = options as { onError?: unknown };
   for (const fixed of ["on", "live", "tenants"]) {
-    if (fixed in rest) throw invalid(`app.on ${JSON.stringify(name)} has the option "${fixed}", which is not its to say`);
+    if (fixed in rest)
+      throw invalid(`app.on ${JSON.stringify(name)} has the option "${fixed}", which is not its to say`);
   }
   const { place, told } = placeOf(parts, name, onError);
   const timeout = "timeout" in rest && rest.timeout !== undefined;
   const watched = watch(handler as unknown as Handler, {
     ...{ onError: told, place, timeout },
-    running: parts.running,
+    acted: () => parts.acted(name),
   });
   const asked = { ...rest, on, live: true, run: watched.run } as LiveOptions<never, never>;
-  const live = defineLive(nameOf({ ...parts.identity, name }), asked);
+  const owner = { app: place.app, instance: place.instance, registration: name };
+  const live = { ...defineLive(nameOf({ ...parts.identity, name }), asked), owner };
   return {
     ...{ name, handlerMethod: methodOf(handler), args: "[]", kwargs: "{}" },
     settings: settingsOf(live),
-    does: { kind: "listener", live: told === undefined ? live : { ...live, where: watchedWhere(live, watched) } },
+    does: { kind: "listener", live: { ...live, where: watchedWhere(live, watched) } },
   };
 }
 
@@ -39,7 +42,7 @@ function watchedWhere({ where }: LiveDefinition, { failed }: Watched): LiveDefin
     ...where,
     test(payload, seen) {
       try {
-        return where.test(payload, seen);
+        return ask(where, payload, seen);
       } catch (error) {
         failed(error, null);
         throw error;

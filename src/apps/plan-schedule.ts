@@ -26,7 +26,8 @@ export function planSchedule(
   // A late automation is often worse than none, so it is tried once unless more is asked for.
   const job = watchedJob(parts, {
     ...{ name, onError, options: { attempts: 1, ...ofJob } },
-    handler: (_none: never, context: never) => (handler as (given: unknown, context: unknown) => unknown)(params, context),
+    handler: (_none: never, context: never) =>
+      (handler as (given: unknown, context: unknown) => unknown)(params, context),
   });
   const isList = Array.isArray(params);
   return {

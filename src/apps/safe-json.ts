@@ -44,7 +44,8 @@ function writeObject(value: object, walk: Walk): string {
   const { within } = walk;
   if (within.includes(value) || within.length >= limits.jsonDepthMax) return placeholder;
   try {
-    if (value instanceof Date) return JSON.stringify(Number.isNaN(value.getTime()) ? String(value) : value.toISOString());
+    if (value instanceof Date)
+      return JSON.stringify(Number.isNaN(value.getTime()) ? String(value) : value.toISOString());
     if (value instanceof URL) return JSON.stringify(value.href);
     const inside: Walk = Object.assign(Object.create(null) as object, { within: [...within, value], left: walk.left });
     const text = Array.isArray(value) ? writeList(value, inside) : writeFields(value, inside);

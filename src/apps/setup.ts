@@ -58,6 +58,8 @@ export type SetupParts = {
   readonly running: Running;
   readonly signal: AbortSignal;
   readonly book: () => unknown;
+  /** One of them has run, or tried to. */
+  readonly acted: (name: string) => void;
 };
 
 export function createSetup(parts: SetupParts): Setup {

@@ -70,7 +70,7 @@ async function work(
   const listening = await listen(book, report);
   try {
     const working = await book.startWorker();
-    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.name));
+    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.kind === "app" ? each.key : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
     listening.begin();
     await stop.asked;

@@ -8,7 +8,11 @@ import { originOf, readSource, type ReadSource } from "./origin.ts";
 
 export type Source = { readonly location: string; readonly text: string | null };
 
-type KnownFile = { readonly stamp: string; readonly read: Promise<ReadSource>; readonly calls: Map<string, Promise<Calls>> };
+type KnownFile = {
+  readonly stamp: string;
+  readonly read: Promise<ReadSource>;
+  readonly calls: Map<string, Promise<Calls>>;
+};
 
 const filesMax = 200;
 const known = new Map<string, KnownFile>();
