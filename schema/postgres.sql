@@ -761,6 +761,35 @@ create view jobs as
      LEFT JOIN session ran ON ran.seq = run.session_seq;
 
 create view listeners as
+ WITH one AS (
+         SELECT registration.seq,
+            registration.tenant_id,
+            registration.id,
+            registration.app_key,
+            registration.instance_index,
+            registration.name,
+            registration.kind,
+            registration.handler_method,
+            registration.topic,
+            registration.debounce_ms,
+            registration.throttle_ms,
+            registration.once,
+            registration.priority,
+            registration.predicate,
+            registration.trigger_type,
+            registration.trigger_value,
+            registration.repeat,
+            registration.args,
+            registration.kwargs,
+            registration.settings,
+            registration.source_location,
+            registration.registration_source,
+            registration.first_registered_at,
+            registration.last_registered_at,
+            registration.retired_at
+           FROM registration
+          WHERE registration.kind = 'listener'::text
+        )
  SELECT id,
     tenant_id,
     app_key,
@@ -778,10 +807,38 @@ create view listeners as
     first_registered_at,
     last_registered_at,
     retired_at
-   FROM registration
-  WHERE kind = 'listener'::text;
+   FROM one;
 
 create view scheduled_jobs as
+ WITH one AS (
+         SELECT registration.seq,
+            registration.tenant_id,
+            registration.id,
+            registration.app_key,
+            registration.instance_index,
+            registration.name,
+            registration.kind,
+            registration.handler_method,
+            registration.topic,
+            registration.debounce_ms,
+            registration.throttle_ms,
+            registration.once,
+            registration.priority,
+            registration.predicate,
+            registration.trigger_type,
+            registration.trigger_value,
+            registration.repeat,
+            registration.args,
+            registration.kwargs,
+            registration.settings,
+            registration.source_location,
+            registration.registration_source,
+            registration.first_registered_at,
+            registration.last_registered_at,
+            registration.retired_at
+           FROM registration
+          WHERE registration.kind = 'schedule'::text
+        )
  SELECT id,
     tenant_id,
     app_key,
@@ -798,8 +855,7 @@ create view scheduled_jobs as
     first_registered_at,
     last_registered_at,
     retired_at
-   FROM registration
-  WHERE kind = 'schedule'::text;
+   FROM one;
 
 create view schedules as
  SELECT schedule.id AS schedule_id,

@@ -578,17 +578,17 @@ left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
 
-CREATE VIEW listeners as select
+CREATE VIEW listeners as with one as (select * from registration where kind = 'listener') select
   id, tenant_id, app_key, instance_index, name, handler_method, topic, debounce_ms / 1000.0 as debounce,
   throttle_ms / 1000.0 as throttle, once, priority, predicate as predicate_description, source_location,
   registration_source, first_registered_at, last_registered_at, retired_at
-from registration where kind = 'listener';
+from one;
 
-CREATE VIEW scheduled_jobs as select
+CREATE VIEW scheduled_jobs as with one as (select * from registration where kind = 'schedule') select
   id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
   args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
   last_registered_at, retired_at
-from registration where kind = 'schedule';
+from one;
 
 CREATE VIEW schedules as select
   schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,

@@ -57,16 +57,17 @@ export const appMigrations: readonly Migration[] = [
         check ((kind = 'schedule') = (trigger_value is not null)),
         check (last_registered_at >= first_registered_at)
       )${strict}`,
-      sql`create view listeners as select
+      // Over one table PostgreSQL would let them be written; with a common table expression it does not.
+      sql`create view listeners as with one as (select * from registration where kind = 'listener') select
         id, tenant_id, app_key, instance_index, name, handler_method, topic, debounce_ms / 1000.0 as debounce,
         throttle_ms / 1000.0 as throttle, once, priority, predicate as predicate_description, source_location,
         registration_source, first_registered_at, last_registered_at, retired_at
-      from registration where kind = 'listener'`,
-      sql`create view scheduled_jobs as select
+      from one`,
+      sql`create view scheduled_jobs as with one as (select * from registration where kind = 'schedule') select
         id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
         args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
         last_registered_at, retired_at
-      from registration where kind = 'schedule'`,
+      from one`,
     ],
   },
 ];

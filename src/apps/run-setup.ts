@@ -41,17 +41,18 @@ function tooSlow({ key, timeoutMs }: AnyApp, instance: number): DaybookError {
   );
 }
 
-/** What `work` resolves to; after `ms` it is no longer waited for, and `late`, if given, says with which error. */
-export async function within(
+/** What `work` resolves to. After `ms` it is no longer waited for: `late`, if given, says with which error. */
+export async function within<T>(
   clock: Clock,
   ms: number,
-  work: Promise<unknown>,
+  work: Promise<T>,
   late?: () => DaybookError,
-): Promise<void> {
-  const over = Promise.withResolvers<void>();
-  const timer = clock.after(ms, () => (late === undefined ? over.resolve() : over.reject(late())), { keepAlive: true });
+): Promise<T | undefined> {
+  const over = Promise.withResolvers<undefined>();
+  const end = (): void => (late === undefined ? over.resolve(undefined) : over.reject(late()));
+  const timer = clock.after(ms, end, { keepAlive: true });
   try {
-    await Promise.race([work, over.promise]);
+    return await Promise.race([work, over.promise]);
   } finally {
     timer.cancel();
     // What it may still throw, nobody waits for.

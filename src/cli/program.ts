@@ -3,6 +3,7 @@
 // the hand are answered at once.
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
+import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { doctor } from "./doctor.ts";
 import { groups } from "./groups.ts";
@@ -21,7 +22,7 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, recover, prune],
+  ...[run, apps, jobs, groups, templates, schedules, queues, reservations, runs, recover, prune],
   ...[migrate, info, sessions, backup, doctor],
 ];
 
