@@ -1,10 +1,10 @@
 // daybook run of a folder of apps, and daybook apps.
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
-import { projectWith } from "../docs/snippet.ts";
+import { projectWith, root } from "../docs/snippet.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
 import { runCli, startCli } from "./run-cli.ts";
@@ -155,6 +155,23 @@ test("with --watch an app is loaded anew when its file, or one that it imports, 
 
   assert.deepEqual(await book.apps.get("still"), before);
   running.child.kill("SIGINT");
+  assert.equal((await running.ended).code, 0);
+});
+
+test("the example of a home is run as a folder of apps, and loaded anew when one of them is edited", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { worker: false });
+  const cwd = projectWith(t, {});
+  cpSync(join(root, "examples/home"), join(cwd, "home"), { recursive: true });
+  const { running, nextOf } = startRun(t, cwd, ["--book", url, "home", "--watch"]);
+  for (const key of ["blinds", "lights", "presence"]) assert.equal((await nextOf("app", key))["status"], "running");
+
+  const file = join(cwd, "home/lights.ts");
+  writeFileSync(file, readFileSync(file, "utf8").replace('default("5m")', 'default("7m")'));
+  await nextOf("app", "lights");
+
+  const off = (await book.apps.get("lights")).registered.find(({ name, instance }) => name === "off" && instance === 0);
+  assert.deepEqual([off?.settings["debounceMs"], off?.location], [420_000, "home/lights.ts:18"]);
+  running.child.kill("SIGTERM");
   assert.equal((await running.ended).code, 0);
 });
 
