@@ -3,10 +3,10 @@
 //   npx node --conditions=@daybook/source examples/home.ts                        in this repo, on its sources
 //   npx daybook run --book home.db examples/home --watch                          the same apps, for real
 import { manualClock, open } from "daybook";
-import blinds from "./home/blinds.ts";
+import { blinds } from "./home/blinds.ts";
 import { house } from "./home/house.ts";
-import lights from "./home/lights.ts";
-import presence, { PhoneSeen } from "./home/presence.ts";
+import { lights } from "./home/lights.ts";
+import { PhoneSeen, presence } from "./home/presence.ts";
 
 const clock = manualClock({ at: Date.parse("2026-06-21T02:30:00Z") });
 await using book = await open(":memory:", { use: [lights, blinds, presence], clock });

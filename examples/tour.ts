@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import { isDaybookError, job, open, type Book } from "daybook";
-import blinds from "./home/blinds.ts";
+import { blinds } from "./home/blinds.ts";
 import { house } from "./home/house.ts";
-import lights from "./home/lights.ts";
+import { lights } from "./home/lights.ts";
 
 const deliver = job<{ to: string }>("deliver", {
   backoff: ["0s"],

@@ -3,7 +3,7 @@
 import { app } from "daybook";
 import { house, sunOn } from "./house.ts";
 
-export default app("blinds", {
+export const blinds = app("blinds", {
   setup(home) {
     const move = home.job({ name: "move" }, ({ to }: { to: "open" | "closed" }, { log }) => {
       house.blinds = to;

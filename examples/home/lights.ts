@@ -3,7 +3,7 @@ import { app, where } from "daybook";
 import { z } from "zod";
 import { house } from "./house.ts";
 
-export default app("lights", {
+export const lights = app("lights", {
   config: z.object({ room: z.string(), quiet: z.string().default("5m") }),
   instances: [{ room: "hall" }, { room: "kitchen", quiet: "15m" }],
   setup(home, { room, quiet }) {

@@ -6,7 +6,7 @@ import { house } from "./house.ts";
 
 export const PhoneSeen = event("phone.seen", { schema: z.object({ who: z.string(), here: z.boolean() }) });
 
-export default app("presence", {
+export const presence = app("presence", {
   setup(home) {
     const here = new Set<string>();
 
