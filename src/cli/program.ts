@@ -5,14 +5,17 @@ import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { backup } from "./backup.ts";
 import { doctor } from "./doctor.ts";
+import { errors } from "./errors.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
+import { logs } from "./logs.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
+import { retain } from "./retain.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
@@ -21,7 +24,7 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, recover, prune],
+  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, errors, logs, recover, prune, retain],
   ...[migrate, info, sessions, backup, doctor],
 ];
 
