@@ -3,7 +3,22 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 10;
+pragma user_version = 11;
+
+CREATE TABLE app_instance (
+  seq integer primary key,
+  tenant_id text not null,
+  app_key text not null,
+  instance_index integer not null check (instance_index >= 0),
+  session_seq integer not null references session (seq),
+  status text not null check (status in ('starting', 'running', 'failed', 'stopped')),
+  error_type text,
+  error_message text,
+  error_trace text,
+  changed_at integer not null,
+  unique (tenant_id, app_key, instance_index),
+  check ((status = 'failed') = (error_type is not null))
+) strict;
 
 CREATE TABLE dead_letter (
   seq integer primary key,
@@ -324,6 +339,39 @@ CREATE TABLE rate_window (
 
 CREATE INDEX rates_to_open on rate_window (opens_at) where opens_at is not null;
 
+CREATE TABLE registration (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  app_key text not null,
+  instance_index integer not null check (instance_index >= 0),
+  name text not null,
+  kind text not null check (kind in ('listener', 'schedule', 'job')),
+  handler_method text not null,
+  topic text,
+  debounce_ms integer,
+  throttle_ms integer,
+  once integer not null check (once in (0, 1)),
+  priority integer not null,
+  predicate text,
+  trigger_type text check (trigger_type in ('cron', 'interval')),
+  trigger_value text,
+  repeat integer not null check (repeat in (0, 1)),
+  args text not null,
+  kwargs text not null,
+  settings text not null,
+  source_location text not null,
+  registration_source text,
+  first_registered_at integer not null,
+  last_registered_at integer not null,
+  retired_at integer,
+  unique (tenant_id, id),
+  unique (tenant_id, app_key, instance_index, name),
+  check ((kind = 'listener') = (topic is not null)),
+  check ((kind = 'schedule') = (trigger_value is not null)),
+  check (last_registered_at >= first_registered_at)
+) strict;
+
 CREATE TABLE reservation (
   seq integer primary key,
   tenant_id text not null,
@@ -605,6 +653,18 @@ left join job parent on parent.seq = job.retry_of
 left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
+
+CREATE VIEW listeners as with one as (select * from registration where kind = 'listener') select
+  id, tenant_id, app_key, instance_index, name, handler_method, topic, debounce_ms / 1000.0 as debounce,
+  throttle_ms / 1000.0 as throttle, once, priority, predicate as predicate_description, source_location,
+  registration_source, first_registered_at, last_registered_at, retired_at
+from one;
+
+CREATE VIEW scheduled_jobs as with one as (select * from registration where kind = 'schedule') select
+  id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
+  args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
+  last_registered_at, retired_at
+from one;
 
 CREATE VIEW schedules as select
   schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,

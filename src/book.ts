@@ -1,4 +1,5 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { appVerbs, type Apps } from "./app-verbs.ts";
 import { invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
@@ -57,6 +58,7 @@ export type Book = AsyncDisposable & {
   readonly events: Events & LiveVerbs;
   readonly listeners: Listeners;
   readonly deadLetters: DeadLetters;
+  readonly apps: Apps;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
@@ -146,6 +148,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
     deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
+    apps: outsideUnits(
+      store,
+      "apps",
+      appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
+    ),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
@@ -190,9 +197,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs, ticker, live, folder, worker }: Rooms): Promise<void> {
+async function closeRooms(rooms: Rooms): Promise<void> {
+  const { workers, attachment, store, jobs, ticker, live, apps, folder, worker } = rooms;
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
+  await apps?.here.close();
   await live?.close();
   // Who only looks at a book leaves it as it is.
   if (worker !== false) await folder.stop();

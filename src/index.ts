@@ -86,6 +86,10 @@ export type { EventFilter, EventPage, EventRecord, EventTree } from "./events/re
 export type { Replayed, ReplayFilter, ReplayOptions } from "./events/replay.ts";
 export type { SkipTo } from "./events/steer-listener.ts";
 export type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
+export { app, type App, type AppScheduleOptions, type RegistrationOptions } from "./app.ts";
+export type { Apps } from "./app-verbs.ts";
+export type { AnyApp, AppOptions, ErrorPlace, OnError } from "./apps/define.ts";
+export type { AppDetails, AppInstance, AppRecord, RegistrationRecord } from "./apps/read-apps.ts";
 export { DaybookError, errorCodes, isDaybookError, type ErrorCode } from "./core/error.ts";
 export { type Clock } from "./core/clock.ts";
 export { manualClock, type ManualClock } from "./core/manual-clock.ts";

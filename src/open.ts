@@ -1,4 +1,5 @@
 // open(): checks the options, opens the store, attaches the process.
+import { collectApps, openApps } from "./apps/apps.ts";
 import type { Clock } from "./core/clock.ts";
 import { toJson } from "./core/json.ts";
 import { checkTenant } from "./core/name.ts";
@@ -84,6 +85,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const listeners = collectListeners(options.use ?? []);
   const events = collectEvents(options.use ?? []);
   const liveListeners = collectLive(options.use ?? []);
+  const programs = collectApps(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
@@ -128,10 +130,15 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
             ...{ store, session: jobs.session, runsWritten: folder.soon },
             contextFor: (run) => liveContext(run, rooms),
           });
+    const apps =
+      live === undefined
+        ? undefined
+        : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
     const rooms: Rooms = {
-      ...{ store, attachment, jobs, folder, scheduled, events: room, live, worker, workers: new Set<Worker>() },
+      ...{ store, attachment, jobs, folder, scheduled, events: room, live, apps, worker, workers: new Set<Worker>() },
     };
     for (const each of liveListeners) await live?.attach(each, tenant);
+    await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

@@ -1,4 +1,6 @@
 // The rooms of one open book, wired together: what the book, its transactions and its handlers are made of.
+import type { AppsHere } from "./apps/apps.ts";
+import type { AnyApp } from "./apps/define.ts";
 import { invalid } from "./core/error.ts";
 import type { AnyEvent, AnyListener } from "./events/define.ts";
 import type { EventsRoom } from "./events/events.ts";
@@ -26,6 +28,8 @@ export type Rooms = {
   readonly events: EventsRoom;
   /** Undefined where nothing runs. */
   readonly live: Live | undefined;
+  /** The apps that this process runs, and whose they are; undefined where nothing runs. */
+  readonly apps: { readonly here: AppsHere; readonly tenant: string } | undefined;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -36,7 +40,7 @@ export type Rooms = {
 };
 
 /** What a program may list in `use`. */
-export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition;
+export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition | AnyApp;
 
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {

@@ -3,6 +3,7 @@
 // the hand are answered at once.
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
+import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
@@ -24,7 +25,8 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, queues, reservations, runs, errors, logs, recover, prune, retain],
+  ...[run, apps, jobs, groups, templates, schedules, queues, reservations, runs, errors, logs],
+  ...[recover, prune, retain],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

@@ -139,6 +139,16 @@ export const limits = {
   cronBytesMax: 500,
   // The finest cron is one second too; each due time is a decision in the book, and finer loops belong into a job.
   everyMsMin: 1000,
+  // A setup registers and is done; one that waits for something that never comes must not keep the others from showing.
+  appSetupMs: 30_000,
+  // What an app does while it stops, and handlers of its schedules that still run, are waited for so long.
+  appStopMs: 5000,
+  appInstancesMax: 1000,
+  // One setup that registers more is a loop that does not end.
+  appRegistrationsMax: 10_000,
+  // What a registration was given, and its source text, are kept for people to read.
+  registrationJsonBytesMax: 16_384,
+  registrationSourceBytesMax: 16_384,
   // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
   durationMsMax: 3_155_760_000_000,
 } as const;

@@ -118,7 +118,7 @@ export async function jobFor(
     template_id: target.templateId,
     kind: scheduleKind,
     kind_seq: row.seq,
-    registration: row.name,
+    registration: target.prepared.owner?.registration ?? row.name,
     about: JSON.stringify({ schedule: about }),
   };
 }
