@@ -417,6 +417,11 @@ CREATE TABLE run (
   unique (tenant_id, id)
 ) strict;
 
+CREATE INDEX runs_registered on run (tenant_id, (coalesce(registration, name)), seq)
+where job_id is null or registration is not null;
+
+CREATE INDEX runs_unlike_success on run (tenant_id, status, seq) where status <> 'success';
+
 CREATE TABLE run_command (
   tenant_id text not null,
   run_id text not null,
@@ -443,6 +448,37 @@ CREATE TABLE run_command (
 
 CREATE INDEX run_commands_open on run_command (host, started_at) where ended_at is null;
 
+CREATE TABLE run_eviction (
+  tenant_id text not null,
+  day_at integer not null,
+  what text not null check (what in ('run', 'log', 'rollup')),
+  reason text not null check (reason in ('age', 'size')),
+  removed integer not null,
+  -- The newest of what was removed.
+  until_at integer not null,
+  primary key (tenant_id, day_at, what, reason)
+) strict;
+
+CREATE TABLE run_failure (
+  series_seq integer not null references run_series (seq),
+  at integer not null,
+  fingerprint text not null,
+  runs integer not null,
+  first_at integer not null,
+  last_at integer not null,
+  last_seq integer not null,
+  last_run_id text not null,
+  last_status text not null,
+  error_type text not null,
+  error_message text not null,
+  primary key (series_seq, at, fingerprint)
+) strict;
+
+CREATE TABLE run_fold (
+  one integer primary key check (one = 1),
+  folded_seq integer not null
+) strict;
+
 CREATE TABLE run_log (
   seq integer primary key,
   tenant_id text not null,
@@ -454,6 +490,46 @@ CREATE TABLE run_log (
 ) strict;
 
 CREATE INDEX run_logs_of_run on run_log (tenant_id, run_id, seq);
+
+CREATE TABLE run_pin (
+  tenant_id text not null,
+  run_id text not null,
+  pinned_at integer not null,
+  note text,
+  primary key (tenant_id, run_id)
+) strict;
+
+CREATE TABLE run_rollup (
+  series_seq integer not null references run_series (seq),
+  span text not null check (span in ('minute', 'hour', 'day', 'session')),
+  at integer not null,
+  first_seq integer not null,
+  last_seq integer not null,
+  runs integer not null,
+  success integer not null,
+  error integer not null,
+  cancelled integer not null,
+  timed_out integer not null,
+  skipped integer not null,
+  lost integer not null,
+  sum_ms real not null,
+  max_ms real not null,
+  took_0 integer not null, took_1 integer not null, took_2 integer not null, took_3 integer not null, took_4 integer not null, took_5 integer not null, took_6 integer not null, took_7 integer not null, took_8 integer not null, took_9 integer not null, took_10 integer not null, took_11 integer not null, took_12 integer not null, took_13 integer not null, took_14 integer not null, took_15 integer not null, took_16 integer not null, took_17 integer not null, took_18 integer not null, took_19 integer not null, took_20 integer not null, took_21 integer not null, took_22 integer not null, took_23 integer not null,
+  primary key (series_seq, span, at),
+  check (runs = success + error + cancelled + timed_out + skipped + lost)
+) strict;
+
+CREATE TABLE run_series (
+  seq integer primary key,
+  tenant_id text not null,
+  kind text not null,
+  name text not null,
+  app text not null,
+  instance integer not null,
+  -- The lines of its runs up to this one have left by retention.
+  logs_gone_seq integer not null default 0,
+  unique (tenant_id, kind, name, app, instance)
+) strict;
 
 CREATE TABLE schedule (
   seq integer primary key,

@@ -26,10 +26,23 @@ import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
 import { refuseInsideUnit, runUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
-import { openRuns, type Runs } from "./telemetry/run.ts";
+import { openRuns, type Runs } from "./telemetry/runs.ts";
+import type { RetainOptions } from "./telemetry/retention/policy.ts";
+import { telemetryReads, type TelemetryReads } from "./telemetry/telemetry.ts";
+import { everyMinute, retain, type RetainedAll } from "./retain.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, userTx, type ReadTx, type UserTx } from "./user-tx.ts";
+
+/** How things went, and how long that is kept. */
+export type Telemetry = TelemetryReads & {
+  /** Removes what is old, or too much. A process that works does so every hour, with the defaults, for all tenants.
+   *
+   *  ```ts
+   *  const { runs, logs } = await book.telemetry.retain({ runs: "14d", dryRun: true });
+   *  ``` */
+  retain(options?: RetainOptions): Promise<RetainedAll>;
+};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -49,6 +62,7 @@ export type Book = AsyncDisposable & {
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
+  readonly telemetry: Telemetry;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
    *
@@ -94,7 +108,9 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     if (rooms.worker === false) return refuseWithoutWorker();
     const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
     rooms.workers.add(worker);
-    rooms.ticker ??= startTicker(rooms.jobs, rooms.scheduled.writeForNewTenants);
+    // Runs of a process that ended before it could.
+    rooms.folder.soon();
+    rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
     return worker;
   }
   return {
@@ -143,6 +159,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
+    telemetry: outsideUnits(store, "telemetry", {
+      ...telemetryReads(store, tenantId),
+      retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
+    }),
     async write(work) {
       refuse("write");
       checkWork("write", work);
@@ -177,11 +197,14 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   };
 }
 
-async function closeRooms({ workers, attachment, store, jobs, ticker, live, apps }: Rooms): Promise<void> {
+async function closeRooms(rooms: Rooms): Promise<void> {
+  const { workers, attachment, store, jobs, ticker, live, apps, folder, worker } = rooms;
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
   await apps?.here.close();
   await live?.close();
+  // Who only looks at a book leaves it as it is.
+  if (worker !== false) await folder.stop();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
   try {

@@ -15,7 +15,7 @@ import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
-import type { WorkerOptions } from "./jobs/worker-options.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 import { eventHooks, tellSessionLost } from "./event-hooks.ts";
 import { openLive } from "./events/live/live.ts";
@@ -27,6 +27,7 @@ import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
 import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
+import { openFolder } from "./telemetry/rollup/folder.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -88,7 +89,9 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
+    const folder = openFolder(store);
     const hooks: JobHooks = eventHooks({
+      runsEnded: folder.soon,
       beforeSettled: { [scheduleKind]: lockSchedules },
       onSettled: { [scheduleKind]: scheduledJobEnded },
     });
@@ -123,12 +126,17 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     const live =
       worker === false
         ? undefined
-        : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
+        : openLive({
+            ...{ store, session: jobs.session, runsWritten: folder.soon },
+            contextFor: (run) => liveContext(run, rooms),
+          });
     const apps =
       live === undefined
         ? undefined
         : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
-    const rooms: Rooms = { store, attachment, jobs, scheduled, events: room, live, apps, worker, workers: new Set() };
+    const rooms: Rooms = {
+      ...{ store, attachment, jobs, folder, scheduled, events: room, live, apps, worker, workers: new Set<Worker>() },
+    };
     for (const each of liveListeners) await live?.attach(each, tenant);
     await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.

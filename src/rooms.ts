@@ -15,11 +15,14 @@ import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
+import type { Folder } from "./telemetry/rollup/folder.ts";
 
 export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
+  /** Adds ended runs to the rollups. */
+  readonly folder: Folder;
   /** Writes the program's own schedules. */
   readonly scheduled: ScheduleWriter;
   readonly events: EventsRoom;

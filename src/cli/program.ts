@@ -6,14 +6,17 @@ import { Command, Option } from "commander";
 import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { doctor } from "./doctor.ts";
+import { errors } from "./errors.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
+import { logs } from "./logs.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
+import { retain } from "./retain.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
@@ -22,7 +25,8 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, apps, jobs, groups, templates, schedules, queues, reservations, runs, recover, prune],
+  ...[run, apps, jobs, groups, templates, schedules, queues, reservations, runs, errors, logs],
+  ...[recover, prune, retain],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

@@ -89,6 +89,20 @@ export const limits = {
   runFlushMs: 100,
   // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
   runDrainMs: 5000,
+  // Ended runs are added to the rollups so long after they were written, so many at once, and few of them without asking
+  // another thread to read them.
+  foldMs: 1000,
+  foldRunsMax: 5000,
+  foldHereMax: 200,
+  // Telemetry stays so long, and within about so many bytes: the runs of live listeners and what they logged are many, counts
+  // of them are few. It leaves so many rows at a time, a few milliseconds of the writer's.
+  runDays: 7,
+  logDays: 3,
+  rollupDays: 400,
+  telemetryBytesMax: 1_073_741_824,
+  retainRowsMax: 2000,
+  // A line of more points than this is thicker than any screen.
+  bucketsMax: 2000,
   // Live handlers of one listener at once, and events that wait for one that takes them in turn.
   liveConcurrency: 100,
   liveBacklog: 1000,

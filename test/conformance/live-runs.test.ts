@@ -7,7 +7,7 @@ import { limits } from "../../src/core/limits.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
-import { openRuns } from "../../src/telemetry/run.ts";
+import { openRuns } from "../../src/telemetry/runs.ts";
 import type { EndedRun } from "../../src/telemetry/run-batch.ts";
 import { openRunWriter, type RunWriter } from "../../src/telemetry/run-writer.ts";
 import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
