@@ -1,10 +1,10 @@
 // Which names of an instance have ever run.
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
+import { hasHistory } from "../telemetry/has-history.ts";
 import type { InstanceIdentity } from "./identity.ts";
 
-/** Of the names that the book knows and a setup registered no more, those with runs. Usually there are none to ask for. It
- *  is read off the event loop, because there may be many runs. */
+/** Of the names that the book knows and a setup registered no more, those with runs. Usually there are none to ask for. */
 export async function namesWithHistory(
   store: Store,
   { tenant, app, instance }: InstanceIdentity,
@@ -15,9 +15,7 @@ export async function namesWithHistory(
   const found = new Set<string>();
   for (const { name } of known) {
     if (registered.has(name)) continue;
-    const [run] = await store.readHeavy(sql`select 1 as one from run where tenant_id = ${tenant} and app = ${app}
-      and instance = ${instance} and registration = ${name} limit 1`);
-    if (run !== undefined) found.add(name);
+    if (await hasHistory(store, tenant, { app, instance, registration: name })) found.add(name);
   }
   return found;
 }
