@@ -176,3 +176,33 @@ for (const backend of backends) {
     });
   });
 }
+
+test("postgres: two processes that set up the same app at the same moment end with one set of registrations", async (t) => {
+  const url = await bookUrl(t, "postgres");
+  const lamp = (): AnyApp =>
+    app("lamp", {
+      instances: [{}, {}, {}],
+      setup(it) {
+        for (const name of ["a", "b", "c", "d"]) {
+          it.every("1h", { name: `every ${name}` }, () => undefined).on(
+            "bell",
+            { name: `on ${name}` },
+            () => undefined,
+          );
+        }
+      },
+    });
+
+  const books = await Promise.all([1, 2, 3].map(() => openTest(t, "postgres", { url, use: [lamp()] })));
+
+  for (const { book } of books) {
+    const { instances, registered: all } = await book.apps.get("lamp");
+    assert.deepEqual(
+      instances.map(({ status, error }) => [status, error]),
+      Array(3).fill(["running", null]),
+    );
+    assert.equal(all.length, 24);
+    assert.equal((await book.schedules.list()).items.length, 12);
+    assert.deepEqual(await book.doctor(), []);
+  }
+});
