@@ -1,5 +1,6 @@
 // open(): checks the options, opens the store, attaches the process.
 import { collectApps, openApps } from "./apps/apps.ts";
+import { moveInstances } from "./apps/write-instance.ts";
 import type { Clock } from "./core/clock.ts";
 import { toJson } from "./core/json.ts";
 import { checkTenant } from "./core/name.ts";
@@ -100,6 +101,9 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         ? undefined
         : await attach(store, {
             metadata,
+            // Should it not succeed, its apps are shown as stopped until they are set up again, and run all the same.
+            onLost: (lost, key) =>
+              void store.write((tx) => moveInstances(tx, lost.seq, key.seq)).catch(() => undefined),
             onSilent: async (tx, session) => {
               await recoverSession(tx, hooks, session.seq);
               await tellSessionLost(tx, session);

@@ -36,3 +36,9 @@ export async function writeStopped(
     where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and session_seq = ${sessionSeq}
       and status in ('starting', 'running')`);
 }
+
+/** Others took a session for dead that lives on under a new one: what it runs is the new one's. */
+export async function moveInstances(tx: Tx, lost: number, replacement: number): Promise<void> {
+  await tx.run(sql`update app_instance set session_seq = ${replacement}
+    where session_seq = ${lost} and status in ('starting', 'running')`);
+}

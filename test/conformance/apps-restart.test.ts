@@ -1,7 +1,15 @@
 // What is kept of registrations from one start of a program to the next.
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { app, manualClock, type AnyApp, type App, type Book, type ManualClock } from "../../src/index.ts";
+import {
+  app,
+  manualClock,
+  type AnyApp,
+  type App,
+  type AppInstance,
+  type Book,
+  type ManualClock,
+} from "../../src/index.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
 
 const noon = Date.UTC(2026, 0, 15, 12);
@@ -136,6 +144,23 @@ for (const backend of backends) {
         ["asked in vain", true],
         ["heard", true],
       ]);
+    });
+
+    test("show an app as running though others took its session for dead, and it lives on under another", async (t) => {
+      const { clock, start } = await desk(t, backend);
+      const book = await start([home((it) => void it.on("bell", { name: "bell" }, () => undefined))]);
+      const before = book.sessionId;
+      await book.write(
+        (tx) => tx.sql`update session set status = 'unknown', stopped_at = last_heartbeat_at where id = ${before}`,
+      );
+
+      while (book.sessionId === before) await clock.advance(1000);
+      const one = async (): Promise<AppInstance | undefined> => (await book.apps.get("home")).instances[0];
+      while ((await one())?.sessionId === before) await clock.advance(100);
+
+      assert.equal((await one())?.status, "running");
+      await book.apps.stop("home");
+      assert.equal((await one())?.status, "stopped");
     });
 
     test("of an instance that is no more are let go; another tenant's stay; a name may become another kind", async (t) => {
