@@ -56,7 +56,9 @@ for (const backend of backends) {
       [{ copies: 2 }, { n: 1 }],
     );
     assert.deepEqual(idsOf(17, "name"), ["hourly"]);
-    assert.equal(rows.length, 18, "a statement was added that no line here looks at");
+    // test/conformance/seed-000.test.ts looks at what they give in a book with apps.
+    assert.deepEqual(rows.slice(18), [[], [], [], [], [], []]);
+    assert.equal(rows.length, 24, "a statement was added that no line here looks at");
   });
 }
 
