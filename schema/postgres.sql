@@ -738,6 +738,48 @@ create view direct_reservations as
      JOIN lane ON lane.seq = reservation.lane_seq
      JOIN session ON session.seq = reservation.session_seq;
 
+create view handler_invocations as
+ SELECT run.id,
+    run.tenant_id,
+    registration.id AS listener_id,
+    session.id AS session_id,
+    run.started_at AS execution_start_dtme,
+    run.started_at AS execution_start_ts,
+    run.duration_ms,
+        CASE
+            WHEN run.status = ANY (ARRAY['timed_out'::text, 'lost'::text]) THEN 'error'::text
+            WHEN run.status = 'skipped'::text THEN 'cancelled'::text
+            ELSE run.status
+        END AS status,
+    run.error_type,
+    run.error_message,
+    run.error_trace AS error_traceback
+   FROM run
+     LEFT JOIN session ON session.seq = run.session_seq
+     LEFT JOIN registration ON registration.tenant_id = run.tenant_id AND registration.app_key = run.app AND registration.instance_index = run.instance AND registration.name = run.registration AND registration.kind = 'listener'::text
+  WHERE run.kind = ANY (ARRAY['listener'::text, 'delivery'::text]);
+
+create view job_executions as
+ SELECT run.id,
+    run.tenant_id,
+    registration.id AS job_id,
+    session.id AS session_id,
+    run.started_at AS execution_start_dtme,
+    run.started_at AS execution_start_ts,
+    run.duration_ms,
+        CASE
+            WHEN run.status = ANY (ARRAY['timed_out'::text, 'lost'::text]) THEN 'error'::text
+            WHEN run.status = 'skipped'::text THEN 'cancelled'::text
+            ELSE run.status
+        END AS status,
+    run.error_type,
+    run.error_message,
+    run.error_trace AS error_traceback
+   FROM run
+     LEFT JOIN session ON session.seq = run.session_seq
+     LEFT JOIN registration ON registration.tenant_id = run.tenant_id AND registration.app_key = run.app AND registration.instance_index = run.instance AND registration.name = run.registration AND registration.kind = 'schedule'::text
+  WHERE run.kind = 'schedule'::text;
+
 create view job_groups as
  WITH one AS (
          SELECT job_group.seq,

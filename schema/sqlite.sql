@@ -616,6 +616,26 @@ CREATE VIEW direct_reservations as select
 from reservation join lane on lane.seq = reservation.lane_seq
 join session on session.seq = reservation.session_seq;
 
+CREATE VIEW handler_invocations as select run.id, run.tenant_id, registration.id as listener_id, session.id as session_id,
+run.started_at as execution_start_dtme, run.started_at as execution_start_ts, run.duration_ms,
+case when run.status in ('timed_out', 'lost') then 'error' when run.status = 'skipped' then 'cancelled'
+  else run.status end as status,
+run.error_type, run.error_message, run.error_trace as error_traceback
+from run left join session on session.seq = run.session_seq
+left join registration on registration.tenant_id = run.tenant_id and registration.app_key = run.app
+  and registration.instance_index = run.instance and registration.name = run.registration
+  and registration.kind = 'listener' where run.kind in ('listener', 'delivery');
+
+CREATE VIEW job_executions as select run.id, run.tenant_id, registration.id as job_id, session.id as session_id,
+run.started_at as execution_start_dtme, run.started_at as execution_start_ts, run.duration_ms,
+case when run.status in ('timed_out', 'lost') then 'error' when run.status = 'skipped' then 'cancelled'
+  else run.status end as status,
+run.error_type, run.error_message, run.error_trace as error_traceback
+from run left join session on session.seq = run.session_seq
+left join registration on registration.tenant_id = run.tenant_id and registration.app_key = run.app
+  and registration.instance_index = run.instance and registration.name = run.registration
+  and registration.kind = 'schedule' where run.kind = 'schedule';
+
 CREATE VIEW job_groups as with one as (select * from job_group) select
   id as group_id, tenant_id, name, mode, on_failure, upper(status) as status, created_at, finished_at
 from one;

@@ -2,6 +2,7 @@
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
 import { integer, sequence, strict } from "../storage/word.ts";
+import { invocationViews } from "./invocation-views.ts";
 
 export const appMigrations: readonly Migration[] = [
   {
@@ -68,6 +69,7 @@ export const appMigrations: readonly Migration[] = [
         args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
         last_registered_at, retired_at
       from one`,
+      ...invocationViews,
     ],
   },
 ];
