@@ -1,7 +1,6 @@
 // app.job(): work that belongs to an instance. It is enqueued by the definition that this makes.
 import { defineJob, type AnyJob, type JobOptions } from "../jobs/define.ts";
-import type { Handler } from "./handler.ts";
-import { watch } from "./handler.ts";
+import { watch, type Handler } from "./handler.ts";
 import { nameOf } from "./identity.ts";
 import { methodOf, type Registration, type Settings } from "./registration.ts";
 import type { Asked, SetupParts } from "./setup.ts";

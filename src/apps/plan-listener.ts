@@ -2,8 +2,7 @@
 import { invalid } from "../core/error.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
 import { ask } from "../events/live/where.ts";
-import type { Handler, Watched } from "./handler.ts";
-import { watch } from "./handler.ts";
+import { watch, type Handler, type Watched } from "./handler.ts";
 import { nameOf } from "./identity.ts";
 import { placeOf } from "./place.ts";
 import { methodOf, type Registration, type Settings } from "./registration.ts";

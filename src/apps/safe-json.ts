@@ -47,7 +47,7 @@ function writeObject(value: object, walk: Walk): string {
     if (value instanceof Date)
       return JSON.stringify(Number.isNaN(value.getTime()) ? String(value) : value.toISOString());
     if (value instanceof URL) return JSON.stringify(value.href);
-    const inside: Walk = Object.assign(Object.create(null) as object, { within: [...within, value], left: walk.left });
+    const inside: Walk = { within: [...within, value], left: walk.left };
     const text = Array.isArray(value) ? writeList(value, inside) : writeFields(value, inside);
     walk.left = inside.left;
     return text;

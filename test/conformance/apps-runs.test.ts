@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { app, manualClock, type Job, type RunRecord } from "../../src/index.ts";
-import { backends, openTest } from "../support/open-test.ts";
+import { recoverSession } from "../../src/jobs/rescue.ts";
+import { sql } from "../../src/storage/sql.ts";
+import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
 const noon = Date.UTC(2026, 0, 15, 12);
 
@@ -89,6 +91,37 @@ for (const backend of backends) {
         assert.deepEqual(whose, { key: "lamp", instance: 0 });
         assert.ok(durationMs >= 0 && attempt === 1);
       }
+    });
+
+    test("are lost with their process, and so is said of the app, whoever finds it out; the retry is the app's as well", async (t) => {
+      const begun = Promise.withResolvers<void>();
+      const lamp = app("lamp", {
+        setup(home) {
+          home.every("1h", { name: "hourly" }, async (_params, { signal }) => {
+            begun.resolve();
+            await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          });
+        },
+      });
+      const { book, url } = await openTest(t, backend, { use: [lamp] });
+      const { store } = await openTestStore(t, backend, { url });
+      await book.startWorker({ grace: "1ms" });
+      const { jobId } = await book.schedules.trigger("default/lamp/0/hourly");
+      await begun.promise;
+
+      const [owner] = await store.read<{ seq: number }>(
+        sql`select session_seq as seq from job where status = 'running'`,
+      );
+      await store.write((tx) => recoverSession(tx, {}, owner?.seq ?? 0));
+
+      const whose = { app: { key: "lamp", instance: 0 }, registration: "hourly" };
+      const [run] = (await book.runs.list({ status: "lost" })).items;
+      assert.deepEqual({ app: run?.app, registration: run?.registration, jobId: run?.jobId }, { ...whose, jobId });
+      assert.deepEqual([run?.kind, run?.error?.type], ["schedule", "SessionLost"]);
+      const retried = await store.read<{ app: string; instance: number; registration: string }>(
+        sql`select app, instance, registration from job where retry_of is not null`,
+      );
+      assert.deepEqual({ ...retried[0] }, { app: "lamp", instance: 0, registration: "hourly" });
     });
   });
 }
