@@ -11,7 +11,7 @@ import type { Loaded } from "./load-definitions.ts";
 import { tellApp, tellProblem, type Tell } from "./app-report.ts";
 
 /** An editor writes a file in several steps; they are waited for so long. */
-const quietMs = 50;
+const quietMs = 100;
 
 /** Returns the function that ends it. */
 export function watchApps(book: Book, { folder, configure }: Loaded, tell: Tell): () => Promise<void> {

@@ -1,7 +1,7 @@
 // daybook run of a folder of apps, and daybook apps.
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
 import { projectWith, root } from "../docs/snippet.ts";
@@ -32,6 +32,13 @@ export const two = app("two", { setup: () => { throw new Error("no lamp found");
 `;
 
 type Line = Record<string, unknown>;
+
+/** At once, as most editors do it: nobody sees half of it, however slow the machine is. */
+function writeWhole(file: string, text: string): void {
+  const whole = join(dirname(file), ".whole");
+  writeFileSync(whole, text);
+  renameSync(whole, file);
+}
 
 /** The objects that the program prints, one after the other. */
 function startRun(t: TestContext, cwd: string, args: readonly string[]) {
@@ -126,7 +133,7 @@ test("with --watch an app is loaded anew when its file, or one that it imports, 
     "apps/lib/topic.ts": 'export const topic = "bell";',
     "apps/still.ts": 'import { app } from "daybook"; export default app("still", { setup() {} });',
   });
-  const write = (name: string, text: string): void => writeFileSync(join(cwd, "apps", name), text);
+  const write = (name: string, text: string): void => writeWhole(join(cwd, "apps", name), text);
   const { running, next, nextOf } = startRun(t, cwd, ["--book", url, "apps", "--watch"]);
   await nextOf("app", "lamp");
   await nextOf("app", "still");
@@ -166,7 +173,7 @@ test("the example of a home is run as a folder of apps, and loaded anew when one
   for (const key of ["blinds", "lights", "presence"]) assert.equal((await nextOf("app", key))["status"], "running");
 
   const file = join(cwd, "home/lights.ts");
-  writeFileSync(file, readFileSync(file, "utf8").replace('default("5m")', 'default("7m")'));
+  writeWhole(file, readFileSync(file, "utf8").replace('default("5m")', 'default("7m")'));
   await nextOf("app", "lights");
 
   const off = (await book.apps.get("lights")).registered.find(({ name, instance }) => name === "off" && instance === 0);
