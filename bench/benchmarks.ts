@@ -10,5 +10,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   reads: async () => (await import("./reads.ts")).reads,
   schedules: async () => (await import("./schedules.ts")).schedules,
   live: async () => (await import("./live.ts")).live,
+  events: async () => (await import("./events.ts")).events,
+  records: async () => (await import("./records.ts")).records,
   open: async () => (await import("./open.ts")).open,
 };

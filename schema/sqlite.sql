@@ -339,6 +339,113 @@ CREATE TABLE rate_window (
 
 CREATE INDEX rates_to_open on rate_window (opens_at) where opens_at is not null;
 
+CREATE TABLE record (seq integer primary key,
+tenant_id text not null,
+type_seq integer not null references record_type (seq),
+key text not null,
+from_type_seq integer references record_type (seq),
+from_key text,
+to_type_seq integer references record_type (seq),
+to_key text,
+instance_key text,
+body text not null,
+revision integer not null check (revision >= 1),
+schema_version integer not null,
+from_commit integer not null,
+      unique (tenant_id, type_seq, key),
+check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
+  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+
+CREATE INDEX relations_from on record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null;
+
+CREATE INDEX relations_to on record (tenant_id, to_type_seq, to_key, type_seq) where to_key is not null;
+
+CREATE TABLE record_change (
+  tenant_id text not null,
+  commit_id integer not null,
+  position integer not null,
+  type_seq integer not null references record_type (seq),
+  key text not null,
+  kind text not null check (kind in ('created', 'updated', 'deleted')),
+  revision integer not null,
+  primary key (tenant_id, commit_id, position),
+  foreign key (tenant_id, commit_id) references record_commit (tenant_id, id)
+) strict, without rowid;
+
+CREATE TABLE record_commit (
+  tenant_id text not null,
+  id integer not null check (id >= 1),
+  committed_at integer not null,
+  changes integer not null check (changes >= 1),
+  actor text,
+  reason text,
+  metadata text not null,
+  run_id text,
+  root_run_id text,
+  primary key (tenant_id, id)
+) strict, without rowid;
+
+CREATE INDEX commits_by_time on record_commit (tenant_id, committed_at, id);
+
+CREATE TABLE record_head (
+  tenant_id text not null primary key,
+  commit_id integer not null check (commit_id >= 0),
+  committed_at integer not null
+) strict, without rowid;
+
+CREATE TABLE record_schema (
+  seq integer primary key,
+  tenant_id text not null,
+  type_seq integer not null references record_type (seq),
+  version integer not null check (version >= 1),
+  schema text not null,
+  hash text not null,
+  reason text not null,
+  created_at integer not null,
+  unique (tenant_id, type_seq, version),
+  unique (tenant_id, type_seq, hash),
+  check ((version = 1) = (reason = 'initial'))
+) strict;
+
+CREATE TABLE record_type (
+  seq integer primary key,
+  tenant_id text not null,
+  kind text not null check (kind in ('entity', 'relation')),
+  name text not null,
+  from_type_seq integer references record_type (seq),
+  to_type_seq integer references record_type (seq),
+  created_at integer not null,
+  unique (tenant_id, name),
+  check ((kind = 'relation') = (from_type_seq is not null)),
+  check ((kind = 'relation') = (to_type_seq is not null))
+) strict;
+
+CREATE TABLE record_version (seq integer primary key,
+tenant_id text not null,
+type_seq integer not null references record_type (seq),
+key text not null,
+from_type_seq integer references record_type (seq),
+from_key text,
+to_type_seq integer references record_type (seq),
+to_key text,
+instance_key text,
+body text not null,
+revision integer not null check (revision >= 1),
+schema_version integer not null,
+from_commit integer not null,
+      to_commit integer not null,
+      ended text not null check (ended in ('replaced', 'deleted')),
+      unique (tenant_id, type_seq, key, from_commit),
+      check (to_commit > from_commit),
+check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
+  and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
+
+CREATE INDEX versions_closed on record_version (tenant_id, type_seq, to_commit);
+
+CREATE INDEX versions_from on record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null;
+
+CREATE INDEX versions_to on record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null;
+
 CREATE TABLE registration (
   seq integer primary key,
   tenant_id text not null,
@@ -610,11 +717,59 @@ CREATE TABLE session_host (
 
 CREATE UNIQUE INDEX session_hosts_once on session_host (session_seq, name, coalesce(queue, ''));
 
+CREATE VIEW commits as select
+id, tenant_id, committed_at as created_at, metadata as metadata_json, actor, reason from record_commit;
+
+CREATE VIEW dead_letters as select
+  letter.seq as id, event.id as event_id, listener.name as handler_id, letter.tenant_id as namespace,
+  letter.tenant_id, letter.failed_at, letter.attempts, letter.error_message as last_error,
+  event.topic as event_type, event.payload as event_payload, event.root_event_id, event.chain_depth
+from dead_letter letter join event on event.seq = letter.event_seq
+join listener on listener.seq = letter.listener_seq
+where letter.ended_at is null;
+
 CREATE VIEW direct_reservations as select
   reservation.id as reservation_id, reservation.tenant_id, lane.queue, reservation.reserved_at,
   session.id as reserved_by, upper(reservation.status) as status, reservation.expires_at, reservation.ended_at
 from reservation join lane on lane.seq = reservation.lane_seq
 join session on session.seq = reservation.session_seq;
+
+CREATE VIEW entity_history as select
+  version.type_seq || '/' || version.key || '@' || version.from_commit as id, version.tenant_id, record_type.name as entity_type, version.key as entity_key,
+  version.body as fields_json, version.from_commit as commit_id, version.schema_version as schema_version_id,
+  version.to_commit as ended_commit_id
+from (
+select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  null as to_commit from record where from_key is null
+union all select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  to_commit from record_version where from_key is null) as version join record_type on record_type.seq = version.type_seq;
+
+CREATE VIEW event_claims as select
+  event.id as event_id, substr(job.name, 10) as handler_id, event.tenant_id,
+  coalesce(owner.id, ran.id, before_ran.id) as session_id,
+  coalesce(job.started_at, run.started_at, before.started_at) as claimed_at,
+  coalesce(owner.last_heartbeat_at + 30000, run.ended_at, before.ended_at) as lease_until,
+  case job.status when 'completed' then job.finished_at end as ack_at,
+  case job.status when 'failed' then job.attempt else job.attempt - 1 end as attempts,
+  job.available_at, coalesce(run.error_message, before.error_message) as last_error,
+  letter.failed_at as dead_lettered_at
+from job join event on event.seq = job.kind_seq
+left join session owner on owner.seq = job.session_seq
+left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+left join session ran on ran.seq = run.session_seq
+left join job parent on parent.seq = job.retry_of
+left join run before on before.tenant_id = parent.tenant_id and before.id = parent.run_id
+left join session before_ran on before_ran.seq = before.session_seq
+left join listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, 10)
+left join dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = event.seq
+  and letter.listener_seq = listener.seq and letter.ended_at is null
+where job.kind = 'delivery' and (job.run_id is not null or job.retry_of is not null)
+  and not exists (select 1 from job child where child.retry_of = job.seq);
+
+CREATE VIEW events as with one as (select * from event) select
+  id, tenant_id as namespace, tenant_id, topic as type, payload, published_at as created_at, priority,
+  root_event_id, chain_depth
+from one;
 
 CREATE VIEW handler_invocations as select run.id, run.tenant_id, registration.id as listener_id, session.id as session_id,
 run.started_at as execution_start_dtme, run.started_at as execution_start_ts, run.duration_ms,
@@ -680,6 +835,16 @@ CREATE VIEW listeners as with one as (select * from registration where kind = 'l
   registration_source, first_registered_at, last_registered_at, retired_at
 from one;
 
+CREATE VIEW relation_history as select
+  version.type_seq || '/' || version.key || '@' || version.from_commit as id, version.tenant_id, record_type.name as relation_type, version.from_key as left_key,
+  version.to_key as right_key, version.instance_key, version.body as fields_json,
+  version.from_commit as commit_id, version.schema_version as schema_version_id, version.to_commit as ended_commit_id
+from (
+select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  null as to_commit from record where from_key is not null
+union all select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
+  to_commit from record_version where from_key is not null) as version join record_type on record_type.seq = version.type_seq;
+
 CREATE VIEW scheduled_jobs as with one as (select * from registration where kind = 'schedule') select
   id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
   args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
@@ -697,6 +862,16 @@ from schedule left join job_template template
   on template.tenant_id = schedule.tenant_id and template.name = schedule.target_name
     and schedule.target = 'template'
 where schedule.removed_at is null;
+
+CREATE VIEW schema_registry as select tenant_id, type_kind, type_name, schema_json from schema_versions as newest
+where schema_version_id = (select max(version) from record_schema join record_type on record_type.seq = record_schema.type_seq
+  where record_type.tenant_id = newest.tenant_id and record_type.name = newest.type_name);
+
+CREATE VIEW schema_versions as select
+  record_schema.seq as id, record_schema.tenant_id, record_type.kind as type_kind, record_type.name as type_name,
+  record_schema.version as schema_version_id, record_schema.schema as schema_json, record_schema.hash as schema_hash,
+  record_schema.created_at, cast(null as text) as runtime_id, record_schema.reason
+from record_schema join record_type on record_type.seq = record_schema.type_seq;
 
 CREATE VIEW sessions as with one as (select * from session) select
   id, id as session_id, null as namespace, null as tenant_id, started_at, stopped_at, last_heartbeat_at,

@@ -24,7 +24,7 @@ import type { Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
-import { refuseInsideUnit, runUnit } from "./storage/unit.ts";
+import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { openRuns, type Runs } from "./telemetry/runs.ts";
 import type { RetainOptions } from "./telemetry/retention/policy.ts";
@@ -32,7 +32,9 @@ import { telemetryReads, type TelemetryReads } from "./telemetry/telemetry.ts";
 import { everyMinute, retain, type RetainedAll } from "./retain.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
 import { workUntilSignal } from "./work.ts";
-import { readTx, userTx, type ReadTx, type UserTx } from "./user-tx.ts";
+import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
+import { endWatching } from "./records/watch.ts";
+import { bookRecords, type Records } from "./book-records.ts";
 
 /** How things went, and how long that is kept. */
 export type Telemetry = TelemetryReads & {
@@ -63,6 +65,7 @@ export type Book = AsyncDisposable & {
   readonly templates: Templates;
   readonly runs: Runs;
   readonly telemetry: Telemetry;
+  readonly records: Records;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
    *
@@ -163,10 +166,11 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...telemetryReads(store, tenantId),
       retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
     }),
+    records: bookRecords(rooms, tenantId),
     async write(work) {
       refuse("write");
       checkWork("write", work);
-      return store.write((tx) => runUnit(store, (unit) => work(userTx(tx, unit, rooms))), {
+      return store.write((tx) => runUserUnit(tx, rooms, work), {
         by: "user",
         tenant: tenantId,
       });
@@ -174,7 +178,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     async read(work) {
       refuse("read");
       checkWork("read", work);
-      return store.snapshot((reader) => work(readTx(reader, tenantId)));
+      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)));
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
@@ -207,6 +211,7 @@ async function closeRooms(rooms: Rooms): Promise<void> {
   if (worker !== false) await folder.stop();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
+  endWatching(store);
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
     if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));

@@ -68,17 +68,18 @@ function instancesOf(key: string, options: unknown): readonly unknown[] {
 function checkDefinition(each: unknown, index: number): Definition {
   if (isDefinition(each)) return each;
   throw invalid(
-    `use[${index}] is ${quote(each)}, which is no definition: give what job(), command(), schedule(), event(), listener() or app() made`,
+    `use[${index}] is ${quote(each)}, which is no definition: give what job(), schedule(), listener(), entity(), app() … made`,
   );
 }
 
 /** Known by its shape, because a user's file may use another copy of the package than this program. */
 export function isDefinition(value: unknown): value is Definition {
   if (!isObject(value)) return false;
-  const { kind, key, name, options, setup, topic, topics } = value as Record<string, unknown>;
+  const { kind, key, name, options, setup, topic, topics, indexes } = value as Record<string, unknown>;
   if (kind === "app") return typeof key === "string" && typeof setup === "function";
   if (kind === "event") return typeof topic === "string";
   if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
+  if (kind === "entity" || kind === "relation") return typeof name === "string" && Array.isArray(indexes);
   return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
 }
 

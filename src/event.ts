@@ -5,7 +5,7 @@ import { defineEvent, type Event, type EventOptions } from "./events/define.ts";
 /** Defines an event: a topic, and what is said under it.
  *
  *  ```ts
- *  const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
+ *  const OrderSent = event("order.sent", { schema: z.object({ orderId: z.string(), carrier: z.string() }) });
  *  ``` */
 export function event<Schema extends StandardSchemaV1>(
   topic: string,

@@ -1,7 +1,9 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
+import { eventChecks } from "./events/checks.ts";
 import { jobChecks } from "./jobs/checks.ts";
+import { recordChecks } from "./records/checks.ts";
 import { scheduleChecks } from "./schedules/checks.ts";
 import { telemetryChecks } from "./telemetry/checks.ts";
 
@@ -14,7 +16,8 @@ export type Finding = {
   readonly advice: string;
 };
 
-export const checks = [...storageChecks, ...telemetryChecks, ...jobChecks, ...scheduleChecks];
+const sourceChecks = [...scheduleChecks, ...eventChecks];
+export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ...jobChecks, ...sourceChecks];
 
 const shownMax = 10;
 

@@ -4,8 +4,7 @@ import type { JobContext } from "./job.ts";
 import type { RunContext } from "./jobs/context.ts";
 import type { Rooms } from "./rooms.ts";
 import type { Awaitable } from "./storage/store.ts";
-import { runUnit } from "./storage/unit.ts";
-import { userTx } from "./user-tx.ts";
+import { runUserUnit } from "./user-tx.ts";
 
 export function jobContext(run: RunContext, rooms: Rooms): JobContext {
   return new HandlerContext(run, rooms);
@@ -52,19 +51,14 @@ class HandlerContext implements JobContext {
   }
 
   get finish(): JobContext["finish"] {
-    const { store } = this.#rooms;
-    return (work) => this.#run.finish((tx) => runUnit(store, (unit) => work(userTx(tx, unit, this.#rooms))));
+    return (work) => this.#run.finish((tx) => runUserUnit(tx, this.#rooms, work));
   }
 
   get step(): JobContext["step"] {
     const { step } = this.#run;
-    const { store } = this.#rooms;
     // What is no function is passed on, to be refused by name.
     const write: JobContext["step"]["write"] = (name, work) =>
-      step.write(
-        name,
-        typeof work === "function" ? (tx) => runUnit(store, (unit) => work(userTx(tx, unit, this.#rooms))) : work,
-      );
+      step.write(name, typeof work === "function" ? (tx) => runUserUnit(tx, this.#rooms, work) : work);
     return Object.assign(<T>(name: string, work: () => Awaitable<T>) => step(name, work), { write });
   }
 }

@@ -32,7 +32,6 @@ export function listener<const On extends Heard | readonly Heard[], Payload = Pa
 /** Defines a durable listener: every matching event is delivered to it at least once, from its start on.
  *
  *  ```ts
- *  const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
  *  const tellStock = listener("tell-stock", {
  *    on: OrderPaid,
  *    run: ({ orderId }, { event }) => console.log(orderId, event.id),

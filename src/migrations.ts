@@ -4,6 +4,7 @@ import { appMigrations } from "./apps/migrations.ts";
 import { eventMigrations } from "./events/migrations.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
+import { recordMigrations } from "./records/migrations.ts";
 import { scheduleMigrations } from "./schedules/migrations.ts";
 import { telemetryMigrations } from "./telemetry/migrations.ts";
 
@@ -14,4 +15,5 @@ export const migrations: readonly Migration[] = [
   ...scheduleMigrations,
   ...eventMigrations,
   ...appMigrations,
+  ...recordMigrations,
 ].sort((a, b) => a.number - b.number);

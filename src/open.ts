@@ -18,10 +18,17 @@ import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
-import { eventHooks, tellSessionLost } from "./event-hooks.ts";
+import { eventHooks, recordHooks, tellSessionLost } from "./event-hooks.ts";
 import { openLive } from "./events/live/live.ts";
 import { registerListeners } from "./events/register.ts";
-import { collectDefinitions, collectEvents, collectListeners, collectLive, collectSchedules } from "./rooms.ts";
+import {
+  collectDefinitions,
+  collectEvents,
+  collectListeners,
+  collectLive,
+  collectRecordTypes,
+  collectSchedules,
+} from "./rooms.ts";
 import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
 import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
@@ -29,6 +36,9 @@ import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
 import { openFolder } from "./telemetry/rollup/folder.ts";
+import { currentCause } from "./telemetry/cause.ts";
+import { buildIndexes } from "./records/build-indexes.ts";
+import type { RecordRoom } from "./records/room.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -87,6 +97,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const events = collectEvents(options.use ?? []);
   const liveListeners = collectLive(options.use ?? []);
   const programs = collectApps(options.use ?? []);
+  const recordTypes = collectRecordTypes(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
@@ -127,6 +138,8 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     }
     const worker = attachment === undefined ? false : (options.worker ?? {});
     const room = { engine: jobs, definitions: events };
+    const records: RecordRoom = { store, definitions: recordTypes, hooks: recordHooks, cause: currentCause };
+    if (options.attach !== false) await buildIndexes(records);
     const live =
       worker === false
         ? undefined
@@ -139,7 +152,19 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         ? undefined
         : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
     const rooms: Rooms = {
-      ...{ store, attachment, jobs, folder, scheduled, events: room, live, apps, worker, workers: new Set<Worker>() },
+      ...{
+        store,
+        attachment,
+        jobs,
+        folder,
+        scheduled,
+        events: room,
+        live,
+        apps,
+        records,
+        worker,
+        workers: new Set<Worker>(),
+      },
     };
     for (const each of liveListeners) await live?.attach(each, tenant);
     await apps?.here.start(programs);

@@ -9,6 +9,8 @@ import type { Live } from "./events/live/live.ts";
 import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
+import type { AnyRecordType } from "./records/relation.ts";
+import type { RecordRoom } from "./records/room.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { AnySchedule } from "./schedules/define.ts";
 import type { ScheduleWriter } from "./schedules/write-definitions.ts";
@@ -30,6 +32,7 @@ export type Rooms = {
   readonly live: Live | undefined;
   /** The apps that this process runs, and whose they are; undefined where nothing runs. */
   readonly apps: { readonly here: AppsHere; readonly tenant: string } | undefined;
+  readonly records: RecordRoom;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
@@ -40,7 +43,7 @@ export type Rooms = {
 };
 
 /** What a program may list in `use`. */
-export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition | AnyApp;
+export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition | AnyRecordType | AnyApp;
 
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {
@@ -117,4 +120,18 @@ export function collectSchedules(use: readonly Definition[]): readonly AnySchedu
     found.set(each.name, each);
   }
   return [...found.values()];
+}
+
+/** The entities and relations of `use` by name, with the entities that relations connect. */
+export function collectRecordTypes(use: readonly Definition[]): Map<string, AnyRecordType> {
+  const found = new Map<string, AnyRecordType>();
+  const add = (each: AnyRecordType): void => {
+    const known = found.get(each.name);
+    if (known !== undefined && known !== each)
+      throw invalid(`two records in "use" are named "${each.name}": rename one`);
+    found.set(each.name, each);
+    if (each.kind === "relation") [each.from, each.to].forEach(add);
+  };
+  for (const each of use) if (each.kind === "entity" || each.kind === "relation") add(each);
+  return found;
 }

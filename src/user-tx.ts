@@ -6,11 +6,16 @@ import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
 import type { Rooms } from "./rooms.ts";
+import { flushRecords, recordsTurn } from "./records/flush.ts";
+import { recordReads, type RecordReads } from "./records/record-reads.ts";
+import { snapshotReader, txReader } from "./records/record-reader.ts";
+import { recordUnit } from "./records/record-unit.ts";
+import { describeCommit, recordVerbs, type TxRecordVerbs } from "./records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
 import type { Sql, Value } from "./storage/sql.ts";
-import type { Reader, Row, Tx } from "./storage/store.ts";
+import type { Awaitable, Reader, Row, Tx } from "./storage/store.ts";
 import { checkUserSql } from "./storage/user-sql.ts";
-import type { Unit } from "./storage/unit.ts";
+import { runUnit, type Unit } from "./storage/unit.ts";
 
 export type UserTx = {
   /** The tenant whose handle began the transaction. */
@@ -29,11 +34,19 @@ export type UserTx = {
   readonly events: EventVerbs;
   readonly queues: QueueVerbs;
   readonly templates: TemplateVerbs;
+  readonly records: TxRecordVerbs & RecordReads;
 };
 
-export type ReadTx = Pick<UserTx, "tenant" | "sql">;
+export type ReadTx = Pick<UserTx, "tenant" | "sql"> & { readonly records: RecordReads };
 
-export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
+/** Runs a user's function in a transaction; what it made of records becomes one commit at its end. */
+export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) => Awaitable<T>): Promise<T> {
+  const result = await runUnit(rooms.store, (unit) => work(userTx(tx, unit, rooms)));
+  await flushRecords(tx);
+  return result;
+}
+
+function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
   return {
     get jobs() {
       return tracked(
@@ -75,6 +88,19 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
         templateVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
       );
     },
+    get records() {
+      // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.
+      tx.compete(recordsTurn(tx.tenant));
+      const records = recordUnit(tx, rooms.records);
+      const reader = txReader(tx);
+      return {
+        ...tracked(unit, {
+          ...recordVerbs((work) => work(records)),
+          describe: (notes: Parameters<typeof describeCommit>[1]) => describeCommit(records, notes),
+        }),
+        ...recordReads({ reader, run: (_verb, work) => unit.track(work) }),
+      };
+    },
     tenant: tx.tenant,
     now: tx.now,
     sql: <R>(strings: TemplateStringsArray, ...values: Value[]) =>
@@ -82,8 +108,10 @@ export function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
   };
 }
 
-export function readTx(reader: Reader, tenant: string): ReadTx {
+export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx {
+  const at = { ids: store.ids, now: () => store.clock.now() };
   return {
+    records: recordReads({ reader: snapshotReader(reader, tenant, at), run: (_verb, work) => work() }),
     tenant,
     sql: <R>(strings: TemplateStringsArray, ...values: Value[]) => reader.all<R>(userStatement(strings, values)),
   };

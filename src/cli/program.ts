@@ -5,15 +5,20 @@ import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
+import { deadLetters } from "./dead-letters.ts";
+import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
+import { events } from "./events.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
+import { listeners } from "./listeners.ts";
 import { logs } from "./logs.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
+import { records } from "./records.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { retain } from "./retain.ts";
@@ -25,8 +30,8 @@ import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, apps, jobs, groups, templates, schedules, queues, reservations, runs, errors, logs],
-  ...[recover, prune, retain],
+  ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, queues, reservations, runs],
+  ...[errors, logs, records, commits, recover, prune, retain],
   ...[migrate, info, sessions, backup, doctor],
 ];
 

@@ -149,6 +149,19 @@ export const limits = {
   // What a registration was given, and its source text, are kept for people to read.
   registrationJsonBytesMax: 16_384,
   registrationSourceBytesMax: 16_384,
+  // A relation is found by both its endpoints and its instance, in one entry of an index.
+  relationKeyBytesMax: 1500,
+  // Why a commit was made: a sentence or two; documents belong into records.
+  commitReasonBytesMax: 4096,
+  // A commit is held in memory until it is written, and written in one statement on PostgreSQL.
+  commitChangesMax: 10_000,
+  // A field is at most as deep as a document may be.
+  pathSegmentsMax: 64,
+  // Further out from one record, a traversal is a report over everything; do it in steps.
+  traversalHopsMax: 10,
+  traversalPathsMax: 10_000,
+  // How often book.records.transact runs its function again after a conflict.
+  transactRetriesMax: 3,
   // A hundred years: beyond it a duration is a mistake of units, and now + duration stays a date that can be written.
   durationMsMax: 3_155_760_000_000,
 } as const;

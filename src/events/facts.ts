@@ -4,6 +4,7 @@ import { limits } from "../core/limits.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import type { Cause } from "../telemetry/cause.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
@@ -33,7 +34,7 @@ export async function tellJobEnded(tx: Tx, type: string, ended: JobEnded, row: J
 type Fact = {
   readonly topic: string;
   readonly payload: unknown;
-  readonly cause?: { readonly runId: string; readonly rootRunId: string; readonly parentRunId: string | null };
+  readonly cause?: Cause | undefined;
 };
 
 /** Says something to one tenant, if it has a listener for it. */

@@ -6,6 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { Cause } from "../telemetry/cause.ts";
 import { deliveryKind } from "./event.ts";
+import { recallRun } from "./live/recent-runs.ts";
 
 /** The event that caused a new one; undefined when none did. */
 export type Parent = { readonly id: string; readonly rootId: string; readonly depth: number };
@@ -48,6 +49,8 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
 
 // A live listener has no job; its run names what it heard, once it is written down.
 async function heardLive(tx: Tx, tenant: string, runId: string): Promise<Parent | undefined> {
+  const known = recallRun(tx.ids, runId);
+  if (known !== undefined) return known;
   return tx.get<Parent>(sql`select event.id, event.root_event_id as "rootId", event.chain_depth as depth
     from run join event on event.tenant_id = run.tenant_id and event.id = run.event_id
     where run.tenant_id = ${tenant} and run.id = ${runId}`);

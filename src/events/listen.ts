@@ -24,7 +24,6 @@ export function listenerJob(listener: AnyListener): AnyJob {
   return {
     ...job,
     builtIn: {
-      check: (params) => checkParams(name, params),
       run: (engine, params, context) =>
         isCatchUp(params)
           ? catchUp(engine, params, context)
@@ -39,26 +38,26 @@ async function listen(
   { event: id }: DeliveryParams,
   context: RunContext,
 ): Promise<unknown> {
-  const { tenant } = context.job;
+  const { tenant, runId } = context.job;
+  if (typeof id !== "string") {
+    throw invalid(`deliveries to listener "${listener.name}" are made by publishing: tx.events.publish(…)`);
+  }
   const row = await loadEvent(engine.store, tenant, id);
   if (row === undefined)
     throw new DaybookError("not_found", `event ${id} is no longer in the book`, { details: { id } });
-  const event = toInfo(row);
-  const payload = await fitting(
-    listener.events.find(({ topic }) => topic === row.topic),
-    JSON.parse(row.payload),
-  );
-  const cause = { runId: context.job.runId, rootRunId: context.job.runId, ...currentCause() };
-  const chained = { ...cause, event: { id, rootId: row.root_event_id, depth: row.chain_depth } };
-  const parts: ListenerParts = { event };
-  const given = Object.assign(engine.contextFor(context) as object, parts);
+  const definition = listener.events.find(({ topic }) => topic === row.topic);
+  const said: unknown = JSON.parse(row.payload);
+  const payload = definition?.schema === undefined ? said : await fitting(definition, said);
+  const heard = { id, rootId: row.root_event_id, depth: row.chain_depth };
+  const chained = { runId, rootRunId: currentCause()?.rootRunId ?? runId, event: heard };
+  const given = engine.contextFor(context) as { event?: EventInfo };
+  given.event = toInfo(row);
   const handler = listener.run as (payload: unknown, context: unknown) => unknown;
   return withCause(chained, () => handler(payload, given));
 }
 
 // It fitted when it was published; another version of the program may see it differently.
-async function fitting(definition: AnyEvent | undefined, payload: unknown): Promise<unknown> {
-  if (definition === undefined) return payload;
+async function fitting(definition: AnyEvent, payload: unknown): Promise<unknown> {
   try {
     return await validatePayload(definition, payload);
   } catch (cause) {
@@ -66,10 +65,4 @@ async function fitting(definition: AnyEvent | undefined, payload: unknown): Prom
     error.name = "DependencyError";
     throw error;
   }
-}
-
-function checkParams(name: string, params: unknown): void {
-  if (isCatchUp(params)) return;
-  if (typeof params === "object" && params !== null && "event" in params && typeof params.event === "string") return;
-  throw invalid(`deliveries to listener "${name}" are made by publishing: tx.events.publish(…)`);
 }

@@ -105,6 +105,46 @@ export const eventMigrations: readonly Migration[] = [
         where kind = 'delivery' and retry_of is null`,
       sql`create index deliveries_in_order on job (tenant_id, limit_key, kind_seq)
         where kind = 'delivery' and limit_key is not null and finished_at is null`,
+      ...seedViews(),
     ],
   },
 ];
+
+// The seed's names and words; docs/origins.md says what differs.
+function seedViews(): readonly ReturnType<typeof sql>[] {
+  return [
+    sql`create view events as with one as (select * from event) select
+        id, tenant_id as namespace, tenant_id, topic as type, payload, published_at as created_at, priority,
+        root_event_id, chain_depth
+      from one`,
+    // One row for each event and handler that has claimed it: the last delivery of their chain.
+    sql`create view event_claims as select
+        event.id as event_id, substr(job.name, 10) as handler_id, event.tenant_id,
+        coalesce(owner.id, ran.id, before_ran.id) as session_id,
+        coalesce(job.started_at, run.started_at, before.started_at) as claimed_at,
+        coalesce(owner.last_heartbeat_at + 30000, run.ended_at, before.ended_at) as lease_until,
+        case job.status when 'completed' then job.finished_at end as ack_at,
+        case job.status when 'failed' then job.attempt else job.attempt - 1 end as attempts,
+        job.available_at, coalesce(run.error_message, before.error_message) as last_error,
+        letter.failed_at as dead_lettered_at
+      from job join event on event.seq = job.kind_seq
+      left join session owner on owner.seq = job.session_seq
+      left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+      left join session ran on ran.seq = run.session_seq
+      left join job parent on parent.seq = job.retry_of
+      left join run before on before.tenant_id = parent.tenant_id and before.id = parent.run_id
+      left join session before_ran on before_ran.seq = before.session_seq
+      left join listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, 10)
+      left join dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = event.seq
+        and letter.listener_seq = listener.seq and letter.ended_at is null
+      where job.kind = 'delivery' and (job.run_id is not null or job.retry_of is not null)
+        and not exists (select 1 from job child where child.retry_of = job.seq)`,
+    sql`create view dead_letters as select
+        letter.seq as id, event.id as event_id, listener.name as handler_id, letter.tenant_id as namespace,
+        letter.tenant_id, letter.failed_at, letter.attempts, letter.error_message as last_error,
+        event.topic as event_type, event.payload as event_payload, event.root_event_id, event.chain_depth
+      from dead_letter letter join event on event.seq = letter.event_seq
+      join listener on listener.seq = letter.listener_seq
+      where letter.ended_at is null`,
+  ];
+}

@@ -5,6 +5,7 @@ import { toJson } from "../core/json.ts";
 import { timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { laneOf } from "../jobs/lane.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { AnyListener, StartFrom } from "./define.ts";
 import { closeListeners, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
@@ -41,6 +42,8 @@ export async function registerListeners(
 
 async function register(tx: Tx, listener: AnyListener): Promise<void> {
   const settings = settingsOf(listener);
+  // Here, and not by the first publisher: whoever makes a lane holds up the others who need it until its commit.
+  await laneOf(tx, tx.tenant, settings.queue);
   const old = await find(tx, listener.name);
   if (old !== undefined && old.state !== "removed") {
     await tx.run(sql`update listener set topics = ${settings.topics}, queue = ${settings.queue},

@@ -56,7 +56,7 @@ export type AnyJob = {
 /** Work of the engine's own kind (a program to start), in place of a handler. */
 export type BuiltIn = {
   /** Throws when valid params are none for this kind; asked when a job is enqueued and again when it runs. */
-  check(params: unknown): void;
+  check?(params: unknown): void;
   run(engine: Engine, params: unknown, context: RunContext): Promise<unknown>;
 };
 
@@ -114,7 +114,7 @@ export function checkPriority(priority: number): number {
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const params = await parseParams(definition, input);
-  definition.builtIn?.check(params);
+  definition.builtIn?.check?.(params);
   return params;
 }
 

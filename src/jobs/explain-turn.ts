@@ -40,6 +40,7 @@ async function explainDirect(store: Store, job: JobRow): Promise<string[]> {
 }
 
 async function explainOrder(store: Store, job: JobRow): Promise<string[]> {
+  if (job.limit_key !== null) return explainKeyOrder(store, job);
   const [before] = await store.read<{ id: string; status: string }>(
     sql`select id, status from job where tenant_id = ${job.tenant_id} and kind = ${job.kind}
       and kind_seq = ${job.kind_seq} and finished_at is null and seq < ${job.seq} order by seq limit 1`,
@@ -49,6 +50,20 @@ async function explainOrder(store: Store, job: JobRow): Promise<string[]> {
     "order",
     `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${ahead}.`,
   ];
+}
+
+// The delivery of an event of an ordered key. When no job is before it, what failed for the last time is.
+async function explainKeyOrder(store: Store, job: JobRow): Promise<string[]> {
+  const [before] = await store.read<{ id: string; status: string }>(
+    sql`select id, status from job where kind = 'delivery' and limit_key is not null and finished_at is null
+      and tenant_id = ${job.tenant_id} and limit_key = ${job.limit_key} and kind_seq < ${job.kind_seq}
+      order by kind_seq limit 1`,
+  );
+  const ahead =
+    before === undefined
+      ? "a dead letter stands before it, to be redriven or discarded"
+      : `job ${before.id} is ${before.status}`;
+  return ["order", `An older event of its key is not finished: ${ahead}.`];
 }
 
 /** Somebody holds the next turn of the lane. */

@@ -24,6 +24,8 @@ export type JobHooks = {
   /** By the kind of jobs, before the ends of a batch are told: the room locks what it will decide upon, all of it in one
    *  order, because two batches that met it in the order of their jobs would wait for each other. */
   readonly beforeSettled?: { readonly [kind: string]: (tx: Tx, kindSeqs: readonly number[]) => Awaitable<void> };
+  /** Something else happened, in another room; events publish it if someone of the tenant listens. */
+  tell?(tx: Tx, tenant: string, fact: { readonly topic: string; readonly payload: unknown }): Awaitable<void>;
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };

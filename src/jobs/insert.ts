@@ -69,14 +69,23 @@ const allColumns = {
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
 export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number> | number {
-  const belongs = rows.some(
-    (row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.app ?? null) !== null,
-  );
-  const into = belongs ? everything : usual;
-  const given = belongs ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
+  const into = rows.some(belongs) ? (rows.every(isOnlyOfKind) ? ofKind : everything) : usual;
+  const given = into === everything ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
   const values = given as readonly (NewJob & Record<string, Value>)[];
   if (tx.dialect === "sqlite") return tx.run(rowsInto(into.text, into.names, values));
   return tx.run(sql`${into.head} ${eachRow(into.columns, values)} on conflict do nothing`);
+}
+
+function belongs(row: NewJob): boolean {
+  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.app ?? null) !== null;
+}
+
+// Deliveries are as many as jobs, and are nothing but that.
+function isOnlyOfKind(row: NewJob): boolean {
+  const { template_id, group_seq, chain_seq, about, awaited, kind, kind_seq, app, registration } = row;
+  if ((template_id ?? group_seq ?? chain_seq ?? about ?? app ?? registration ?? null) !== null || (awaited ?? 0) !== 0)
+    return false;
+  return kind !== undefined && kind_seq !== undefined;
 }
 
 const belongsToNothing = {
@@ -96,4 +105,5 @@ function insertInto(these: Readonly<Record<string, "text" | "integer">>) {
 }
 
 const usual = insertInto(columns);
+const ofKind = insertInto({ ...columns, kind: "text", kind_seq: "integer" } as const);
 const everything = insertInto(allColumns);

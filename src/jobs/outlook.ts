@@ -1,6 +1,6 @@
 // What a worker believes of the queue: whether a look may find work, when the next is due, whether jobs of its names wait
 // for a host. A turn corrects it; a commit that the turn cannot have seen makes it look again.
-import type { Clock } from "../core/clock.ts";
+import type { Clock, Timer } from "../core/clock.ts";
 import type { Store } from "../storage/store.ts";
 import { createAlarm, type Alarm } from "./alarm.ts";
 import { peek } from "./peek.ts";
@@ -8,6 +8,8 @@ import type { Turn, TurnWork } from "./turn.ts";
 
 export type Outlook = {
   readonly mayHaveWork: boolean;
+  /** The same, or it rests for a moment because others were counting its limits: it is not idle. */
+  readonly expectsWork: boolean;
   /** Something happened that may have brought work. */
   look(): void;
   /** The same, and due times may have changed. */
@@ -40,8 +42,11 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   let contendedLooks = 0;
   let lookForHosted = true;
   let aloneLeft = false;
+  let rest: Timer | undefined;
 
   function look(): void {
+    rest?.cancel();
+    rest = undefined;
     wakes++;
     emptyRounds = 0;
     contendedLooks = 0;
@@ -71,7 +76,8 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       if (++contendedLooks < contendedLooksMax) return true;
       // Whoever counts our limit has not committed yet: asking at every turn of the loop is no help.
       contendedLooks = 0;
-      clock.after(retryMs, look);
+      rest?.cancel();
+      rest = clock.after(retryMs, look);
       return false;
     }
     if (wentRound) emptyRounds++;
@@ -83,6 +89,9 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   return {
     get mayHaveWork() {
       return mayHaveWork;
+    },
+    get expectsWork() {
+      return mayHaveWork || rest !== undefined;
     },
     look,
     lookAnew,
@@ -111,6 +120,9 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
         mayHaveWork = true;
       }
     },
-    stop: () => alarm.stop(),
+    stop() {
+      rest?.cancel();
+      alarm.stop();
+    },
   };
 }

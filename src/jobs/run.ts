@@ -13,33 +13,35 @@ import { runAlone } from "./wait-inside.ts";
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
 export const graceMs = 5000;
 
-/** Resolves to how the run ended; undefined when `finish` has already settled it. Never rejects. */
+/** Calls `ended` once, with how the run ended; undefined when `finish` has already settled it. A function and no promise,
+ *  because one promise more for each job shows. */
 export function run(
   engine: Engine,
   definition: AnyJob,
   state: RunState,
-  parts: ContextParts,
-): Promise<Ending | undefined> {
+  parts: ContextParts & { ended(state: RunState, ending: Ending | undefined): void },
+): void {
   const { clock } = engine;
   const { timeout_ms: timeoutMs } = state.job;
   // It was aborted before it began, so it does not begin.
-  if (state.abortReason !== undefined) return Promise.resolve(interrupted(engine, state));
-  return new Promise((resolve) => {
-    let timer: Timer | undefined;
-    const end = (ending: Ending): void => {
-      timer?.cancel();
-      resolve(state.settled ? undefined : ending);
-    };
-    // A handler that ignores its signal is recorded as ended without it; whatever it does later counts for nothing.
-    state.onAbort = () => {
-      timer?.cancel();
-      timer = clock.after(graceMs, () => end(interrupted(engine, state)), { keepAlive: true });
-    };
-    if (timeoutMs !== null) {
-      timer = clock.after(timeoutMs, () => abortRun(state, timedOut(timeoutMs)), { keepAlive: true });
-    }
-    void execute(engine, definition, state, parts).then(end);
-  });
+  if (state.abortReason !== undefined) return parts.ended(state, interrupted(engine, state));
+  let timer: Timer | undefined;
+  let over = false;
+  const end = (ending: Ending): void => {
+    timer?.cancel();
+    if (over) return;
+    over = true;
+    parts.ended(state, state.settled ? undefined : ending);
+  };
+  // A handler that ignores its signal is recorded as ended without it; whatever it does later counts for nothing.
+  state.onAbort = () => {
+    timer?.cancel();
+    timer = clock.after(graceMs, () => end(interrupted(engine, state)), { keepAlive: true });
+  };
+  if (timeoutMs !== null) {
+    timer = clock.after(timeoutMs, () => abortRun(state, timedOut(timeoutMs)), { keepAlive: true });
+  }
+  void execute(engine, definition, state, parts).then(end);
 }
 
 async function execute(engine: Engine, definition: AnyJob, state: RunState, parts: ContextParts): Promise<Ending> {
@@ -48,7 +50,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;
-    const checked = options.params !== undefined || builtIn !== undefined;
+    const checked = options.params !== undefined || builtIn?.check !== undefined;
     const params = checked ? await checkParams(definition, parsed) : parsed;
     const context = createRunContext(state, parts);
     const handler = options.run as (params: unknown, context: unknown) => unknown;

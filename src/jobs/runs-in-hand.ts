@@ -3,7 +3,7 @@
 import type { DaybookError } from "../core/error.ts";
 import { begin, startsOnDisk } from "./alone.ts";
 import type { Claimed, ClaimedJob } from "./claim.ts";
-import { abortRun, type ContextParts, type RunState } from "./context.ts";
+import { abortRun, type RunState } from "./context.ts";
 import { crewOf, type Crew, type Member } from "./crew.ts";
 import type { Engine } from "./engine.ts";
 import { finishRun } from "./finish.ts";
@@ -65,7 +65,7 @@ export function createRuns(
     if (ready.length === 0 || !tell.mayStart()) return;
     while (running.size < concurrency && ready.length > 0) {
       if (!tell.direct && !crew.mayStart(ready[0] as ClaimedJob)) return;
-      void execute(ready.shift() as ClaimedJob);
+      execute(ready.shift() as ClaimedJob);
     }
   }
 
@@ -74,7 +74,11 @@ export function createRuns(
     ...{ progress: undefined, logs: [], logged: 0, settled: false, step: undefined },
   });
 
-  const parts: ContextParts = {
+  const parts: Parameters<typeof run>[3] = {
+    ended(state, ending) {
+      if (ending !== undefined) desk.ended(ending);
+      leftHand(state);
+    },
     now: () => clock.now(),
     changed(state) {
       desk.changed(state);
@@ -84,21 +88,32 @@ export function createRuns(
     step: (state) => createStep(engine, state),
   };
 
-  async function execute(job: ClaimedJob): Promise<void> {
+  function execute(job: ClaimedJob): void {
     const state = newState(job);
     running.set(job.run_id, state);
     crew.started(job);
     if (job.timeout_ms !== null) desk.begins(state);
-    const definition = engine.definitions.get(job.name);
+    if (startsOnDisk(job)) void begin(engine, job).then((ours) => (ours ? start(state) : notOurs(state)));
+    else start(state);
+  }
+
+  function start(state: RunState): void {
+    const definition = engine.definitions.get(state.job.name);
     // The claim takes only names that are defined here, so this is for the type.
-    const ours = definition !== undefined && (!startsOnDisk(job) || (await begin(engine, job)));
-    const ending = ours ? await run(engine, definition, state, parts) : undefined;
+    if (definition === undefined) notOurs(state);
+    else run(engine, definition, state, parts);
+  }
+
+  function notOurs(state: RunState): void {
+    desk.unclaim([state.job]);
+    leftHand(state);
+  }
+
+  function leftHand({ job, startedMs }: RunState): void {
     running.delete(job.run_id);
     crew.ended(job);
-    if (ending !== undefined) desk.ended(ending);
-    else if (!ours) desk.unclaim([job]);
     if (running.size === 0 && ready.length === 0) for (const resolve of waiting.splice(0)) resolve();
-    tell.ended(clock.monotonic() - state.startedMs);
+    tell.ended(clock.monotonic() - startedMs);
     pump();
     if (self.inHand === 0) crew.wakeOthers(self);
   }

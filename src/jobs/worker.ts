@@ -104,7 +104,7 @@ function createWorker(
   }
 
   function isIdle(): boolean {
-    return runs.inHand === 0 && !runs.hasNews && (!outlook.mayHaveWork || stopping);
+    return runs.inHand === 0 && !runs.hasNews && (!outlook.expectsWork || stopping);
   }
 
   function want(): number {

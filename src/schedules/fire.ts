@@ -51,8 +51,23 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
     written.rows.push({ ...next, next_at: nextFireAt(next, timing) });
   }
   await write(tx, written);
+  await tellSkipped(tx, hooks, due, written.decisions);
   if (full || due.length >= limits.schedulesPerTickMax) return true;
   return written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
+}
+
+async function tellSkipped(
+  tx: Tx,
+  hooks: JobHooks,
+  rows: readonly ScheduleRow[],
+  decisions: readonly DecisionRow[],
+): Promise<void> {
+  for (const { job_id: job, tenant_id: tenant, schedule_seq: seq, ...decision } of decisions) {
+    if (job !== null) continue;
+    const { slot_at: at, until_at: until, slots, kind, note } = decision;
+    const schedule = rows.find((row) => row.seq === seq)?.name ?? null;
+    await hooks.tell?.(tx, tenant, { topic: "schedule.skipped", payload: { schedule, at, until, slots, kind, note } });
+  }
 }
 
 /** Makes the jobs of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */

@@ -51,20 +51,22 @@ export function startTicker(
   }
 
   function tick(): Promise<void> {
-    if (ticking !== undefined) {
-      again = true;
-      return ticking;
-    }
-    timer?.cancel();
-    ticking = look().finally(() => {
-      ticking = undefined;
-      if (again && !stopped) void tick();
-    });
+    // A look that is under way may have begun before what we are asked about: there is another one, and whoever asks
+    // waits for it as well.
+    again = true;
+    ticking ??= lookWhileAsked().finally(() => (ticking = undefined));
     return ticking;
   }
 
+  async function lookWhileAsked(): Promise<void> {
+    while (again && !stopped) {
+      again = false;
+      timer?.cancel();
+      await look();
+    }
+  }
+
   async function look(): Promise<void> {
-    again = false;
     let waitMs = lookEveryMs;
     try {
       await prepare();

@@ -26,6 +26,19 @@ export function positionDefault(table: string): Part {
 }
 /** Ends a `create table`. SQLite only enforces column types in STRICT tables; PostgreSQL always does. */
 export const strict = word(" strict", "");
+/** Ends a `create table` whose primary key is how its rows are always read: SQLite then keeps the rows in that key itself
+ *  instead of beside it. */
+export const clustered = word(" strict, without rowid", "");
+/** A column of text that is kept in the order of code points, as SQLite keeps all; PostgreSQL would use that of a language. */
+export const plainText = word("text", 'text collate "C"');
+/** A column of JSON. PostgreSQL reads a field of `jsonb` without parsing the text each time; SQLite's text is as fast. */
+export const json = word("text", "jsonb");
+/** A column of text that holds JSON, as a column of JSON would be. */
+export function jsonOf(column: string): Part {
+  return word(column, `${column}::jsonb`);
+}
+/** After a column of JSON that is selected: its text. */
+export const asText = word("", "::text");
 /** Takes rows that no other session is taking. SQLite has one writer, so nobody else can be. */
 export const skipLocked = word("", "for update skip locked");
 /** Locks the rows that were read until commit, for the same reason. */

@@ -1,18 +1,9 @@
 // What is being executed right now. A row that is made meanwhile carries the run's id and the root of its chain, so
 // "what did this cause" and "why did this happen" are queries.
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { Cause } from "../core/cause.ts";
 
-export type Cause = {
-  readonly runId: string;
-  /** The run that began the chain; its own id for a run that nothing caused. */
-  readonly rootRunId: string;
-  /** The run that made this one's job, if one did. */
-  readonly parentRunId?: string | null;
-  /** What is being listened to: an event that is published meanwhile goes on its chain. */
-  readonly event?: { readonly id: string; readonly rootId: string; readonly depth: number };
-  /** How deep in a chain of events, also of those that are only emitted. */
-  readonly depth?: number;
-};
+export type { Cause } from "../core/cause.ts";
 
 const current = new AsyncLocalStorage<Cause>();
 

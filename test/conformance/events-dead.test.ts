@@ -185,6 +185,8 @@ for (const backend of backends) {
       waiting.map(({ waitsFor }) => waitsFor),
       ["order", "order"],
     );
+    const reasons = await Promise.all(waiting.map(async ({ id }) => (await book.jobs.explain(id)).because[0]));
+    assert.ok(reasons.some((why) => why?.includes("a dead letter stands before it")));
     const [letter] = (await book.deadLetters.list()).items;
     await book.deadLetters.redrive(letter?.id ?? "");
     await worker.idle();

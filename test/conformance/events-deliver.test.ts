@@ -102,6 +102,34 @@ for (const backend of backends) {
     assert.deepEqual(rows, [{ n: 3 }]);
   });
 
+  test(`${backend}: a new name is a new listener, and the old one keeps its history and goes on collecting`, async (t) => {
+    const heard: number[] = [];
+    const { book, url } = await openTest(t, backend);
+    const before = await open(url, { use: [ear("before", heard)] });
+    await say(before, 1, 1);
+    await (await before.startWorker()).idle();
+    await before.close();
+
+    const after = await open(url, { use: [ear("after", heard)] });
+    cleanup(t, () => after.close());
+    await say(after, 2, 1);
+    await (await after.startWorker()).idle();
+
+    assert.deepEqual(heard, [1, 2]);
+    assert.deepEqual(
+      (await book.listeners.list()).map(({ name, hosted, lag }) => [name, hosted, lag.events]),
+      [
+        ["after", true, 0],
+        ["before", false, 1],
+      ],
+    );
+    const [, first] = (await book.events.list()).items;
+    assert.deepEqual(
+      first?.deliveries.map(({ listener: name, status }) => [name, status]),
+      [["before", "acked"]],
+    );
+  });
+
   test(`${backend}: a start position that cannot be is refused`, async (t) => {
     const { book, url } = await openTest(t, backend);
 

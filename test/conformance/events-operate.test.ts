@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { event, job, listener, manualClock, type Book, type EventTree } from "../../src/index.ts";
+import { event, job, listener, manualClock, schedule, type Book, type EventTree } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const Said = event<{ n: number }>("talk.said");
@@ -252,5 +252,29 @@ for (const backend of backends) {
     );
     assert.equal((await book.events.list()).items.length, 3);
     assert.equal((await book.tenant("acme").events.list()).items.length, 0);
+  });
+
+  test(`${backend}: a slot that is skipped is told to who listens`, async (t) => {
+    const clock = manualClock();
+    const heard: [string, unknown][] = [];
+    const gate = Promise.withResolvers<void>();
+    const slow = job("slow", { run: () => gate.promise });
+    const watch = listener("watch", {
+      on: ["schedule.*", "session.*"],
+      run: (payload, { event: { topic } }) => void heard.push([topic, payload]),
+    });
+    const { book } = await openTest(t, backend, {
+      clock,
+      use: [slow, watch, schedule("often", { every: "1s", job: slow, params: {} })],
+    });
+    const worker = await book.startWorker({ concurrency: 4 });
+
+    while (heard.length === 0) await clock.advance(100);
+    gate.resolve();
+    await worker.idle();
+
+    const [topic, payload] = heard[0] ?? [];
+    const { schedule: name, kind, slots } = payload as { schedule: string; kind: string; slots: number };
+    assert.deepEqual([topic, name, kind, slots], ["schedule.skipped", "often", "skipped_overlap", 1]);
   });
 }

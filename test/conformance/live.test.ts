@@ -167,6 +167,24 @@ for (const backend of backends) {
       );
     });
 
+    test("a circle through jobs ends at the depth limit too", async (t) => {
+      const clock = manualClock();
+      const relay = job("relay", { attempts: 1, run: (_params: unknown, { book }) => book.events.publish("go", {}) });
+      const again = listener("again", {
+        on: "go",
+        live: true,
+        run: (_payload, { book }) => book.jobs.enqueue(relay, {}),
+      });
+      const { book } = await openTest(t, backend, { use: [relay, again], clock });
+      await book.startWorker();
+
+      await book.events.publish("go", {});
+      await until(clock, async () => (await book.jobs.list({ status: "failed" })).items.length > 0);
+
+      const { items } = await book.events.list();
+      assert.deepEqual([items.length, Math.max(...items.map(({ chainDepth }) => chainDepth))], [21, 20]);
+    });
+
     test("an immediate listener begins with the last event of each topic that is in the book", async (t) => {
       const clock = manualClock();
       const heard: unknown[] = [];

@@ -4,9 +4,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
-import { app, job, where } from "../../src/index.ts";
+import { z } from "zod";
+import { app, entity, job, listener, relation, where } from "../../src/index.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
+
+const Customer = entity("customer", { schema: z.object({ id: z.string(), country: z.string() }), key: "id" });
+const Order = entity("order", { schema: z.object({ id: z.string() }), key: "id" });
+const Placed = relation("placed", { from: Customer, to: Order });
 
 type Row = Record<string, unknown>;
 
@@ -32,9 +37,9 @@ for (const backend of backends) {
     assert.deepEqual(rows[7], []);
     assert.deepEqual(rows[8], []);
     assert.deepEqual([idsOf(9, "job_id"), idsOf(9, "worker_id")], [[ids.running], [session]]);
-    assert.deepEqual(new Set(idsOf(10, "job_id")), new Set(ids.failed));
-    assert.deepEqual(idsOf(11, "job_id"), ids.failed.slice(-1));
-    assert.deepEqual(idsOf(11, "error"), ["out of paper"]);
+    assert.deepEqual(new Set(idsOf(10, "job_id")), new Set([ids.delivery, ...ids.failed]));
+    assert.deepEqual(idsOf(11, "job_id"), [ids.delivery, ...ids.failed.slice(-1)]);
+    assert.deepEqual(idsOf(11, "error"), ["out of ink", "out of paper"]);
     const chain = (rows[12] ?? []).find((row) => row["root_id"] === ids.failed[0]);
     assert.equal(Number(chain?.["jobs"]), 2);
     assert.deepEqual(idsOf(13, "name"), ["reminder"]);
@@ -56,9 +61,61 @@ for (const backend of backends) {
       [{ copies: 2 }, { n: 1 }],
     );
     assert.deepEqual(idsOf(17, "name"), ["hourly"]);
+    assert.deepEqual(
+      [idsOf(18, "type"), idsOf(18, "namespace")],
+      [
+        ["print.wanted", "event.dead_letter"],
+        ["default", "default"],
+      ],
+    );
+    assert.deepEqual(
+      (rows[19] ?? []).map((row) => [
+        row["event_id"],
+        row["handler_id"],
+        Number(row["attempts"]),
+        row["last_error"],
+        row["ack_at"],
+      ]),
+      [[ids.event, "printer", 1, "out of ink", null]],
+    );
+    assert.deepEqual([idsOf(20, "event_id"), idsOf(20, "event_type")], [[ids.event], ["print.wanted"]]);
+    const fields = (index: number): unknown[] =>
+      idsOf(index, "fields_json").map((text) => JSON.parse(String(text)) as unknown);
+    const keyed = (index: number): unknown[][] =>
+      (rows[index] ?? [])
+        .map((row) => [row["entity_key"], Number(row["commit_id"])])
+        .toSorted(([one], [other]) => String(one).localeCompare(String(other)));
+    assert.deepEqual(fields(21), [{ id: "ada", country: "NO" }]);
+    assert.deepEqual(keyed(22), [
+      ["ada", 3],
+      ["bob", 2],
+    ]);
+    assert.deepEqual(keyed(23), [["ada", 1]]);
+    assert.deepEqual(fields(24), [
+      { id: "ada", country: "SE" },
+      { id: "bob", country: "PE" },
+      { id: "ada", country: "NO" },
+    ]);
+    assert.deepEqual(
+      (rows[25] ?? []).map((row) => [row["left_key"], row["right_key"], row["instance_key"], Number(row["commit_id"])]),
+      [["ada", "o-1", "", 3]],
+    );
+    assert.deepEqual(idsOf(26, "right_key"), ["o-1"]);
+    assert.deepEqual([idsOf(27, "orphans"), idsOf(28, "orphans")].flat().map(Number), [0, 0]);
+    assert.deepEqual(idsOf(29, "id").map(Number), [1, 2, 3]);
+    assert.deepEqual(rows[30], []);
+    assert.deepEqual(
+      (rows[31] ?? []).map((row) => [row["entity_type"], Number(row["total_versions"])]),
+      [
+        ["customer", 3],
+        ["order", 1],
+      ],
+    );
+    assert.deepEqual(idsOf(32, "type_name"), ["customer", "order", "placed"]);
+    assert.deepEqual(idsOf(33, "reason"), ["initial"]);
     // Those about apps: the test below and test/conformance/seed-000.test.ts look at what they give in a book that has some.
-    assert.deepEqual(rows.slice(18), Array(9).fill([]));
-    assert.equal(rows.length, 27, "a statement was added that no line here looks at");
+    assert.deepEqual(rows.slice(34), Array(9).fill([]));
+    assert.equal(rows.length, 43, "a statement was added that no line here looks at");
   });
 
   test(`${backend}: the registrations of apps are shown with the columns and words of the design`, async (t) => {
@@ -82,7 +139,10 @@ for (const backend of backends) {
     const { book, url } = await openTest(t, backend, { use: [lights] });
     const { registered } = await book.apps.get("lights");
 
-    const [listeners = [], jobs = [], counts = []] = await readAll(t, backend, url, blocks.slice(18, 21));
+    const [listeners = [], jobs = [], counts = []] = await readAll(
+      ...([t, backend, url] as const),
+      blocks.filter((each) => /'lights'|AS listeners/.test(each) && !each.includes("handler_invocations")),
+    );
 
     const pick = (row: Row, ...columns: string[]): unknown[] => columns.map((column) => row[column]);
     assert.deepEqual(
@@ -142,8 +202,23 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
       return held.promise;
     },
   });
-  const { book, url } = await openTest(t, backend, { use: [print, hold] });
+  const printer = listener("printer", {
+    on: "print.*",
+    attempts: 1,
+    run: () => {
+      throw new Error("out of ink");
+    },
+  });
+  const { book, url } = await openTest(t, backend, { use: [print, hold, printer, Placed] });
+  await book.records.put(Customer, { id: "ada", country: "SE" });
+  await book.records.put(Customer, { id: "bob", country: "PE" });
+  await book.write(async ({ records }) => {
+    await records.patch(Customer, "ada", { country: "NO" });
+    await records.put(Order, { id: "o-1" });
+    await records.link(Placed, { from: "ada", to: "o-1" });
+  });
   cleanup(t, () => held.resolve());
+  const said = await book.events.publish("print.wanted", null);
   const first = await book.jobs.enqueue(print, {});
   const printing = await book.startWorker();
   await printing.idle();
@@ -170,7 +245,8 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id)];
   const ids = {
     ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
-    ...{ group: group.id, reservation: reservation.id },
+    ...{ group: group.id, reservation: reservation.id, event: said.id },
+    delivery: (await book.deadLetters.list()).items[0]?.jobId,
   };
   return { url, session: book.sessionId, ids };
 }

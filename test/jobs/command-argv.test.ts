@@ -114,8 +114,8 @@ test("a schema that takes other params too, or cannot describe itself, leaves pl
   });
 
   assert.deepEqual([loose.name, opaque.name, loose.attempts], ["loose", "opaque", 4]);
-  opaque.builtIn?.check({ b: "./x" });
-  assertInvalid(() => loose.builtIn?.check({ a: "x" }), /needs the param "b", which is missing/);
+  opaque.builtIn?.check?.({ b: "./x" });
+  assertInvalid(() => loose.builtIn?.check?.({ a: "x" }), /needs the param "b", which is missing/);
 });
 
 test("files are kept beside a file book and else in the working folder", () => {

@@ -11,6 +11,7 @@ import type { SessionKey } from "../../telemetry/session.ts";
 import type { LiveDefinition } from "./define.ts";
 import { LiveContext } from "./live-context.ts";
 import type { LiveEvent } from "./live-event.ts";
+import { rememberRun } from "./recent-runs.ts";
 
 export type LiveParts = {
   readonly clock: Clock;
@@ -57,9 +58,11 @@ export class LiveRun {
     if (timeoutMs !== null) {
       this.#timer = this.#parts.clock.after(timeoutMs, () => this.abort(timedOut(timeoutMs)));
     }
+    const mine = causeOf(this.id, this.event);
+    if (mine.event !== undefined) rememberRun(this.#parts.ids, this.id, mine.event);
     try {
       const handler = run as (payload: unknown, context: unknown) => unknown;
-      const result = withCause(causeOf(this.id, this.event), () => handler(payload, this.#parts.contextFor(context)));
+      const result = withCause(mine, () => handler(payload, this.#parts.contextFor(context)));
       if (isThenable(result)) {
         Promise.resolve(result).then(
           () => this.#end("success"),

@@ -7,6 +7,7 @@ import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
 import { runAfterCommit } from "../after-commit.ts";
+import { turnKey } from "../turn-key.ts";
 import type { Awaitable, Tx, WriteOptions } from "../store.ts";
 import { control } from "./connect.ts";
 import type { PostgresParts } from "./postgres-store.ts";
@@ -18,23 +19,31 @@ export async function runOwnTransaction<T>(
   unit: (tx: Tx) => Awaitable<T>,
   options: WriteOptions,
 ): Promise<T> {
+  const turn: Turn = { name: undefined, taken: false };
   for (let attempt = 1; ; attempt++) {
     try {
-      return await runOnce(parts, unit, options);
+      return await runOnce(parts, unit, options, turn);
     } catch (error) {
       if (!isWorthAnotherRun(error)) throw error;
       if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
+      // Who can wait for its turn need not stay away to let the others through.
+      if (attempt === 1 && turn.name !== undefined) continue;
       await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
     }
   }
 }
 
+/** What a unit competes for, once it has lost. */
+type Turn = { name: string | undefined; taken: boolean };
+
 async function runOnce<T>(
   parts: PostgresParts,
   unit: (tx: Tx) => Awaitable<T>,
   { by = "engine", tenant = "default", beat = true }: WriteOptions,
+  turn: Turn,
 ): Promise<T> {
   const client = await take(parts);
+  if (turn.name !== undefined) await takeTurn(parts, client, turn);
   const tx = new PostgresTx(
     client,
     parts.server,
@@ -60,13 +69,27 @@ async function runOnce<T>(
   } catch (error) {
     tx.end();
     await tx.idle();
+    turn.name ??= tx.competesFor;
     // The unit may have made another error of it, but only what doomed the transaction says whether to run it again.
     const cause = (await failureOf(begun)) ?? (isWorthAnotherRun(tx.doomed) ? tx.doomed : error);
     if (isConnectionLost(cause) || unknownOutcome(cause)) broken = cause;
     else await client.query("rollback").catch((failure: unknown) => (broken = failure));
     throw cause;
   } finally {
+    if (turn.taken && broken === undefined) broken = await failureOf(client.query("select pg_advisory_unlock_all()"));
+    turn.taken = false;
     client.release(broken !== undefined);
+  }
+}
+
+// Before the transaction begins: a statement's view is older than the locks that it waits for.
+async function takeTurn(parts: PostgresParts, client: PoolClient, turn: Turn): Promise<void> {
+  try {
+    await client.query(`select pg_advisory_lock(${turnKey("$1")})`, [turn.name]);
+    turn.taken = true;
+  } catch (error) {
+    client.release(true);
+    throw fromPostgresError(error, parts.location);
   }
 }
 

@@ -18,6 +18,8 @@ export class PostgresTx implements Tx {
   readonly random: Random;
   readonly channels: Set<string> = new Set();
   readonly committed: (() => void)[] = [];
+  /** What the unit said it competes for. */
+  competesFor: string | undefined;
   /** The error that doomed the transaction, whether or not the unit noticed. */
   doomed: unknown;
   readonly #session: Session;
@@ -50,6 +52,10 @@ export class PostgresTx implements Tx {
 
   wake(channel: string): void {
     this.channels.add(channel);
+  }
+
+  compete(name: string): void {
+    this.competesFor = name;
   }
 
   afterCommit(run: () => void): void {

@@ -51,6 +51,10 @@ export class SqliteTx implements Tx {
     (this.channels ??= new Set()).add(channel);
   }
 
+  compete(_name: string): void {
+    // There is one writer, and this unit is it.
+  }
+
   afterCommit(run: () => void): void {
     (this.committed ??= []).push(run);
   }

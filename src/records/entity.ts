@@ -1,0 +1,87 @@
+// An entity: something that stands for itself and is found by its key.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { invalid } from "../core/error.ts";
+import { checkName } from "../core/name.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import type { WritableType } from "./record-type.ts";
+import { checkIndexes, checkPath, type IndexInput, type Index, type Path, type PathInput } from "./field-index.ts";
+
+type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
+
+export type EntityOptions<Schema extends StandardSchemaV1> = {
+  /** Checks and types the documents. Any Standard Schema: zod, valibot, arktype … */
+  readonly schema: Schema;
+  /** The field that holds the key, or a function that makes it from the document. */
+  readonly key:
+    | TextFields<StandardSchemaV1.InferOutput<Schema>>
+    | ((value: StandardSchemaV1.InferOutput<Schema>) => string);
+  /** Fields that are searched often: `"status"`, `["address", "city"]`, `{ path: "total", temporal: true }`. */
+  readonly indexes?: readonly IndexInput<StandardSchemaV1.InferOutput<Schema>>[];
+  /** Fields whose words are found by `search`. */
+  readonly search?: readonly PathInput<StandardSchemaV1.InferOutput<Schema>>[];
+};
+
+/** A definition of any types, for lists of them. */
+export type AnyEntity = {
+  readonly kind: "entity";
+  readonly name: string;
+  readonly schema: StandardSchemaV1;
+  readonly keyOf: (value: unknown) => unknown;
+  /** How the key is made, for the schema's description. */
+  readonly keyField: string | null;
+  readonly indexes: readonly Index[];
+  readonly search: readonly Path[];
+  /** Set when it was made from what the book knows of it, and not from code. */
+  readonly stored?: WritableType;
+};
+
+export type Entity<Input = unknown, Value = unknown> = AnyEntity & {
+  /** For the compiler alone; there is nothing here when the program runs. */
+  readonly "~types"?: { readonly input: Input; readonly value: Value };
+};
+
+export function defineEntity<Schema extends StandardSchemaV1>(
+  name: string,
+  options: EntityOptions<Schema>,
+): Entity<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>> {
+  checkTypeName(name, "entity");
+  refuseUnknown(options, ["schema", "key", "indexes", "search"], `entity "${name}"`);
+  checkSchema(options.schema, `entity "${name}"`);
+  const key: unknown = options.key;
+  return {
+    kind: "entity",
+    name,
+    schema: options.schema,
+    keyOf: keyReader(key, `entity "${name}"`, "key"),
+    keyField: typeof key === "string" ? key : null,
+    indexes: checkIndexes(options.indexes ?? [], name),
+    search: (options.search ?? []).map((path) => checkPath(path, `search of "${name}"`)),
+  };
+}
+
+/** Type names are part of event topics, so their dots are refused. */
+export function checkTypeName(name: string, kind: string): void {
+  checkName(name, `${kind} name`);
+  if (/[.*>\s]/.test(name)) {
+    throw invalid(`${kind} name ${JSON.stringify(name)} has a space or one of . * >: use letters, digits, - and _`);
+  }
+}
+
+export function checkSchema(schema: unknown, what: string): void {
+  const standard: unknown = isObject(schema) ? Reflect.get(schema, "~standard") : undefined;
+  if (isObject(standard) && typeof Reflect.get(standard, "validate") === "function") return;
+  throw invalid(`${what} has no schema: give a Standard Schema, such as z.object({ id: z.string() })`);
+}
+
+export function keyReader(key: unknown, what: string, option: string): (value: unknown) => unknown {
+  if (typeof key === "function") return (value) => (key as (value: unknown) => unknown)(value);
+  if (typeof key === "string" && key !== "") {
+    return (value) =>
+      isObject(value) && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined;
+  }
+  throw invalid(`${what} has no ${option}: name the field that holds it, or give a function`);
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}

@@ -1,0 +1,160 @@
+// The end of a unit: everything it made of records becomes one commit. A unit that made nothing makes no commit.
+import { DaybookError } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { turnKey } from "../storage/turn-key.ts";
+import { forUpdate } from "../storage/word.ts";
+import { flushPostgres } from "./flush-postgres.ts";
+import { flushSqlite } from "./flush-sqlite.ts";
+import { recordUnitOf, type Change, type RecordUnit } from "./record-unit.ts";
+import type { ChangeKind, RecordFact, RecordHooks } from "./room.ts";
+
+export const recordsChannel = "records";
+
+/** One change as it goes into the tables. */
+export type FlushRow = {
+  readonly kind: ChangeKind;
+  /** The row of what is known; null while there is none. */
+  readonly seq: number | null;
+  readonly type_seq: number;
+  readonly key: string;
+  readonly from_type_seq: number | null;
+  readonly from_key: string | null;
+  readonly to_type_seq: number | null;
+  readonly to_key: string | null;
+  readonly instance_key: string | null;
+  readonly body: string | null;
+  readonly revision: number;
+  readonly schema_version: number;
+};
+
+export type FlushCommit = {
+  readonly actor: string | null;
+  readonly reason: string | null;
+  readonly metadata: string;
+  readonly run_id: string | null;
+  readonly root_run_id: string | null;
+  readonly rows: readonly FlushRow[];
+};
+
+/** What a flush did: commits are numbered from `first` on. */
+export type Flushed = { readonly first: number; readonly closed: number };
+
+/** Writes what the transaction's unit holds, if anything. */
+export async function flushRecords(tx: Tx): Promise<void> {
+  const unit = recordUnitOf(tx);
+  if (unit !== undefined) await flushUnits(tx, [unit]);
+}
+
+/** Writes a commit for each of the units that has changes, in their order. */
+export async function flushUnits(tx: Tx, units: readonly RecordUnit[]): Promise<void> {
+  const commits = units.map(takeChanges).filter(({ changes }) => changes.length > 0);
+  if (commits.length === 0) return;
+  const made = commits.map(({ unit, changes }) => ({ ...toCommit(unit), rows: changes.map(toRow) }));
+  const flush = tx.dialect === "sqlite" ? flushSqlite : flushPostgres;
+  // Asked first, so that on PostgreSQL the question travels with the flush and the head is not held any longer for it.
+  const asked = whoHears(tx, commits);
+  const { first, closed } = await flush(tx, made);
+  const heard = await asked;
+  const expected = made.flatMap(({ rows }) => rows).filter((row) => row.kind !== "created").length;
+  if (closed !== expected) {
+    throw new DaybookError(
+      "internal",
+      `a commit closed ${closed} versions where it had read ${expected}: nothing was kept`,
+    );
+  }
+  for (const [index, { unit, changes }] of commits.entries()) {
+    if (heard.size > 0) await stateFacts(unit, changes, made[index]?.rows ?? [], { commit: first + index, heard });
+  }
+  tx.wake(recordsChannel);
+}
+
+// What a unit made and deleted again never was.
+function takeChanges(unit: RecordUnit): { unit: RecordUnit; changes: Change[] } {
+  const changes = [...unit.changes.values()].filter(({ before, body }) => before !== undefined || body !== null);
+  unit.changes.clear();
+  return { unit, changes };
+}
+
+function toRow({ before, body, key, ends, row, revision }: Change): FlushRow {
+  return {
+    kind: before === undefined ? "created" : body === null ? "deleted" : "updated",
+    seq: before?.seq ?? null,
+    type_seq: row.seq,
+    key,
+    from_type_seq: row.from_type_seq,
+    from_key: ends?.from ?? null,
+    to_type_seq: row.to_type_seq,
+    to_key: ends?.to ?? null,
+    instance_key: ends?.instance ?? null,
+    body,
+    // What is deleted keeps the number of its last version.
+    revision: body === null ? (before?.revision ?? revision) : revision,
+    schema_version: row.schemaVersion,
+  };
+}
+
+function toCommit({ notes, cause }: RecordUnit): Omit<FlushCommit, "rows"> {
+  return {
+    actor: notes.actor ?? null,
+    reason: notes.reason ?? null,
+    metadata: toJson(notes.metadata ?? {}, { what: "metadata" }),
+    run_id: cause?.runId ?? null,
+    root_run_id: cause?.rootRunId ?? null,
+  };
+}
+
+/** The names of the types whose changes somebody listens to. */
+async function whoHears(
+  tx: Tx,
+  commits: readonly { readonly unit: RecordUnit; readonly changes: readonly Change[] }[],
+): Promise<ReadonlySet<string>> {
+  const [first] = commits;
+  const hooks: RecordHooks = first?.unit.room.hooks ?? {};
+  if (hooks.onFact === undefined) return new Set();
+  const types = [...new Set(commits.flatMap(({ changes }) => changes.map(({ type }) => type.name)))];
+  const answers = await Promise.all(types.map(async (type) => (await hooks.hears?.(tx, type)) ?? true));
+  return new Set(types.filter((_, index) => answers[index] === true));
+}
+
+async function stateFacts(
+  { tx, room: { hooks }, cause }: RecordUnit,
+  changes: readonly Change[],
+  rows: readonly FlushRow[],
+  { commit, heard }: { readonly commit: number; readonly heard: ReadonlySet<string> },
+): Promise<void> {
+  for (const [index, { type, key, ends, body, before }] of changes.entries()) {
+    if (!heard.has(type.name)) continue;
+    const { kind, revision } = rows[index] as FlushRow;
+    const value: unknown = JSON.parse(body ?? before?.body ?? "null");
+    const fact: RecordFact = {
+      type: `record.${type.name}.${kind}`,
+      record: {
+        ...{ tenant: tx.tenant, type: type.name, key, kind, revision, commit, value },
+        ...{ from: ends?.from ?? null, to: ends?.to ?? null, instance: ends?.instance ?? null },
+      },
+    };
+    await hooks.onFact?.(tx, fact, cause);
+  }
+}
+
+/** What transactions that write records of a tenant compete for. */
+export function recordsTurn(tenant: string): string {
+  return `records:${tenant}`;
+}
+
+/** For units that are not serializable: whoever holds the head reads what nobody else can change. The row is made here when
+ *  there is none, because what is not there cannot be held. A user's transaction that lost has its turn first. */
+export async function holdHead(tx: Tx): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  const hold = sql`select commit_id from record_head where tenant_id = ${tx.tenant} ${forUpdate}`;
+  const [key, end] = turnKey("?").split("?").map(rawSql) as [Sql, Sql];
+  const turn = sql`select pg_advisory_xact_lock_shared(${key}${recordsTurn(tx.tenant)}${end})`;
+  // Sent together, and the lock of the turn comes first.
+  const [, held] = await Promise.all([tx.get(turn), tx.get(hold)]);
+  if (held !== undefined) return;
+  await tx.run(sql`insert into record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 0, 0)
+    on conflict (tenant_id) do nothing`);
+  await tx.get(hold);
+}

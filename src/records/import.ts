@@ -1,0 +1,150 @@
+// Reads what export wrote. Everything is looked at before anything is written; then it is written in commits of some
+// hundred records, entities before the relations that need them.
+import { DaybookError, invalid } from "../core/error.ts";
+import { parseJson, toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import type { CommitNotes } from "./commit-notes.ts";
+import { checkDocument, keyOfDocument, keyOfLink, type Document } from "./document.ts";
+import { exportFormat } from "./export.ts";
+import { nameRecord, recordKey, type RecordKey } from "./record-key.ts";
+import { readRow } from "./read-entry.ts";
+import type { RecordReader } from "./record-reader.ts";
+import type { RecordUnit } from "./record-unit.ts";
+import type { AnyRecordType, RelationKey } from "./relation.ts";
+import { storedDefinition } from "./stored-type.ts";
+import { link, putAt } from "./write.ts";
+
+export type ImportOptions = CommitNotes & {
+  /** What to do where the book holds another document under the key: nothing at all (`abort`, the default), leave that one as
+   *  it is (`skip`), or write a new version (`upsert`). */
+  readonly onConflict?: "abort" | "skip" | "upsert";
+  /** Only says what it would do. */
+  readonly dryRun?: boolean;
+  /** Only if this is still the last commit. */
+  readonly ifHead?: number | null;
+};
+
+export type Imported = {
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly skipped: number;
+  readonly commits: number;
+  readonly dryRun: boolean;
+};
+
+type Line = { readonly type: AnyRecordType; readonly at: RecordKey; readonly document: Document };
+type Doing = "created" | "updated" | "unchanged" | "skipped";
+
+export type ImportParts = {
+  readonly reader: RecordReader;
+  readonly definitions: ReadonlyMap<string, AnyRecordType>;
+  readonly commit: (work: (unit: RecordUnit) => Promise<void>) => Promise<void>;
+};
+
+const batch = limits.pageMax;
+
+export async function importRecords(
+  { reader, definitions, commit }: ImportParts,
+  source: AsyncIterable<string> | Iterable<string>,
+  options: ImportOptions,
+): Promise<Imported> {
+  refuseUnknown(options, ["onConflict", "dryRun", "ifHead", "actor", "reason", "metadata"], "import");
+  const { onConflict = "abort", dryRun = false, ifHead, ...notes } = options;
+  if (!["abort", "skip", "upsert"].includes(onConflict))
+    throw invalid(`onConflict ${String(onConflict)}: abort, skip or upsert`);
+  const lines = await readLines(reader, definitions, source);
+  const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
+  const doing: { line: Line; what: Doing }[] = [];
+  const conflicts: string[] = [];
+  for (const line of lines) {
+    const found = await readRow(reader, line.type.name, line.at, null);
+    const same = found !== undefined && toJson(JSON.parse(found.body)) === line.document.body;
+    const what = found === undefined ? "created" : same ? "unchanged" : onConflict === "skip" ? "skipped" : "updated";
+    if (what === "updated" && onConflict === "abort") conflicts.push(nameRecord(line.type.name, line.at));
+    counts[what]++;
+    doing.push({ line, what });
+  }
+  if (conflicts.length > 0) throw taken(conflicts);
+  const todo = doing.filter(({ what }) => what === "created" || what === "updated");
+  let commits = 0;
+  for (let from = 0; from < todo.length && !dryRun; from += batch) {
+    await commit(async (unit) => {
+      for (const { line, what } of todo.slice(from, from + batch)) {
+        // Who came in between is not overwritten, unless that was asked for.
+        const still = what === "created" && onConflict !== "upsert" ? { ifAbsent: true } : {};
+        const head = commits === 0 && ifHead !== undefined ? { ifHead } : {};
+        await write(unit, line, { ...notes, ...still, ...head });
+      }
+    });
+    commits++;
+  }
+  return { ...counts, commits, dryRun };
+}
+
+async function write(unit: RecordUnit, { type, at, document }: Line, options: object): Promise<void> {
+  if (type.kind === "entity") await putAt(unit, type, at, document, options);
+  else if (at.ends !== null) await link(unit, type, at.ends, document, options);
+}
+
+async function readLines(
+  reader: RecordReader,
+  definitions: ReadonlyMap<string, AnyRecordType>,
+  source: AsyncIterable<string> | Iterable<string>,
+): Promise<Line[]> {
+  const types = new Map<string, AnyRecordType>(definitions);
+  const lines: Line[] = [];
+  let number = 0;
+  for await (const text of source) {
+    number++;
+    if (text.trim() === "") continue;
+    const line = parseJson(text, { what: `line ${number}`, bytesMax: 2 * limits.jsonBytesMax });
+    if (typeof line !== "object" || line === null || Array.isArray(line))
+      throw invalid(`line ${number} is not an object`);
+    if (number === 1 && line["format"] !== undefined) {
+      if (line["format"] === exportFormat && line["version"] === 1) continue;
+      throw invalid(
+        `line 1 says it is ${JSON.stringify(line["format"])} ${JSON.stringify(line["version"])}: only ${exportFormat} 1 can be read`,
+      );
+    }
+    const { type: name, key, value } = line as { type?: unknown; key?: unknown; value?: unknown };
+    if (typeof name !== "string")
+      throw invalid(`line ${number} has no type: { "type": "order", "key": "o-17", "value": { … } }`);
+    let type = types.get(name);
+    if (type === undefined) types.set(name, (type = await storedDefinition(reader, name)));
+    lines.push(await toLine(type, key as string | RelationKey, value, number));
+  }
+  return lines;
+}
+
+async function toLine(type: AnyRecordType, key: string | RelationKey, value: unknown, number: number): Promise<Line> {
+  try {
+    const at = recordKey(type, key);
+    const document = await checkDocument(type, value);
+    const own =
+      type.kind === "entity"
+        ? type.keyField === null
+          ? at
+          : keyOfDocument(type, document)
+        : keyOfLink(type, at.ends?.from ?? "", at.ends?.to ?? "", document);
+    if (own.key !== at.key)
+      throw invalid(`its key is ${JSON.stringify(key)}, but the document says ${JSON.stringify(own.ends ?? own.key)}`);
+    return { type, at, document };
+  } catch (error) {
+    const cause = error as DaybookError;
+    throw new DaybookError(cause.code ?? "invalid", `line ${number}: ${cause.message}`, {
+      cause,
+      details: { line: number },
+    });
+  }
+}
+
+function taken(names: readonly string[]): DaybookError {
+  const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+  return new DaybookError(
+    "conflict",
+    `${names.slice(0, 3).join(", ")}${more} hold something else: import with onConflict "skip" or "upsert", or a dry run first`,
+    { details: { conflicts: names.slice(0, limits.pageDefault), count: names.length } },
+  );
+}

@@ -1,0 +1,102 @@
+// The tables of records. What is known now stands apart from what was known before, so that now is as fast as a plain table.
+import type { Migration } from "../storage/migrate.ts";
+import { sql } from "../storage/sql.ts";
+import { seedViews } from "./seed-views.ts";
+import { clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
+
+// The same in the table of what is known and in that of what was known.
+const what = sql`
+  tenant_id text not null,
+  type_seq ${integer} not null references record_type (seq),
+  key ${plainText} not null,
+  from_type_seq ${integer} references record_type (seq),
+  from_key ${plainText},
+  to_type_seq ${integer} references record_type (seq),
+  to_key ${plainText},
+  instance_key ${plainText},
+  body ${json} not null,
+  revision ${integer} not null check (revision >= 1),
+  schema_version ${integer} not null,
+  from_commit ${integer} not null`;
+
+const endsTogether = sql`
+  check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
+    and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))`;
+
+export const recordMigrations: readonly Migration[] = [
+  {
+    number: 8,
+    name: "record_type, record_commit, record, record_version, record_change",
+    up: [
+      sql`create table record_type (
+        seq ${sequence},
+        tenant_id text not null,
+        kind text not null check (kind in ('entity', 'relation')),
+        name text not null,
+        from_type_seq ${integer} references record_type (seq),
+        to_type_seq ${integer} references record_type (seq),
+        created_at ${integer} not null,
+        unique (tenant_id, name),
+        check ((kind = 'relation') = (from_type_seq is not null)),
+        check ((kind = 'relation') = (to_type_seq is not null))
+      )${strict}`,
+      sql`create table record_schema (
+        seq ${sequence},
+        tenant_id text not null,
+        type_seq ${integer} not null references record_type (seq),
+        version ${integer} not null check (version >= 1),
+        schema text not null,
+        hash text not null,
+        reason text not null,
+        created_at ${integer} not null,
+        unique (tenant_id, type_seq, version),
+        unique (tenant_id, type_seq, hash),
+        check ((version = 1) = (reason = 'initial'))
+      )${strict}`,
+      // One row per tenant: whoever commits holds it until the end, which makes commits serial and their ids dense.
+      sql`create table record_head (
+        tenant_id text not null primary key,
+        commit_id ${integer} not null check (commit_id >= 0),
+        committed_at ${integer} not null
+      )${clustered}`,
+      sql`create table record_commit (
+        tenant_id text not null,
+        id ${integer} not null check (id >= 1),
+        committed_at ${integer} not null,
+        changes ${integer} not null check (changes >= 1),
+        actor text,
+        reason text,
+        metadata text not null,
+        run_id text,
+        root_run_id text,
+        primary key (tenant_id, id)
+      )${clustered}`,
+      sql`create index commits_by_time on record_commit (tenant_id, committed_at, id)`,
+      sql`create table record (seq ${sequence}, ${what},
+        unique (tenant_id, type_seq, key), ${endsTogether})${strict}`,
+      sql`create index relations_from on record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null`,
+      sql`create index relations_to on record (tenant_id, to_type_seq, to_key, type_seq) where to_key is not null`,
+      sql`create table record_version (seq ${sequence}, ${what},
+        to_commit ${integer} not null,
+        ended text not null check (ended in ('replaced', 'deleted')),
+        unique (tenant_id, type_seq, key, from_commit),
+        check (to_commit > from_commit), ${endsTogether})${strict}`,
+      // A scan of the past reads what was closed since, and no more.
+      sql`create index versions_closed on record_version (tenant_id, type_seq, to_commit)`,
+      sql`create index versions_from on record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null`,
+      sql`create index versions_to on record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null`,
+      sql`create table record_change (
+        tenant_id text not null,
+        commit_id ${integer} not null,
+        position ${integer} not null,
+        type_seq ${integer} not null references record_type (seq),
+        key ${plainText} not null,
+        kind text not null check (kind in ('created', 'updated', 'deleted')),
+        revision ${integer} not null,
+        primary key (tenant_id, commit_id, position),
+        foreign key (tenant_id, commit_id) references record_commit (tenant_id, id)
+      )${clustered}`,
+      ...seedViews,
+    ],
+  },
+];

@@ -1,0 +1,201 @@
+// A condition as SQL. Every leaf is true, or else false or null, which count as the same; `not` turns both into true.
+import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
+import { anyOf } from "../../storage/word.ts";
+import { samePath, type Index, type Path } from "../field-index.ts";
+import type { Condition, Place, Scalar } from "./condition.ts";
+import { hasItem } from "../item-index.ts";
+import { beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
+
+/** What a place means: the columns of the record in question, and how to reach its endpoints. */
+export type Scope = {
+  readonly dialect: Dialect;
+  readonly root: Root;
+  /** The columns `key`, `from_key` … of the record; none inside an item. */
+  readonly columns: Sql | null;
+  readonly indexes: readonly Index[];
+  /** Whether an endpoint of the record fits. */
+  readonly endpoint: ((side: "from" | "to", where: (scope: Scope) => Sql) => Sql) | null;
+  readonly names: { next: number };
+  /** The record itself, where the index of an array may be asked. */
+  readonly record: { readonly alias: Sql; readonly tenant: string; readonly typeSeq: number } | null;
+};
+
+export function compileCondition(scope: Scope, condition: Condition): Sql {
+  switch (condition.op) {
+    case "and":
+      return joinWith(
+        " and ",
+        condition.of.map((each) => compileCondition(scope, each)),
+        "1 = 1",
+      );
+    case "or":
+      return joinWith(
+        " or ",
+        condition.of.map((each) => compileCondition(scope, each)),
+        "1 = 0",
+      );
+    case "not":
+      return sql`(${compileCondition(scope, condition.of)}) is not true`;
+    case "ne":
+      return sql`(${atPlace(scope, condition.at, (term) => equal(scope.dialect, term, condition.value))}) is not true`;
+    case "notIn":
+      return sql`(${atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value))}) is not true`;
+    case "isNull":
+      return sql`(${atPlace(scope, condition.at, (term) => isThere(scope.dialect, term))}) is not true`;
+    case "isNotNull":
+      return atPlace(scope, condition.at, (term) => isThere(scope.dialect, term));
+    case "eq":
+      return atPlace(scope, condition.at, (term) => equal(scope.dialect, term, condition.value));
+    case "in":
+      return atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value));
+    case "any":
+      if (scope.record !== null && isMember(scope, condition)) {
+        return hasItem(scope.dialect, scope.record, condition.at.path, condition.where.value);
+      }
+      return atPlace(scope, condition.at, (term) => anyItem(scope, term, condition.where));
+    case "startsWith":
+    case "endsWith":
+    case "contains":
+      return atPlace(scope, condition.at, (term) => textual(scope.dialect, term, condition.op, condition.value));
+    default:
+      return atPlace(scope, condition.at, (term) => ordered(scope.dialect, term, condition.op, condition.value));
+  }
+}
+
+/** The term of a place of the record itself. */
+export function termAt(scope: Scope, { side, path }: Place): Term {
+  if (side === "value")
+    return fieldTerm(scope.dialect, scope.root, path, scope.columns !== null && isIndexed(scope, path));
+  const names: Partial<Record<typeof side, string>> = {
+    key: "key",
+    fromKey: "from_key",
+    toKey: "to_key",
+    instanceKey: "instance_key",
+  };
+  return columnTerm(scope.dialect, sql`${scope.columns ?? rawSql("record")}.${rawSql(names[side] ?? "key")}`);
+}
+
+function atPlace(scope: Scope, place: Place, leaf: (term: Term, scope: Scope) => Sql): Sql {
+  const { side, path } = place;
+  if (side !== "from" && side !== "to") return leaf(termAt(scope, place), scope);
+  const within = (inner: Scope): Sql => leaf(termAt(inner, { side: "value", path }), inner);
+  return scope.endpoint === null ? rawSql("1 = 0") : scope.endpoint(side, within);
+}
+
+function isIndexed({ indexes }: Scope, path: Path): boolean {
+  return indexes.some((index) => !index.each && samePath(index.path, path));
+}
+
+type Membership = Condition & { readonly op: "any"; readonly where: { readonly op: "eq"; readonly value: string } };
+
+/** Whether an item is looked for that an index knows: a text itself, in an array of the record's own document. */
+function isMember({ indexes }: Scope, condition: Condition): condition is Membership {
+  if (condition.op !== "any" || condition.at.side !== "value" || condition.where.op !== "eq") return false;
+  const { at, where } = condition;
+  if (where.at.path.length > 0 || typeof where.value !== "string") return false;
+  return indexes.some((index) => index.each && samePath(index.path, at.path));
+}
+
+function isThere(dialect: Dialect, { type }: Term): Sql {
+  return dialect === "sqlite" ? sql`${type} <> 'null'` : sql`${type} <> 'null'`;
+}
+
+export function equal(dialect: Dialect, term: Term, value: Scalar): Sql {
+  if (typeof value !== "boolean") return ordered(dialect, term, "eq", value);
+  if (dialect === "postgres") return sql`${term.json} = ${String(value)}::text::jsonb`;
+  // The value first: it is what the index is on.
+  return sql`(${term.value} = ${value ? 1 : 0} and ${term.type} = ${rawSql(value ? "'true'" : "'false'")})`;
+}
+
+const signs = { eq: "=", lt: "<", lte: "<=", gt: ">", gte: ">=" } as const;
+
+export function ordered(dialect: Dialect, term: Term, op: keyof typeof signs, value: string | number): Sql {
+  const sign = rawSql(signs[op]);
+  if (dialect === "sqlite") {
+    return sql`(${term.value} ${sign} ${value} and ${term.type} ${rawSql(typeof value === "string" ? "= 'text'" : "in ('integer', 'real')")})`;
+  }
+  if (typeof value === "number") return sql`${term.number} ${sign} ${value}::numeric`;
+  if (!term.indexed) return sql`${term.text} ${sign} ${value}::text`;
+  // The beginnings of two texts are never in the other order than the texts.
+  const loose = rawSql(op === "lt" ? "<=" : op === "gt" ? ">=" : signs[op]);
+  return sql`(${beginningOf(term)} ${loose} ${beginning(value)}::text and ${term.text} ${sign} ${value}::text)`;
+}
+
+function oneOf(dialect: Dialect, term: Term, values: readonly Scalar[]): Sql {
+  const texts = values.filter((value) => typeof value === "string");
+  const numbers = values.filter((value) => typeof value === "number");
+  const parts: Sql[] = [];
+  if (texts.length > 0) parts.push(oneOfTexts(dialect, term, texts));
+  if (numbers.length > 0) {
+    parts.push(
+      dialect === "sqlite"
+        ? sql`(${term.value} ${anyOf("real", numbers)} and ${term.type} in ('integer', 'real'))`
+        : sql`${term.number} = any(array(select value::numeric
+            from jsonb_array_elements_text(${JSON.stringify(numbers)}::text::jsonb) as list(value)))`,
+    );
+  }
+  for (const value of new Set(values.filter((each) => typeof each === "boolean")))
+    parts.push(equal(dialect, term, value));
+  return joinWith(" or ", parts, "1 = 0");
+}
+
+function oneOfTexts(dialect: Dialect, term: Term, texts: readonly string[]): Sql {
+  if (dialect === "sqlite") return sql`(${term.value} ${anyOf("text", texts)} and ${term.type} = 'text')`;
+  const exact = sql`${term.text} ${anyOf("text", texts)}`;
+  return term.indexed ? sql`(${beginningOf(term)} ${anyOf("text", texts.map(beginning))} and ${exact})` : exact;
+}
+
+// LIKE would need its metacharacters escaped, and SQLite's ignores the case of some letters; these mean what they say.
+function textual(dialect: Dialect, term: Term, op: "startsWith" | "endsWith" | "contains", value: string): Sql {
+  const isText = dialect === "sqlite" ? sql`${term.type} = 'text'` : sql`${term.text} is not null`;
+  if (value === "") return isText;
+  const letters = Array.from(value).length;
+  const text = dialect === "sqlite" ? term.value : term.text;
+  if (op === "contains") {
+    return dialect === "sqlite"
+      ? sql`(${isText} and instr(${text}, ${value}) > 0)`
+      : sql`strpos(${text}, ${value}::text) > 0`;
+  }
+  if (op === "endsWith") {
+    return dialect === "sqlite"
+      ? sql`(${isText} and substr(${text}, -${rawSql(String(letters))}) = ${value})`
+      : sql`right(${text}, ${rawSql(String(letters))}) = ${value}::text`;
+  }
+  const after = afterPrefix(value);
+  const from = ordered(dialect, term, "gte", value);
+  const range = after === undefined ? from : sql`(${from} and ${ordered(dialect, term, "lt", after)})`;
+  return dialect === "sqlite"
+    ? sql`(${range} and substr(${text}, 1, ${rawSql(String(letters))}) = ${value})`
+    : sql`(${range} and starts_with(${text}, ${value}::text))`;
+}
+
+/** The first text that is after all that begin with `prefix`, in the order of code points; undefined when there is none. */
+function afterPrefix(prefix: string): string | undefined {
+  const letters = Array.from(prefix);
+  for (let last = letters.pop(); last !== undefined; last = letters.pop()) {
+    const code = last.codePointAt(0) ?? 0;
+    if (code < 0x10ffff) return letters.join("") + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1);
+  }
+  return undefined;
+}
+
+function anyItem(scope: Scope, term: Term, where: Condition): Sql {
+  const item = rawSql(`item${scope.names.next++}`);
+  const inner: Scope = {
+    ...scope,
+    root: { column: sql`${item}.value`, item },
+    columns: null,
+    indexes: [],
+    endpoint: null,
+    record: null,
+  };
+  const fits = compileCondition(inner, where);
+  return scope.dialect === "sqlite"
+    ? sql`exists (select 1 from json_each(case when ${term.type} = 'array' then ${term.raw} end) as ${item} where ${fits})`
+    : sql`exists (select 1 from jsonb_array_elements(case ${term.type} when 'array' then ${term.json} end) as ${item}(value) where ${fits})`;
+}
+
+function joinWith(word: string, parts: readonly Sql[], none: string): Sql {
+  if (parts.length === 0) return rawSql(none);
+  return sql`(${joinSql(parts.flatMap((part, index) => (index === 0 ? [part] : [rawSql(word), part])))})`;
+}

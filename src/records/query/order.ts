@@ -1,0 +1,81 @@
+// The order of a list, and where the next page begins. Missing fields come first, then numbers (and booleans, false and
+// true, as 0 and 1), then texts by code point; what holds an object or an array counts as missing. Ties go by key.
+import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
+import type { Place } from "./condition.ts";
+import { termAt, type Scope } from "./compile.ts";
+import { joinAll } from "./source.ts";
+import type { Term } from "./term.ts";
+
+export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
+
+/** What a row holds in one of the order's places. */
+export type OrderValue = string | number | null;
+
+export function orderBy(scope: Scope, orders: readonly Order[]): Sql {
+  const parts = orders.flatMap(({ at, direction }) =>
+    sortables(scope.dialect, termAt(scope, at)).map((each) => sql`${each} ${rawSql(direction)}, `),
+  );
+  return sql`order by ${joinAll(parts)}${keyColumn(scope)} asc`;
+}
+
+/** The rows that come after the one that held `values` and had `key`. */
+export function after(scope: Scope, orders: readonly Order[], values: readonly OrderValue[], key: string): Sql {
+  const steps = orders.map(({ at, direction }, index) => {
+    const term = termAt(scope, at);
+    const value = values[index] ?? null;
+    return { beyond: beyond(scope.dialect, term, value, direction), same: same(scope.dialect, term, value) };
+  });
+  const last = sql`${keyColumn(scope)} > ${key}`;
+  return steps.reduceRight((rest, step) => sql`(${step.beyond} or (${step.same} and ${rest}))`, last);
+}
+
+/** Numbers are compared as such and texts by code point, so one engine's order is the other's. */
+function keyColumn(scope: Scope): Sql {
+  const column = sql`${scope.columns ?? rawSql("r")}.key`;
+  return scope.dialect === "sqlite" ? column : sql`${column} collate "C"`;
+}
+
+function sortables(dialect: Dialect, term: Term): Sql[] {
+  return dialect === "sqlite" ? [plain(term)] : [rank(term), numeric(term), sql`coalesce(${term.text}, '')`];
+}
+
+// Spelt like its index where there is one, so that the index gives the order; that spelling leaves out objects by itself.
+function plain(term: Term): Sql {
+  return term.indexed
+    ? term.value
+    : sql`(case when ${term.type} in ('object', 'array') then null else ${term.value} end)`;
+}
+
+function rank({ type }: Term): Sql {
+  return sql`(case ${type} when 'number' then 1 when 'boolean' then 1 when 'string' then 2 when 'text' then 2 else 0 end)`;
+}
+
+function numeric({ type, number, json }: Term): Sql {
+  return sql`coalesce(${number}, case ${type} when 'boolean' then (case ${json}::text when 'true' then 1 else 0 end) end, 0)`;
+}
+
+function same(dialect: Dialect, term: Term, value: OrderValue): Sql {
+  if (dialect === "sqlite") return value === null ? sql`${plain(term)} is null` : sql`${plain(term)} = ${value}`;
+  if (value === null) return sql`${rank(term)} = 0`;
+  return typeof value === "number"
+    ? sql`(${rank(term)} = 1 and ${numeric(term)} = ${value}::numeric)`
+    : sql`(${rank(term)} = 2 and ${term.text} = ${value}::text)`;
+}
+
+function beyond(dialect: Dialect, term: Term, value: OrderValue, direction: Order["direction"]): Sql {
+  const up = direction === "asc";
+  if (value === null) {
+    if (!up) return rawSql("1 = 0");
+    return dialect === "sqlite" ? sql`${plain(term)} is not null` : sql`${rank(term)} > 0`;
+  }
+  const sign = rawSql(up ? ">" : "<");
+  if (dialect === "sqlite") {
+    return up ? sql`${plain(term)} > ${value}` : sql`(${plain(term)} < ${value} or ${plain(term)} is null)`;
+  }
+  const own =
+    typeof value === "number"
+      ? sql`${numeric(term)} ${sign} ${value}::numeric`
+      : sql`${term.text} ${sign} ${value}::text`;
+  const class_ = rawSql(typeof value === "number" ? "1" : "2");
+  return sql`(${rank(term)} ${sign} ${class_} or (${rank(term)} = ${class_} and ${own}))`;
+}

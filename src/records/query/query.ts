@@ -1,0 +1,129 @@
+// A question about the records of one type. It is a value: every word gives a new one, and nothing is read before the end.
+import { checkCount } from "../../core/count.ts";
+import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import type { Entity } from "../entity.ts";
+import type { EntryOf } from "../entry.ts";
+import type { AsOf } from "../moment.ts";
+import type { AnyRecordType, Relation } from "../relation.ts";
+import { checkCondition, type Condition } from "./condition.ts";
+import {
+  fieldsOf,
+  recordFields,
+  type Aggregate,
+  type AnyField,
+  type EntityFields,
+  type Field,
+  type Fields,
+  type RelationFields,
+} from "./fields.ts";
+import type { Order } from "./order.ts";
+import { readFolds, readPage, type Question } from "./read-query.ts";
+import type { RecordReader } from "../record-reader.ts";
+
+export type FieldsOf<Type> =
+  Type extends Relation<infer From, infer To, unknown, infer Value>
+    ? RelationFields<From, To, Value>
+    : Type extends Entity<unknown, infer Value>
+      ? EntityFields<Value>
+      : never;
+
+export type RecordPage<Type> = { readonly items: readonly EntryOf<Type>[]; readonly next: string | null };
+type Folds = Readonly<Record<string, Aggregate<unknown>>>;
+type ResultOf<F extends Folds> = {
+  readonly [Name in keyof F]: F[Name] extends Aggregate<infer Result> ? Result : never;
+};
+type Groups = Readonly<Record<string, AnyField>>;
+type GroupOf<G> = {
+  readonly [Name in keyof G]: G[Name] extends Field<infer Value> ? Exclude<Value, undefined> | null : never;
+};
+
+export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
+  /** What is asked, as data. */
+  readonly question: Question;
+  /** Records for which this holds, too. */
+  where(condition: Condition | ((record: FieldsOf<Type>) => Condition)): Query<Type>;
+  /** Missing first, then numbers, then texts by code point; ties by key. */
+  orderBy(field: (record: FieldsOf<Type>) => AnyField, direction?: "asc" | "desc"): Query<Type>;
+  limit(count: number): Query<Type>;
+  offset(count: number): Query<Type>;
+  /** Goes on after a page: its `next`. */
+  after(cursor: string): Query<Type>;
+  /** As it was known then. */
+  asOf(moment: AsOf): Query<Type>;
+  /** Has all these words, whole and in any case, in the fields that its definition declares (`search`). */
+  search(words: string): Query<Type>;
+  list(): Promise<RecordPage<Type>>;
+  first(): Promise<EntryOf<Type> | undefined>;
+  count(): Promise<number>;
+  aggregate<F extends Folds>(folds: (record: FieldsOf<Type>) => F): Promise<ResultOf<F>>;
+  groupBy<G extends Groups>(groups: (record: FieldsOf<Type>) => G): GroupedQuery<Type, G>;
+};
+
+export type GroupedQuery<Type, G> = {
+  /** One row for each group, in the order of the groups' values. */
+  aggregate<F extends Folds>(
+    folds: (record: FieldsOf<Type>) => F,
+    having?: (row: Fields<GroupOf<G> & ResultOf<F>>) => Condition,
+  ): Promise<readonly (GroupOf<G> & ResultOf<F>)[]>;
+};
+
+/** How a query reaches the book: each of its ends goes through `run`. */
+export type Asking = {
+  readonly reader: RecordReader;
+  readonly run: <T>(verb: string, work: () => Promise<T>) => Promise<T>;
+};
+
+export function createQuery<Type extends AnyRecordType>(asking: Asking, question: Question): Query<Type> {
+  const { reader, run } = asking;
+  const fields = recordFields() as unknown as FieldsOf<Type>;
+  const next = (more: Partial<Question>): Query<Type> => createQuery(asking, { ...question, ...more });
+  const list = (asked: Question): Promise<RecordPage<Type>> => run("list", () => readPage<Type>(reader, asked));
+  return {
+    question,
+    where(condition) {
+      const given = typeof condition === "function" ? condition(fields) : condition;
+      return next({ where: [...question.where, checkCondition(given)] });
+    },
+    orderBy(field, direction = "asc") {
+      if (direction !== "asc" && direction !== "desc") throw invalid(`direction ${String(direction)}: "asc" or "desc"`);
+      return next({ orders: [...question.orders, checkOrder({ at: field(fields).at, direction })] });
+    },
+    limit: (count) => next({ limit: checkCount(count, "limit", 1, limits.pageMax) }),
+    offset: (count) => next({ offset: checkCount(count, "offset", 0, Number.MAX_SAFE_INTEGER) }),
+    after: (cursor) => next({ after: cursor }),
+    asOf: (moment) => next({ asOf: moment }),
+    search: (words) => next({ search: words }),
+    list: () => list(question),
+    first: async () => (await list({ ...question, limit: 1 })).items[0],
+    async count() {
+      const [row] = await run("count", () => readFolds(reader, question, {}, { count: fields.count() }));
+      return (row?.["count"] ?? 0) as number;
+    },
+    async aggregate(folds) {
+      const [row] = await run("aggregate", () => readFolds(reader, question, {}, folds(fields)));
+      return row as never;
+    },
+    groupBy: (groups) => ({
+      async aggregate(folds, having) {
+        const places = Object.fromEntries(Object.entries(groups(fields)).map(([name, field]) => [name, field.at]));
+        const kept = having === undefined ? undefined : checkCondition(having(fieldsOf("value") as never));
+        return (await run("aggregate", () => readFolds(reader, question, places, folds(fields), kept))) as never;
+      },
+    }),
+    async *[Symbol.asyncIterator]() {
+      let page = await list({ ...question, limit: question.limit ?? limits.pageMax });
+      for (;;) {
+        yield* page.items;
+        if (page.next === null) return;
+        const { offset: _offset, ...rest } = question;
+        page = await list({ ...rest, limit: question.limit ?? limits.pageMax, after: page.next });
+      }
+    },
+  };
+}
+
+function checkOrder(order: Order): Order {
+  if (order.at.side !== "from" && order.at.side !== "to") return order;
+  throw invalid("a list of relations is ordered by their own fields and keys, not by those of their endpoints");
+}

@@ -1,0 +1,155 @@
+// The records of a type at a moment, as tables to read: what is known now, what was closed since, and what the
+// transaction itself has changed.
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
+import { samePath, type Index } from "../field-index.ts";
+import type { Moment } from "../moment.ts";
+import type { RecordReader } from "../record-reader.ts";
+import type { TypeRow } from "../record-type.ts";
+import type { AnyRecordType } from "../relation.ts";
+import { compileCondition, type Scope } from "./compile.ts";
+import type { Condition } from "./condition.ts";
+
+/** One table to read, under an alias, and what picks the right rows of it. */
+type Arm = { readonly table: Sql; readonly picks: Sql; readonly indexes: readonly Index[] };
+
+/** What is asked about; the definition of a type may be missing, its row not. */
+export type Subject = {
+  readonly row: TypeRow;
+  readonly indexes: readonly Index[];
+  readonly ends: { readonly from: readonly Index[]; readonly to: readonly Index[] };
+};
+
+export function subjectOf(row: TypeRow, type: AnyRecordType | undefined): Subject {
+  const ends = type?.kind === "relation" ? { from: type.from.indexes, to: type.to.indexes } : { from: [], to: [] };
+  return { row, indexes: type?.indexes ?? [], ends };
+}
+
+export const columns = rawSql("key, from_key, to_key, instance_key, body, revision, from_commit, schema_version");
+
+/** `from … where …`, with the records under the alias `r`. */
+export function readFrom(reader: RecordReader, subject: Subject, moment: Moment, where: Condition): Sql {
+  const names = { next: 1 };
+  const arms = armsOf(reader, subject.row.seq, subject.indexes, moment, rawSql("r"), steered(subject, where));
+  const parts = arms.map(({ table, picks, indexes }) => {
+    const scope = scopeOf(reader, { subject, moment, names, indexes, alias: rawSql("r") });
+    return sql`from ${table} where ${picks} and ${compileCondition(scope, where)}`;
+  });
+  const [only, second] = parts;
+  if (only !== undefined && second === undefined) return only;
+  const selects = parts.flatMap((part, index) => [
+    rawSql(index === 0 ? "" : " union all "),
+    sql`select ${columns} ${part}`,
+  ]);
+  return sql`from (${joinAll(selects)}) as r where 1 = 1`;
+}
+
+type ScopeParts = {
+  readonly subject: Subject;
+  readonly moment: Moment;
+  readonly names: Scope["names"];
+  readonly indexes: readonly Index[];
+  readonly alias: Sql;
+};
+
+/** What conditions and orders about the alias `r` mean. */
+export function scopeOf(reader: RecordReader, { subject, moment, names, indexes, alias }: ScopeParts): Scope {
+  const { dialect } = reader;
+  const { from_type_seq: from, to_type_seq: to } = subject.row;
+  return {
+    dialect,
+    root: { column: sql`${alias}.body` },
+    columns: alias,
+    indexes,
+    names,
+    record: { alias, tenant: reader.tenant, typeSeq: subject.row.seq },
+    endpoint:
+      from === null || to === null
+        ? null
+        : (side, where) => {
+            const end = rawSql(`end${names.next++}`);
+            const seq = side === "from" ? from : to;
+            const arms = armsOf(reader, seq, [], moment, end, false);
+            const key = sql`${end}.key = ${alias}.${rawSql(`${side}_key`)}`;
+            const inner: Scope = {
+              dialect,
+              root: { column: sql`${end}.body` },
+              columns: end,
+              indexes: [],
+              endpoint: null,
+              record: null,
+              names,
+            };
+            const each = arms.map(
+              ({ table, picks }) => sql`exists (select 1 from ${table} where ${picks} and ${key} and ${where(inner)})`,
+            );
+            return sql`(${joinAll(each.flatMap((part, index) => (index === 0 ? [part] : [rawSql(" or "), part])))})`;
+          },
+  };
+}
+
+function armsOf(
+  reader: RecordReader,
+  seq: number,
+  indexes: readonly Index[],
+  moment: Moment,
+  alias: Sql,
+  steer: boolean,
+): Arm[] {
+  const tenant = reader.tenant;
+  // SQLite, without statistics, takes the index that spares it a sort; the plus keeps it from that one.
+  const owner =
+    steer && reader.dialect === "sqlite" ? sql`+${alias}.tenant_id = ${tenant}` : sql`${alias}.tenant_id = ${tenant}`;
+  const mine = sql`${owner} and ${alias}.type_seq = ${seq}`;
+  if (moment !== null) {
+    return [
+      { table: sql`record as ${alias}`, picks: sql`${mine} and ${alias}.from_commit <= ${moment}`, indexes },
+      {
+        table: sql`record_version as ${alias}`,
+        picks: sql`${mine} and ${alias}.to_commit > ${moment} and ${alias}.from_commit <= ${moment}`,
+        indexes: indexes.filter((index) => index.temporal),
+      },
+    ];
+  }
+  const pending = reader.pending().filter((change) => change.row.seq === seq);
+  if (pending.length === 0) return [{ table: sql`record as ${alias}`, picks: mine, indexes }];
+  const keys = pending.map((change) => change.key);
+  const rows = pending.flatMap(({ key, ends, body, revision, row }) =>
+    body === null
+      ? []
+      : [
+          {
+            key,
+            from_key: ends?.from ?? null,
+            to_key: ends?.to ?? null,
+            instance_key: ends?.instance ?? null,
+            body,
+            revision,
+            schema_version: row.schemaVersion,
+          },
+        ],
+  );
+  const own = sql`(select key, from_key, to_key, instance_key, ${jsonOf("body")} as body, revision,
+    cast(null as ${rawSql("bigint")}) as from_commit, schema_version from ${rowSet("own", ownColumns, rows)}) as ${alias}`;
+  return [
+    { table: sql`record as ${alias}`, picks: sql`${mine} and not (${alias}.key ${anyOf("text", keys)})`, indexes },
+    { table: own, picks: rawSql("1 = 1"), indexes: [] },
+  ];
+}
+
+const ownColumns = {
+  ...({ key: "text", from_key: "text", to_key: "text", instance_key: "text", body: "text" } as const),
+  ...({ revision: "integer", schema_version: "integer" } as const),
+};
+
+/** Whether the condition, as a whole, wants few values of an indexed field. */
+function steered({ indexes }: Subject, where: Condition): boolean {
+  if (where.op === "and") return where.of.some((each) => steered({ indexes } as Subject, each));
+  if (where.op === "any") return indexes.some((index) => index.each && samePath(index.path, where.at.path));
+  if (where.op !== "eq" && where.op !== "in" && where.op !== "startsWith") return false;
+  return where.at.side === "value" && indexes.some((index) => !index.each && samePath(index.path, where.at.path));
+}
+
+export function joinAll(parts: readonly Sql[]): Sql {
+  return { kind: "sql", strings: Object.freeze(["", ...parts.map(() => "")]), values: parts };
+}

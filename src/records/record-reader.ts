@@ -1,0 +1,54 @@
+// Where records are read from: the book as it is committed, a moment of it, or a transaction, which sees its own changes.
+import type { Ids } from "../core/id.ts";
+import type { Dialect, Sql } from "../storage/sql.ts";
+import type { Awaitable, Reader, Store, Tx } from "../storage/store.ts";
+import { findType, type TypeRow } from "./record-type.ts";
+import { recordUnitOf, type Change } from "./record-unit.ts";
+
+export type RecordReader = {
+  readonly dialect: Dialect;
+  readonly tenant: string;
+  now(): number;
+  /** A few rows by an index. */
+  point<R>(statement: Sql): Awaitable<R[]>;
+  /** A read of unknown cost. */
+  heavy<R>(statement: Sql): Awaitable<R[]>;
+  /** What the transaction has changed and not written yet. */
+  pending(): readonly Change[];
+  typeOf(name: string): Promise<TypeRow | undefined>;
+};
+
+export function storeReader(store: Store, tenant: string): RecordReader {
+  const { ids } = store;
+  return {
+    dialect: store.dialect,
+    tenant,
+    now: () => store.clock.now(),
+    point: (statement) => store.read(statement),
+    heavy: (statement) => store.readHeavy(statement),
+    pending: () => [],
+    typeOf: (name) => findType({ all: (statement) => store.read(statement), ids, committed: true }, tenant, name),
+  };
+}
+
+export function txReader(tx: Tx): RecordReader {
+  const all = <R>(statement: Sql): Awaitable<R[]> => tx.all<R>(statement);
+  return {
+    dialect: tx.dialect,
+    tenant: tx.tenant,
+    now: () => tx.now,
+    point: all,
+    heavy: all,
+    pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
+    typeOf: (name) => findType({ all, ids: tx.ids, committed: false }, tx.tenant, name),
+  };
+}
+
+export function snapshotReader(reader: Reader, tenant: string, at: { ids: Ids; now: () => number }): RecordReader {
+  const all = <R>(statement: Sql): Promise<R[]> => reader.all<R>(statement);
+  return {
+    ...{ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all },
+    pending: () => [],
+    typeOf: (name) => findType({ all, ids: at.ids, committed: true }, tenant, name),
+  };
+}

@@ -1,0 +1,105 @@
+// The verbs that read records, the same on the book, in a read of one moment, and in a transaction, which sees its own
+// changes.
+import { refuseUnknown } from "../core/suggest.ts";
+import { readBlame, type Blamed } from "./blame.ts";
+import { listCommits, readCommit, type CommitFilter, type CommitPage, type CommitRecord } from "./commit.ts";
+import { readDiff, type DiffOptions, type DiffPage } from "./diff.ts";
+import type { EntryOf, KeyOf, ValueOf } from "./entry.ts";
+import { readSince, type ChangePage, type SinceOptions } from "./feed.ts";
+import { readHistory, type HistoryOptions, type HistoryPage } from "./history.ts";
+import { readHead, type AsOf } from "./moment.ts";
+import { createQuery, type Asking, type Query } from "./query/query.ts";
+import { readEntry, type ReadOptions } from "./read-entry.ts";
+import { recordKey } from "./record-key.ts";
+import type { AnyEntity } from "./entity.ts";
+import { exportRecords, type ExportOptions } from "./export.ts";
+import { listTypes, storedDefinition, type RecordTypeInfo } from "./stored-type.ts";
+import type { AnyRecordType } from "./relation.ts";
+import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
+import { notFound } from "./write.ts";
+
+export type RecordReads = {
+  /** The document; `not_found` when there is none.
+   *
+   *  ```ts
+   *  const Note = entity("note", { schema: z.object({ id: z.string(), body: z.string() }), key: "id" });
+   *  await book.records.put(Note, { id: "n-1", body: "milk" });
+   *  const { body } = await book.records.get(Note, "n-1");
+   *  const then = await book.records.get(Note, "n-1", { asOf: 1 });
+   *  ``` */
+  get<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>, options?: ReadOptions): Promise<ValueOf<Type>>;
+  /** The document, or undefined. */
+  find<Type extends AnyRecordType>(
+    type: Type,
+    key: KeyOf<Type>,
+    options?: ReadOptions,
+  ): Promise<ValueOf<Type> | undefined>;
+  /** The document with its revision and its commit, or undefined. */
+  entry<Type extends AnyRecordType>(
+    type: Type,
+    key: KeyOf<Type>,
+    options?: ReadOptions,
+  ): Promise<EntryOf<Type> | undefined>;
+  /** A question about all records of a type.
+   *
+   *  ```ts
+   *  const Task = entity("task", { schema: z.object({ id: z.string(), hours: z.number() }), key: "id", indexes: ["hours"] });
+   *  const long = await book.records.query(Task).where((task) => task("hours").gt(8)).orderBy((task) => task("hours")).list();
+   *  ``` */
+  query<Type extends AnyRecordType>(type: Type): Query<Type>;
+  /** The last commit; null while there is none. */
+  head(): Promise<number | null>;
+  /** Everything that happened to a record, the oldest first. */
+  history<Type extends AnyRecordType>(
+    type: Type,
+    key: KeyOf<Type>,
+    options?: HistoryOptions,
+  ): Promise<HistoryPage<ValueOf<Type>>>;
+  /** What changed after a commit, in order and without gaps: the feed of all types, or the history of one. */
+  since(commit: number, options?: SinceOptions): Promise<ChangePage>;
+  /** What is different at `to` from `from`; each a commit or a time. */
+  diff(from: AsOf, to: AsOf, options?: DiffOptions): Promise<DiffPage>;
+  /** Which commit last set each field of a record. */
+  blame<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>): Promise<Record<string, Blamed>>;
+  /** Every type of which something was ever written. */
+  types(): Promise<RecordTypeInfo[]>;
+  /** A definition of a type as the book knows it, for tools: its documents are not checked by a schema. */
+  type(name: string): Promise<AnyRecordType>;
+  /** Everything that is known, as lines of JSON: a header, the entities, the relations. */
+  export(options?: ExportOptions): AsyncIterable<string>;
+  /** The records that are connected with one, by a shortest path each. */
+  traverse(type: AnyEntity, key: string, options: TraverseOptions): Promise<Reached[]>;
+  /** Commits, the newest first. */
+  commits(filter?: CommitFilter): Promise<CommitPage>;
+  commit(id: number): Promise<CommitRecord>;
+};
+
+export function recordReads(asking: Asking): RecordReads {
+  const { reader, run } = asking;
+  const entry: RecordReads["entry"] = (type, key, options = {}) =>
+    run("entry", async () => {
+      refuseUnknown(options, ["asOf"], "reading a record");
+      return readEntry(reader, type, key, options);
+    });
+  return {
+    entry,
+    find: async (type, key, options) => (await entry(type, key, options))?.value,
+    async get(type, key, options) {
+      const found = await entry(type, key, options);
+      if (found === undefined) throw notFound(type.name, recordKey(type, key));
+      return found.value;
+    },
+    query: (type) => createQuery(asking, { name: type.name, type, where: [], orders: [] }),
+    head: () => run("head", async () => (await readHead(reader)).commit),
+    history: (type, key, options = {}) => run("history", () => readHistory(reader, type, key, options)),
+    since: (commit, options = {}) => run("since", () => readSince(reader, commit, options)),
+    diff: (from, to, options = {}) => run("diff", () => readDiff(reader, from, to, options)),
+    blame: (type, key) => run("blame", () => readBlame(reader, type, key)),
+    types: () => run("types", () => listTypes(reader)),
+    type: (name) => run("type", () => storedDefinition(reader, name)),
+    export: (options = {}) => exportRecords(reader, options),
+    traverse: (type, key, options) => run("traverse", () => traverse(reader, type, key, options)),
+    commits: (filter = {}) => run("commits", () => listCommits(reader, filter)),
+    commit: (id) => run("commit", () => readCommit(reader, id)),
+  };
+}

@@ -1,0 +1,68 @@
+// The index of words in declared fields. Both engines bring one: PostgreSQL keeps it by itself, on SQLite triggers do, so that
+// it holds whoever writes. What is built last is the sign that all of it was.
+import { createHash } from "node:crypto";
+import { invalid } from "../core/error.ts";
+import { joinSql, rawSql, render, sql, type Dialect, type Sql } from "../storage/sql.ts";
+import type { Path } from "./field-index.ts";
+import type { Built } from "./item-index.ts";
+import { fieldTerm } from "./query/term.ts";
+
+export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]): Built {
+  const family = `record_words_${hashOf(type)}_`;
+  const name = `${family}${hashOf(JSON.stringify(paths))}`;
+  if (dialect === "postgres") {
+    const { text } = render(sql`using gin ((${vectorOf(rawSql("body"), paths)}))`, "postgres");
+    return { name, table: "record", texts: [`create index concurrently if not exists ${name} on record ${text}`] };
+  }
+  const ours = (row: string): string =>
+    `${row}.type_seq in (select seq from record_type where name = '${type.replaceAll("'", "''")}')`;
+  const words = (row: string): string => render(wordsOf(dialect, rawSql(`${row}.body`), paths), dialect).text;
+  const gone = `delete from record_words where rowid = old.seq`;
+  const put = `insert into record_words (rowid, words) values (new.seq, ${words("new")})`;
+  const texts = [
+    `create virtual table if not exists record_words using fts5(words, content='', contentless_delete=1,
+      tokenize='unicode61 remove_diacritics 0')`,
+    `create trigger if not exists ${name}_made after insert on record when ${ours("new")} begin ${put}; end`,
+    `create trigger if not exists ${name}_changed after update of body on record when ${ours("new")} begin ${gone}; ${put}; end`,
+    `create trigger if not exists ${name}_gone after delete on record when ${ours("old")} begin ${gone}; end`,
+    `insert into record_words (rowid, words) select seq, ${words("record")} from record
+      where ${ours("record")} and seq not in (select rowid from record_words)`,
+    `create index if not exists ${name} on record_type (seq) where name = '${type.replaceAll("'", "''")}'`,
+  ];
+  return {
+    ...{ name, table: "record_words", texts },
+    instead: {
+      family,
+      clear: `delete from record_words where rowid in (select seq from record where ${ours("record")})`,
+    },
+  };
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 12);
+}
+
+/** Whether a record has all these words, in any of the fields. */
+export function hasWords(dialect: Dialect, alias: Sql, paths: readonly Path[], text: string): Sql {
+  if (typeof text !== "string") throw invalid("search takes a text: the words to look for");
+  const words = text.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+  if (words.length === 0) throw invalid(`search ${JSON.stringify(text.slice(0, 60))} has no word in it`);
+  if (dialect === "postgres") {
+    return sql`${vectorOf(sql`${alias}.body`, paths)} @@ plainto_tsquery('simple'::regconfig, ${words.join(" ")}::text)`;
+  }
+  const match = words.map((word) => `"${word}"`).join(" ");
+  return sql`${alias}.seq in (select rowid from record_words where record_words match ${match})`;
+}
+
+function vectorOf(body: Sql, paths: readonly Path[]): Sql {
+  return sql`to_tsvector('simple'::regconfig, ${wordsOf("postgres", body, paths)})`;
+}
+
+/** The texts of all fields, one after the other. */
+function wordsOf(dialect: Dialect, body: Sql, paths: readonly Path[]): Sql {
+  const parts = paths.map((path) => {
+    const { type, raw, text } = fieldTerm(dialect, { column: body }, path, true);
+    return dialect === "sqlite" ? sql`case when ${type} = 'text' then ${raw} else '' end` : sql`coalesce(${text}, '')`;
+  });
+  return joinSql(parts.flatMap((part, index) => (index === 0 ? [part] : [rawSql("|| ' ' ||"), part])));
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { z } from "zod";
+import { entity, open } from "../../src/index.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+const schema = z.object({
+  id: z.string(),
+  title: z.string(),
+  body: z.object({ text: z.string() }).optional(),
+  n: z.number().default(0),
+});
+const Bare = entity("note", { schema, key: "id" });
+const Note = entity("note", { schema, key: "id", search: ["title", ["body", "text"]] });
+const Other = entity("other", { schema, key: "id" });
+
+for (const backend of backends) {
+  test(`${backend}: words are found in declared fields, also of what was there before, and of nobody else`, async (t) => {
+    const { book, url } = await openTest(t, backend, { use: [Bare, Other], worker: false });
+    await book.records.put(Bare, { id: "n-1", title: "Milk and Bread", body: { text: "from the market" } });
+    await book.records.put(Bare, { id: "n-0", title: "gone" });
+    await book.records.delete(Bare, "n-0");
+    await book.close();
+    await using again = await open(url, { use: [Note, Other], worker: false });
+    const { records } = again;
+    const found = async (words: string): Promise<string[]> =>
+      (await records.query(Note).search(words).list()).items.map(({ key }) => key);
+    await records.put(Note, { id: "n-2", title: "bread, butter", n: 5 });
+    await records.put(Other, { id: "o-1", title: "bread" });
+    await again.tenant("acme").records.put(Note, { id: "n-9", title: "bread" });
+
+    assert.deepEqual(await found("bread"), ["n-1", "n-2"]);
+    assert.deepEqual(await found("BREAD milk"), ["n-1"]);
+    assert.deepEqual(await found("market milk"), ["n-1"]);
+    assert.deepEqual(await found("brea"), []);
+    assert.deepEqual(await found("gone"), []);
+    assert.deepEqual(await found(`"bread" OR * -- '; drop`), []);
+    const large = records
+      .query(Note)
+      .search("bread")
+      .where((note) => note("n").gt(1));
+    assert.deepEqual([await large.count(), (await large.first())?.key], [1, "n-2"]);
+    await records.patch(Note, "n-2", { title: "jam" });
+    await records.delete(Note, "n-1");
+    assert.deepEqual([await found("bread"), await found("jam")], [[], ["n-2"]]);
+    await assert.rejects(found("--"), { code: "invalid", message: /has no word/ });
+    await assert.rejects(records.query(Note).search("jam").asOf(1).list(), {
+      code: "invalid",
+      message: /known and committed/,
+    });
+    await assert.rejects(records.query(Other).search("jam").list(), { code: "invalid", message: /declares no fields/ });
+    assert.deepEqual(await again.doctor(), []);
+    await again.close();
+    // Other fields: the words are gathered anew.
+    const Titled = entity("note", { schema, key: "id", search: [["body", "text"]] });
+    await using last = await open(url, { use: [Titled], worker: false });
+    await last.records.put(Titled, { id: "n-3", title: "cake", body: { text: "sweet" } });
+    const keys = async (words: string): Promise<string[]> =>
+      (await last.records.query(Titled).search(words).list()).items.map(({ key }) => key);
+    assert.deepEqual([await keys("jam"), await keys("cake"), await keys("sweet")], [[], [], ["n-3"]]);
+  });
+}

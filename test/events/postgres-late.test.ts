@@ -1,0 +1,132 @@
+// What only several transactions at once can show: who commits late loses nothing, and a key's events are in the order of
+// their commits.
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { systemClock } from "../../src/core/clock.ts";
+import { event, listener, manualClock, open, type Book } from "../../src/index.ts";
+import { cleanup, openTest } from "../support/open-test.ts";
+
+const Said = event<{ n: number }>("talk.said");
+
+/** Two processes' worth of books on one database, and what `l` heard. */
+async function openTwo(
+  t: TestContext,
+  ordered: boolean,
+): Promise<{ book: Book; other: Book; heard: number[]; url: string }> {
+  const heard: number[] = [];
+  const l = listener("l", { on: Said, ordered, run: ({ n }) => void heard.push(n) });
+  const { book, url } = await openTest(t, "postgres", { use: [l] });
+  // Its clock stands still, so that a transaction of it may be held for as long as the test takes.
+  const other = await open(url, { worker: false, clock: manualClock() });
+  cleanup(t, () => other.close());
+  return { book, other, heard, url };
+}
+
+/** A transaction that has published and stays open until it is let go. */
+async function publishAndHold(
+  book: Book,
+  n: number,
+  key?: string,
+): Promise<{ letGo: () => void; done: Promise<unknown> }> {
+  const held = Promise.withResolvers<void>();
+  const published = Promise.withResolvers<void>();
+  const done = book.write(async (tx) => {
+    await tx.events.publish(Said, { n }, key === undefined ? {} : { key });
+    published.resolve();
+    await held.promise;
+  });
+  await published.promise;
+  return { letGo: held.resolve, done };
+}
+
+test("postgres: an event that is committed late behind a faster one is heard all the same", async (t) => {
+  const { book, other, heard } = await openTwo(t, false);
+  const worker = await book.startWorker();
+
+  const late = await publishAndHold(other, 1);
+  await book.events.publish(Said, { n: 2 });
+  await worker.idle();
+  const before = [...heard];
+  late.letGo();
+  await late.done;
+  while (heard.length < 2) await systemClock.sleep(5);
+
+  assert.deepEqual([before, heard], [[2], [2, 1]]);
+});
+
+test("postgres: a listener that begins while something is being published waits for it, and misses nothing", async (t) => {
+  const { other, url } = await openTwo(t, false);
+  const heard = { beginning: [] as number[], now: [] as number[] };
+  const use = (["beginning", "now"] as const).map((from) =>
+    listener(`from ${from}`, { on: Said, from, run: ({ n }) => void heard[from].push(n) }),
+  );
+  const late = await publishAndHold(other, 1);
+
+  const registering = open(url, { use });
+  const waiting = (): Promise<unknown[]> =>
+    other.read((tx) => tx.sql`select 1 from pg_locks where locktype = 'advisory' and not granted`);
+  while ((await waiting()).length === 0) await systemClock.nextTurn();
+  late.letGo();
+  await late.done;
+  const book = await registering;
+  cleanup(t, () => book.close());
+  await book.events.publish(Said, { n: 2 });
+  await (await book.startWorker()).idle();
+
+  assert.deepEqual([heard.beginning.toSorted((a, b) => a - b), heard.now], [[1, 2], [2]]);
+});
+
+test("postgres: of two publishers of one key the second waits, and order is the order of commits", async (t) => {
+  const { book, other, heard } = await openTwo(t, true);
+  const worker = await book.startWorker({ concurrency: 4 });
+
+  const first = await publishAndHold(other, 1, "k");
+  const elsewhere = await book.events.publish(Said, { n: 10 }, { key: "other" });
+  const second = book.write((tx) => tx.events.publish(Said, { n: 2 }, { key: "k" }));
+  await worker.idle();
+  const before = [...heard];
+  first.letGo();
+  await Promise.all([first.done, second]);
+  while (heard.length < 3) await systemClock.sleep(5);
+
+  assert.deepEqual([before, heard], [[10], [10, 1, 2]]);
+  assert.equal(elsewhere.created, true);
+  const rows = await book.read(
+    (tx) => tx.sql<{ payload: string }>`select payload from event where key = 'k' order by seq`,
+  );
+  assert.deepEqual(
+    rows.map(({ payload }) => payload),
+    ['{"n":1}', '{"n":2}'],
+  );
+});
+
+test("postgres: a transaction that began before a listener did, and publishes after it, does not miss it", async (t) => {
+  const { url } = await openTwo(t, false);
+  const heard: number[] = [];
+  const clock = manualClock();
+  const old = await open(url, { worker: false, clock });
+  cleanup(t, () => old.close());
+  const held = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  let tries = 0;
+  const publishing = old.write(async (tx) => {
+    tries++;
+    await tx.sql`select count(*) from listener`; // what it sees from here on is what was there now
+    begun.resolve();
+    await held.promise;
+    return tx.events.publish(Said, { n: 1 });
+  });
+  await begun.promise;
+
+  const late = listener("late", { on: Said, run: ({ n }) => void heard.push(n) });
+  const book = await open(url, { use: [late] });
+  cleanup(t, () => book.close());
+  held.resolve();
+  let over = false;
+  const ended = publishing.finally(() => (over = true));
+  while (!over) await clock.advance(10); // the pause before another try
+  const { deliveries } = await ended;
+  await (await book.startWorker()).idle();
+
+  assert.deepEqual([tries, deliveries, heard], [2, 2, [1]]);
+});

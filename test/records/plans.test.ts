@@ -1,0 +1,226 @@
+// How the databases would run the reads of records: growth is tested by looking at plans, not by timing.
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { describe, test } from "node:test";
+import { Client } from "pg";
+import { z } from "zod";
+import { entity, open, relation, type UserTx } from "../../src/index.ts";
+import { indexesFor } from "../../src/records/build-indexes.ts";
+import { backends, openTest, type Backend } from "../support/open-test.ts";
+
+const Thing = entity("thing", {
+  schema: z.object({
+    id: z.string(),
+    status: z.string(),
+    n: z.number(),
+    place: z.object({ city: z.string() }),
+    free: z.string(),
+    tags: z.array(z.string()).default([]),
+  }),
+  key: "id",
+  indexes: ["status", { path: "n", temporal: true }, ["place", "city"], { path: "tags", each: true }],
+});
+const Near = relation("near", { from: Thing, to: Thing });
+
+type Read = (tx: UserTx) => Promise<unknown>;
+
+/** A read, and what its plan must show on each engine. */
+const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegExp; readonly postgres: RegExp }>> = {
+  "one by its key": {
+    run: (tx) => tx.records.find(Thing, "k1"),
+    sqlite: /SEARCH record USING INDEX sqlite_autoindex_record_1 \(tenant_id=\? AND type_seq=\? AND key=\?\)/,
+    postgres: /Index Scan using record_tenant_id_type_seq_key_key on record/,
+  },
+  "one as it was": {
+    run: (tx) => tx.records.find(Thing, "k1", { asOf: 3 }),
+    sqlite:
+      /SEARCH record_version USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit<\?\)/,
+    postgres: /Index Scan Backward using record_version_tenant_id_type_seq_key_from_commit_key on record_version/,
+  },
+  "an indexed text": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing("status").eq("s7"))
+        .list(),
+    sqlite: /SEARCH r USING INDEX record_field_\w+ \(type_seq=\? AND <expr>=\?\)/,
+    postgres: /Scan (?:using|on) record_field_\w+/,
+  },
+  "an indexed text that begins": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing("place", "city").startsWith("c1"))
+        .list(),
+    sqlite: /SEARCH r USING INDEX record_field_\w+ \(type_seq=\? AND <expr>>\? AND <expr><\?\)/,
+    postgres: /Scan (?:using|on) record_field_\w+/,
+  },
+  "one of some indexed numbers": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing("n").in([1, 2]))
+        .list(),
+    sqlite: /SEARCH r USING INDEX record_field_\w+ \(type_seq=\? AND <expr>=\?\)/,
+    postgres: /Scan (?:using|on) record_field_\w+_number/,
+  },
+  "an item of an indexed array": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing("tags").any((tag) => tag().eq("t7")))
+        .list(),
+    sqlite:
+      /SEARCH r USING INTEGER PRIMARY KEY \(rowid=\?\)\n.*\n?SEARCH record_item USING PRIMARY KEY \(tenant_id=\? AND path=\? AND type_seq=\? AND value=\?\)|SEARCH record_item USING PRIMARY KEY/,
+    postgres: /Scan on record_items_\w+/,
+  },
+  "an indexed number of the past": {
+    run: (tx) =>
+      tx.records
+        .query(Thing)
+        .where((thing) => thing("n").eq(1))
+        .asOf(3)
+        .list(),
+    sqlite: /SEARCH r USING INDEX record_version_field_\w+ \(type_seq=\? AND <expr>=\?\)/,
+    postgres: /Scan (?:using|on) record_version_(?:field_\w+_number|tenant_id\w+)|Scan (?:using|on) versions_closed/,
+  },
+  "a scan of the past": {
+    run: (tx) => tx.records.query(Thing).asOf(3).count(),
+    sqlite: /SEARCH r USING INDEX versions_closed \(tenant_id=\? AND type_seq=\? AND to_commit>\?\)/,
+    postgres: /Scan (?:using|on) versions_closed/,
+  },
+  "a page in the order of keys": {
+    run: (tx) => tx.records.query(Thing).limit(10).list(),
+    sqlite: /SEARCH r USING INDEX sqlite_autoindex_record_1 \(tenant_id=\? AND type_seq=\?\)$/m,
+    postgres: /Limit.*\n.*Index Scan using record_tenant_id_type_seq_key_key on record/,
+  },
+  "a count": {
+    run: (tx) => tx.records.query(Thing).count(),
+    sqlite: /SEARCH r USING COVERING INDEX/,
+    postgres: /Index Only Scan|Index Scan|Bitmap/,
+  },
+  "the relations of one": {
+    run: (tx) => tx.records.delete(Thing, "k1", { unlink: true }),
+    sqlite: /USING INDEX relations_from .*\n(?:.*\n)*.*USING INDEX relations_to/,
+    postgres: /Scan (?:using|on) relations_(?:from|to)/,
+  },
+  "the feed": {
+    run: (tx) => tx.records.since(1),
+    sqlite: /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)/,
+    postgres: /Scan (?:using|on) record_change_pkey/,
+  },
+};
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("every read of records finds its rows by an index", async (t) => {
+      const texts: string[] = [];
+      const { book, url } = await openTest(t, backend, {
+        ...{ use: [Thing, Near], worker: false },
+        fault: (moment, text) => void (moment === "before" && texts.push(text)),
+      });
+      const all = (round: number) =>
+        Array.from({ length: 3000 }, (_, index) => ({
+          ...{ id: `k${index}`, status: `s${index % 997}`, n: index + round, free: "x" },
+          place: { city: `c${index % 500}` },
+          tags: [`t${index % 700}`],
+        }));
+      for (const round of [0, 1, 2, 3]) await book.records.putMany(Thing, all(round));
+      await analyze(backend, url);
+
+      for (const [name, read] of Object.entries(reads)) {
+        const plan = await book.write(async (tx) => {
+          texts.length = 0;
+          await read.run(tx);
+          return (await plansOf(backend, url, [...texts])).join("\n");
+        });
+        assert.match(plan, read[backend], name);
+        // What several arms found is read once more, as a list.
+        assert.doesNotMatch(plan.replace(/(CO-ROUTINE r\n[^]*?)\nSCAN r\b/, "$1"), trouble[backend], name);
+      }
+    });
+
+    test("an index that is declared later is built for what is there, once", async (t) => {
+      const Bare = entity("thing", { schema: Thing.schema, key: () => "k1" });
+      const { book, url } = await openTest(t, backend, { use: [Bare], worker: false });
+      await book.records.put(Bare, { id: "k1", status: "s", n: 1, place: { city: "c" }, free: "x" });
+      await book.close();
+
+      const found: string[][] = [];
+      for (let times = 0; times < 2; times++) {
+        await using again = await open(url, { use: [Thing], worker: false });
+        assert.equal(
+          await again.records
+            .query(Thing)
+            .where((thing) => thing("status").eq("s"))
+            .count(),
+          1,
+        );
+        found.push(await indexNames(backend, url));
+        assert.deepEqual(await again.doctor(), []);
+      }
+
+      const wanted = [...indexesFor(backend, ["status"], "record"), ...indexesFor(backend, ["n"], "record_version")];
+      for (const { name } of wanted) assert.ok(found[0]?.includes(name), name);
+      assert.deepEqual(found[0], found[1]);
+    });
+  });
+}
+
+// Reading a whole table, or sorting what an index could give in order.
+const trouble: Readonly<Record<Backend, RegExp>> = {
+  sqlite: /SCAN (?:record|record_version|record_change|r|change|now|before)\b(?! USING)/,
+  postgres: /Seq Scan on (?:record|record_version|record_change)\b/,
+};
+
+async function plansOf(backend: Backend, url: string, texts: readonly string[]): Promise<string[]> {
+  const selects = texts.filter((text) => /^\s*select/i.test(text) && /\brecord/.test(text));
+  if (backend === "sqlite") {
+    const db = new DatabaseSync(url, { readOnly: true });
+    const plans = selects.map((text) =>
+      db
+        .prepare(`explain query plan ${text}`)
+        .all()
+        .map((row) => String(row["detail"]))
+        .join("\n"),
+    );
+    db.close();
+    return plans;
+  }
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query("set search_path to daybook; set enable_seqscan = off");
+  const plans: string[] = [];
+  for (const text of selects) {
+    const { rows } = await client.query<{ "QUERY PLAN": string }>(`explain (generic_plan) ${text}`);
+    plans.push(rows.map((row) => row["QUERY PLAN"]).join("\n"));
+  }
+  await client.end();
+  return plans;
+}
+
+async function indexNames(backend: Backend, url: string): Promise<string[]> {
+  const like = "'record%field%'";
+  if (backend === "sqlite") {
+    const db = new DatabaseSync(url, { readOnly: true });
+    const rows = db
+      .prepare(`select name from sqlite_schema where type = 'index' and name like ${like} order by name`)
+      .all();
+    db.close();
+    return rows.map((row) => String(row["name"]));
+  }
+  return run(url, `select relname as name from pg_class where relname like ${like} order by relname`);
+}
+
+async function analyze(backend: Backend, url: string): Promise<void> {
+  if (backend === "postgres")
+    await run(url, "vacuum analyze daybook.record, daybook.record_version, daybook.record_change");
+}
+
+async function run(url: string, text: string): Promise<string[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<{ name: string }>(text);
+  await client.end();
+  return rows.map((row) => row.name);
+}

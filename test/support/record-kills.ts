@@ -1,0 +1,51 @@
+// Kills a process before each statement of one transaction that writes records, a job and a row of its own: all of it is
+// there afterwards, or nothing (R1, P1).
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { open } from "../../src/index.ts";
+import { startChild } from "./child-process.ts";
+import { testUrl, type Backend } from "./open-test.ts";
+
+/** Every `stride`-th boundary, beginning with `first`. Returns how many were tried. */
+export async function killAtStatements(
+  t: TestContext,
+  backend: Backend,
+  { first, stride }: { readonly first: number; readonly stride: number },
+): Promise<number> {
+  const kept = new Set<string>();
+  for (let nth = first, tried = 1; ; nth += stride, tried++) {
+    const url = await testUrl(t, backend);
+    const child = startChild(t, "records", [url, String(nth)]);
+    const { signal, stderr } = await child.ended;
+    const whole = await wholeOrNothing(url);
+    kept.add(whole);
+    if (child.lines.includes("done")) {
+      assert.equal(whole, "whole", "what was acknowledged is there");
+      assert.equal(stderr, "");
+      assert.ok(kept.has("nothing"), "no kill came early enough to undo anything");
+      return tried;
+    }
+    assert.equal(signal, "SIGKILL", stderr);
+  }
+}
+
+async function wholeOrNothing(url: string): Promise<string> {
+  await using book = await open(url, { worker: false });
+  const count = async (table: string): Promise<number> => {
+    const [row] = await book.read((tx) =>
+      tx.sql<{ n: number }>(Object.assign([`select count(*) as n from ${table}`], { raw: [""] })),
+    );
+    return Number(row?.n);
+  };
+  const found = [
+    await count("record"),
+    await count("record_commit"),
+    await count("record_change"),
+    await count("job"),
+    await count("own"),
+  ];
+  if (found.every((each) => each === 0)) return "nothing";
+  assert.deepEqual(await book.doctor(), []);
+  assert.deepEqual(found, [3, 1, 3, 1, 1]);
+  return "whole";
+}
