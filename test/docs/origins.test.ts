@@ -114,7 +114,11 @@ for (const backend of backends) {
     assert.deepEqual(idsOf(32, "type_name"), ["customer", "order", "placed"]);
     assert.deepEqual(idsOf(33, "reason"), ["initial"]);
     // Those about apps: the test below and test/conformance/seed-000.test.ts look at what they give in a book that has some.
-    assert.deepEqual(rows.slice(34), Array(9).fill([]));
+    // Here there is one run of a listener, which belongs to no app.
+    assert.deepEqual(
+      rows.slice(34).map((found) => found.length),
+      [0, 0, 0, 0, 1, 0, 0, 1, 0],
+    );
     assert.equal(rows.length, 43, "a statement was added that no line here looks at");
   });
 
