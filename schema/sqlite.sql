@@ -501,7 +501,7 @@ CREATE TABLE run_pin (
 
 CREATE TABLE run_rollup (
   series_seq integer not null references run_series (seq),
-  span text not null check (span in ('minute', 'hour', 'day', 'session')),
+  span text not null check (span in ('minute', 'hour', 'day', 'session', 'ever')),
   at integer not null,
   first_seq integer not null,
   last_seq integer not null,

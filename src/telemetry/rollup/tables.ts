@@ -19,11 +19,11 @@ export const rollupTables: readonly Sql[] = [
     logs_gone_seq ${integer} not null default 0,
     unique (tenant_id, kind, name, app, instance)
   )${strict}`,
-  // The runs of one series that started in one minute, hour or day, or that one session ran; "at" is the start of the
-  // span in milliseconds, or the session's number. first_seq and last_seq say between which rows of run they are.
+  // The runs of one series that started in one minute, hour or day, that one session ran, or that ever were: a counter that
+  // others scrape must not go back when days leave. "at" is the start of the span in milliseconds, the session's number, or 0. first_seq and last_seq say between which rows of run they are.
   sql`create table run_rollup (
     series_seq ${integer} not null references run_series (seq),
-    span text not null check (span in ('minute', 'hour', 'day', 'session')),
+    span text not null check (span in ('minute', 'hour', 'day', 'session', 'ever')),
     at ${integer} not null,
     first_seq ${integer} not null,
     last_seq ${integer} not null,
