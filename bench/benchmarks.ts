@@ -10,5 +10,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   reads: async () => (await import("./reads.ts")).reads,
   schedules: async () => (await import("./schedules.ts")).schedules,
   live: async () => (await import("./live.ts")).live,
+  telemetry: async () => (await import("./telemetry.ts")).telemetry,
   open: async () => (await import("./open.ts")).open,
 };

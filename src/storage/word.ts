@@ -26,6 +26,8 @@ export function positionDefault(table: string): Part {
 }
 /** Ends a `create table`. SQLite only enforces column types in STRICT tables; PostgreSQL always does. */
 export const strict = word(" strict", "");
+/** The same for a table that is always read by ranges of its key: SQLite then keeps the rows themselves in that order. */
+export const strictByKey = word(" strict, without rowid", "");
 /** Takes rows that no other session is taking. SQLite has one writer, so nobody else can be. */
 export const skipLocked = word("", "for update skip locked");
 /** Locks the rows that were read until commit, for the same reason. */
@@ -37,6 +39,10 @@ export const forShare = word("", "for share");
 export function indexedBy(name: string): Part {
   return word(`indexed by ${name}`, "");
 }
+
+/** Behind a table that is to be found by its own number: beside any index that begins with an equality, SQLite without
+ *  statistics takes that index and sorts what it finds. */
+export const byNumber = word("not indexed", "");
 
 /** The greater or the lesser of its arguments: `max(a, b)` is scalar on SQLite, an aggregate on PostgreSQL. */
 export const greatest = word("max", "greatest");

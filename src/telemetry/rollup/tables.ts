@@ -1,6 +1,6 @@
 // The tables of rollups. They are folded from `run`, and stay when the runs have left.
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
-import { integer, real, sequence, strict } from "../../storage/word.ts";
+import { integer, real, sequence, strict, strictByKey } from "../../storage/word.ts";
 import { bucketColumns } from "./duration-bucket.ts";
 
 const buckets = joinSql(bucketColumns.map((name) => sql`${rawSql(name)} ${integer} not null,`));
@@ -39,7 +39,7 @@ export const rollupTables: readonly Sql[] = [
     ${buckets}
     primary key (series_seq, span, at),
     check (runs = success + error + cancelled + timed_out + skipped + lost)
-  )${strict}`,
+  )${strictByKey}`,
   // Failures that look alike, by minute, with the last of them: so an error is known by name when its run has left.
   sql`create table run_failure (
     series_seq ${integer} not null references run_series (seq),
@@ -54,7 +54,7 @@ export const rollupTables: readonly Sql[] = [
     error_type text not null,
     error_message text not null,
     primary key (series_seq, at, fingerprint)
-  )${strict}`,
+  )${strictByKey}`,
   // One row: all runs up to this number are in the rollups. Whoever folds, and whoever removes what was folded, locks it.
   sql`create table run_fold (
     one ${integer} primary key check (one = 1),
