@@ -12,5 +12,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   live: async () => (await import("./live.ts")).live,
   events: async () => (await import("./events.ts")).events,
   records: async () => (await import("./records.ts")).records,
+  telemetry: async () => (await import("./telemetry.ts")).telemetry,
   open: async () => (await import("./open.ts")).open,
 };

@@ -747,7 +747,7 @@ create table run_rollup (
   constraint run_rollup_pkey PRIMARY KEY (series_seq, span, at),
   constraint run_rollup_series_seq_fkey FOREIGN KEY (series_seq) REFERENCES run_series(seq),
   constraint run_rollup_check CHECK ((runs = (((((success + error) + cancelled) + timed_out) + skipped) + lost))),
-  constraint run_rollup_span_check CHECK ((span = ANY (ARRAY['minute'::text, 'hour'::text, 'day'::text, 'session'::text])))
+  constraint run_rollup_span_check CHECK ((span = ANY (ARRAY['minute'::text, 'hour'::text, 'day'::text, 'session'::text, 'ever'::text])))
 );
 
 create table run_series (

@@ -579,7 +579,7 @@ CREATE TABLE run_failure (
   error_type text not null,
   error_message text not null,
   primary key (series_seq, at, fingerprint)
-) strict;
+) strict, without rowid;
 
 CREATE TABLE run_fold (
   one integer primary key check (one = 1),
@@ -608,7 +608,7 @@ CREATE TABLE run_pin (
 
 CREATE TABLE run_rollup (
   series_seq integer not null references run_series (seq),
-  span text not null check (span in ('minute', 'hour', 'day', 'session')),
+  span text not null check (span in ('minute', 'hour', 'day', 'session', 'ever')),
   at integer not null,
   first_seq integer not null,
   last_seq integer not null,
@@ -624,7 +624,7 @@ CREATE TABLE run_rollup (
   took_0 integer not null, took_1 integer not null, took_2 integer not null, took_3 integer not null, took_4 integer not null, took_5 integer not null, took_6 integer not null, took_7 integer not null, took_8 integer not null, took_9 integer not null, took_10 integer not null, took_11 integer not null, took_12 integer not null, took_13 integer not null, took_14 integer not null, took_15 integer not null, took_16 integer not null, took_17 integer not null, took_18 integer not null, took_19 integer not null, took_20 integer not null, took_21 integer not null, took_22 integer not null, took_23 integer not null,
   primary key (series_seq, span, at),
   check (runs = success + error + cancelled + timed_out + skipped + lost)
-) strict;
+) strict, without rowid;
 
 CREATE TABLE run_series (
   seq integer primary key,

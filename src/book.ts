@@ -26,6 +26,7 @@ import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
+import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "./telemetry/runs.ts";
 import type { RetainOptions } from "./telemetry/retention/policy.ts";
 import { telemetryReads, type TelemetryReads } from "./telemetry/telemetry.ts";
@@ -89,6 +90,12 @@ export type Book = AsyncDisposable & {
   /** Checks every invariant of the book; an empty list means all is well. */
   doctor(): Promise<Finding[]>;
   info(): Promise<BookInfo>;
+  /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
+   *
+   *  ```ts
+   *  console.log(await book.metrics());
+   *  ``` */
+  metrics(): Promise<string>;
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. */
@@ -193,6 +200,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     async info() {
       refuse("info");
       return readInfo(store);
+    },
+    async metrics() {
+      refuse("metrics");
+      return metrics(store, tenantId);
     },
     startWorker: start,
     work: (options) => workUntilSignal(() => start(options), close),

@@ -15,6 +15,7 @@ import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
 import { listeners } from "./listeners.ts";
 import { logs } from "./logs.ts";
+import { metrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
@@ -32,7 +33,7 @@ import { templates } from "./templates.ts";
 const commands: readonly ((program: Command) => void)[] = [
   ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, queues, reservations, runs],
   ...[errors, logs, records, commits, recover, prune, retain],
-  ...[migrate, info, sessions, backup, doctor],
+  ...[migrate, info, sessions, metrics, backup, doctor],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

@@ -11,7 +11,15 @@ import { checkPage, cutPage, type Page, type PageOptions } from "./report/page.t
 import { findSession, rollupsOf, type Scope } from "./report/scope.ts";
 import { momentMs, piecesOf, type Piece } from "./report/window.ts";
 import { minuteMs } from "./rollup/read-slice.ts";
-import { runStatuses, selectRuns, toRecord, type RunRecord, type RunRow, type RunStatus } from "./run.ts";
+import {
+  runStatuses,
+  selectByNumber,
+  selectRuns,
+  toRecord,
+  type RunRecord,
+  type RunRow,
+  type RunStatus,
+} from "./run.ts";
 
 export type RunFilter = PageOptions & {
   readonly status?: RunStatus;
@@ -53,12 +61,13 @@ export async function listRuns(store: Store, tenant: string, filter: RunFilter):
   const until = filter.until === undefined ? null : momentMs(now, filter.until, "until");
   const session = filter.session === undefined ? undefined : await findSession(store, filter.session);
   const which = conditions(tenant, filter, { since, until, session: session?.seq });
+  const select = hasIndex(filter) ? selectRuns : selectByNumber;
   const rows: RunRow[] = [];
   for (const { from, to } of await rangesOf(store, tenant, filter, { since, until, session: session?.seq })) {
     const below = Math.min(to, after === null ? to : after - 1);
     if (from > below || rows.length > limit) continue;
     rows.push(
-      ...(await store.readHeavy<RunRow>(sql`${selectRuns} where ${which} and run.seq >= ${from} and run.seq <= ${below}
+      ...(await store.readHeavy<RunRow>(sql`${select} where ${which} and run.seq >= ${from} and run.seq <= ${below}
         order by run.seq desc limit ${limit + 1 - rows.length}`)),
     );
   }
@@ -93,6 +102,11 @@ function scopeOf(tenant: string, filter: RunFilter, { since, until, session }: W
 
 function bounded(window: { since: number; until: number }): Piece[] {
   return window.since >= window.until ? [] : piecesOf(window);
+}
+
+/** Whether one of the two indexes beside the number fits. */
+function hasIndex({ status, registration, kind }: RunFilter): boolean {
+  return isUnlike(status) || (registration !== undefined && isRegistered(kind));
 }
 
 function isUnlike(status: RunStatus | undefined): boolean {

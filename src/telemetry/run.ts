@@ -1,8 +1,8 @@
 // A run is one execution that has ended: of a job, and later of a delivery, a live listener, a fire or a call. Its row
 // is written once and never changes.
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
+import { anyOf, byNumber } from "../storage/word.ts";
 import type { LogLevel } from "./log.ts";
 
 export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
@@ -65,10 +65,15 @@ export type RunRow = {
   root_run_id: string | null;
 };
 
-export const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
+const shown = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
   session.id as session_id, run.attempt,
   run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
-  run.result, run.cause_run_id, run.root_run_id from run left join session on session.seq = run.session_seq`;
+  run.result, run.cause_run_id, run.root_run_id`;
+
+export const selectRuns: Sql = sql`${shown} from run left join session on session.seq = run.session_seq`;
+/** For lists by number. */
+export const selectByNumber: Sql = sql`${shown} from run ${byNumber}
+  left join session on session.seq = run.session_seq`;
 
 export function toRecord(row: RunRow): RunRecord {
   return {

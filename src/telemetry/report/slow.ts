@@ -2,7 +2,7 @@
 // the longest one each, and of those in the so many minutes: rollups lead to them, and only those minutes are read.
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { rowSet } from "../../storage/word.ts";
+import { byNumber, rowSet } from "../../storage/word.ts";
 import { minuteMs } from "../rollup/read-slice.ts";
 import { hourMs } from "../rollup/write-rollup.ts";
 import { rollupsOf, type Scope } from "./scope.ts";
@@ -42,7 +42,7 @@ async function longestMinutes(store: Store, scope: Scope, limit: number): Promis
 }
 
 function slowestIn(minutes: readonly Spot[], limit: number): Sql {
-  return sql`select run.seq from ${rowSet("v", columns, minutes)} cross join run_rollup cross join run_series cross join run
+  return sql`select run.seq from ${rowSet("v", columns, minutes)} cross join run_rollup cross join run_series cross join run ${byNumber}
     where run_rollup.series_seq = v.series_seq and run_rollup.span = 'minute' and run_rollup.at = v.at
       and run.started_at >= v.at and run.started_at < v.at + ${minuteMs} and ${ofRollup}
     order by run.duration_ms desc, run.seq limit ${limit}`;
@@ -50,7 +50,7 @@ function slowestIn(minutes: readonly Spot[], limit: number): Sql {
 
 // Counts of a session are not kept by minute, so all that it ran is read.
 function slowestOf(scope: Scope, session: number, limit: number): Sql {
-  return sql`select run.seq from run cross join ${rollupsOf(scope)} and run.session_seq = ${session} and ${ofRollup}
+  return sql`select run.seq from run ${byNumber} cross join ${rollupsOf(scope)} and run.session_seq = ${session} and ${ofRollup}
     order by run.duration_ms desc, run.seq limit ${limit}`;
 }
 

@@ -26,8 +26,10 @@ export async function removeRuns(
     "text",
     leaving.map(({ id }) => id),
   );
-  const logs = await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${those}`);
-  const runs = await tx.run(sql`delete from run where tenant_id = ${tenant} and id ${those}`);
+  const some = leaving.some((run) => run.logs > 0);
+  const logs = some ? await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${those}`) : 0;
+  const seqs = leaving.map(({ seq }) => seq);
+  const runs = await tx.run(sql`delete from run where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`);
   await lowerMark(tx);
   const until = leaving.reduce((latest, { started_at: at }) => Math.max(latest, at), 0);
   await account(tx, { tenant, what: "run", reason, removed: runs, until });

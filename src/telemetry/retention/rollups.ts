@@ -43,9 +43,12 @@ async function removeSlice(tx: Tx, series: { seq: number; tenant: string }, by: 
     select span, at from run_rollup where ${oldRollups(seq, by)} order by span, at limit ${limits.retainRowsMax})`);
   const failures = await tx.run(sql`delete from run_failure where series_seq = ${seq} and (at, fingerprint) in (
     select at, fingerprint from run_failure where series_seq = ${seq} and at < ${by} limit ${limits.retainRowsMax})`);
-  await tx.run(sql`delete from run_series where seq = ${seq}
-    and not exists (select 1 from run_rollup where series_seq = ${seq})
-    and not exists (select 1 from run_failure where series_seq = ${seq})`);
+  const left = await tx.get(sql`select 1 as one from run_rollup where series_seq = ${seq} and span <> 'ever'
+    union all select 1 from run_failure where series_seq = ${seq} limit 1`);
+  if (left === undefined) {
+    await tx.run(sql`delete from run_rollup where series_seq = ${seq}`);
+    await tx.run(sql`delete from run_series where seq = ${seq}`);
+  }
   await account(tx, { tenant, what: "rollup", reason: "age", removed: counts + failures, until: by });
   return counts + failures;
 }

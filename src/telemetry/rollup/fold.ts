@@ -18,15 +18,30 @@ export async function readMark(store: Pick<Store, "read">): Promise<number> {
 /** Folds at most one slice of the runs up to `horizon`; resolves to how many numbers it passed. */
 export async function foldSlice(store: Store, horizon: number): Promise<number> {
   const after = await readMark(store);
-  const slice: Slice = { after, to: Math.min(horizon, after + limits.foldRunsMax) };
+  const { slice, counted, read } = await countSlice(store, {
+    after,
+    to: Math.min(horizon, after + limits.foldRunsMax),
+  });
   if (slice.to <= after) return 0;
-  // A few are read faster than another thread is asked.
-  const read = slice.to - after <= limits.foldHereMax ? store.read : store.readHeavy;
-  const counted = await read<Counted>(countRuns(slice));
   const failed = counted.some(({ runs, success }) => runs > success) ? await read<Failed>(readFailures(slice)) : [];
   // Nobody removes a run that is not folded, so what was read is still there, and nothing else is in between.
   const folded = await store.write((tx) => addSlice(tx, slice, counted, failed));
   return folded ? slice.to - after : 0;
+}
+
+// Runs of one second are few rows of counts, however many they are. Where every run is a row of its own, the slice is made
+// smaller, so that the transaction stays short.
+async function countSlice(
+  store: Store,
+  slice: Slice,
+): Promise<{ slice: Slice; counted: Counted[]; read: Store["read"] }> {
+  const size = slice.to - slice.after;
+  // A few are read faster than another thread is asked.
+  const read = size <= limits.foldHereMax ? store.read : store.readHeavy;
+  const counted = size <= 0 ? [] : await read<Counted>(countRuns(slice));
+  if (counted.length <= limits.foldCountsMax || size <= limits.foldHereMax) return { slice, counted, read };
+  const smaller = Math.max(limits.foldHereMax, Math.floor((size * limits.foldCountsMax) / counted.length));
+  return countSlice(store, { after: slice.after, to: slice.after + smaller });
 }
 
 async function addSlice(

@@ -1,6 +1,6 @@
 // The tables of rollups. They are folded from `run`, and stay when the runs have left.
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
-import { integer, real, sequence, strict } from "../../storage/word.ts";
+import { integer, real, sequence, strict, clustered } from "../../storage/word.ts";
 import { bucketColumns } from "./duration-bucket.ts";
 
 const buckets = joinSql(bucketColumns.map((name) => sql`${rawSql(name)} ${integer} not null,`));
@@ -19,11 +19,11 @@ export const rollupTables: readonly Sql[] = [
     logs_gone_seq ${integer} not null default 0,
     unique (tenant_id, kind, name, app, instance)
   )${strict}`,
-  // The runs of one series that started in one minute, hour or day, or that one session ran; "at" is the start of the
-  // span in milliseconds, or the session's number. first_seq and last_seq say between which rows of run they are.
+  // The runs of one series that started in one minute, hour or day, that one session ran, or that ever were: a counter that
+  // others scrape must not go back when days leave. "at" is the start of the span in milliseconds, the session's number, or 0. first_seq and last_seq say between which rows of run they are.
   sql`create table run_rollup (
     series_seq ${integer} not null references run_series (seq),
-    span text not null check (span in ('minute', 'hour', 'day', 'session')),
+    span text not null check (span in ('minute', 'hour', 'day', 'session', 'ever')),
     at ${integer} not null,
     first_seq ${integer} not null,
     last_seq ${integer} not null,
@@ -39,7 +39,7 @@ export const rollupTables: readonly Sql[] = [
     ${buckets}
     primary key (series_seq, span, at),
     check (runs = success + error + cancelled + timed_out + skipped + lost)
-  )${strict}`,
+  )${clustered}`,
   // Failures that look alike, by minute, with the last of them: so an error is known by name when its run has left.
   sql`create table run_failure (
     series_seq ${integer} not null references run_series (seq),
@@ -54,7 +54,7 @@ export const rollupTables: readonly Sql[] = [
     error_type text not null,
     error_message text not null,
     primary key (series_seq, at, fingerprint)
-  )${strict}`,
+  )${clustered}`,
   // One row: all runs up to this number are in the rollups. Whoever folds, and whoever removes what was folded, locks it.
   sql`create table run_fold (
     one ${integer} primary key check (one = 1),

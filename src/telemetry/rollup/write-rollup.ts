@@ -12,7 +12,7 @@ export const dayMs = 24 * hourMs;
 
 export const addedColumns: readonly AddedColumn[] = ["runs", ...runStatuses, "sum_ms", ...bucketColumns];
 
-type Span = "minute" | "hour" | "day" | "session";
+type Span = "minute" | "hour" | "day" | "session" | "ever";
 type Key = { readonly series_seq: number; readonly span: Span; readonly at: number };
 
 const columns = {
@@ -35,6 +35,7 @@ export async function writeRollups(tx: Tx, counted: readonly Counted[], series: 
     addTo(sums, { series_seq, span: "minute", at }, each);
     addTo(sums, { series_seq, span: "hour", at: at - (at % hourMs) }, each);
     addTo(sums, { series_seq, span: "day", at: at - (at % dayMs) }, each);
+    addTo(sums, { series_seq, span: "ever", at: 0 }, each);
     if (each.session_seq !== null) addTo(sums, { series_seq, span: "session", at: each.session_seq }, each);
   }
   for (const rows of inParts([...sums.values()])) {
