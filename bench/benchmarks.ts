@@ -13,5 +13,6 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   events: async () => (await import("./events.ts")).events,
   calls: async () => (await import("./calls.ts")).calls,
   records: async () => (await import("./records.ts")).records,
+  telemetry: async () => (await import("./telemetry.ts")).telemetry,
   open: async () => (await import("./open.ts")).open,
 };

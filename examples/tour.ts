@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import { isDaybookError, job, open, type Book } from "daybook";
+import { blinds } from "./home/blinds.ts";
+import { house } from "./home/house.ts";
+import { lights } from "./home/lights.ts";
 
 const deliver = job<{ to: string }>("deliver", {
   backoff: ["0s"],
@@ -31,6 +34,7 @@ async function tour(): Promise<void> {
   await groupCommit(book);
   await jobs(book);
   await tenants(book);
+  await apps();
   await lostProcess(book);
   await lookingAfter(book);
 }
@@ -104,6 +108,18 @@ async function jobs(book: Book): Promise<void> {
 async function tenants(book: Book): Promise<void> {
   const seen = await book.tenant("acme").write(async (tx) => tx.tenant);
   say("One book, many tenants", `this handle is "${book.tenantId}", book.tenant("acme") writes as "${seen}"`);
+}
+
+async function apps(): Promise<void> {
+  await using home = await open(":memory:", { use: [lights, blinds] });
+  home.events.emit("motion.hall", { moving: true });
+  const { instances, registered } = await home.apps.get("lights");
+  const [one] = registered.filter(({ name }) => name === "on");
+  say(
+    "An app is listeners and schedules with a name",
+    `somebody moves: the light is on in the ${[...house.lights].join()}`,
+  );
+  say("It knows what it does, and where", `${instances.length} instances; "on" is ${one?.handler} at ${one?.location}`);
 }
 
 async function lostProcess(book: Book): Promise<void> {

@@ -3,7 +3,22 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 9;
+pragma user_version = 11;
+
+CREATE TABLE app_instance (
+  seq integer primary key,
+  tenant_id text not null,
+  app_key text not null,
+  instance_index integer not null check (instance_index >= 0),
+  session_seq integer not null references session (seq),
+  status text not null check (status in ('starting', 'running', 'failed', 'stopped')),
+  error_type text,
+  error_message text,
+  error_trace text,
+  changed_at integer not null,
+  unique (tenant_id, app_key, instance_index),
+  check ((status = 'failed') = (error_type is not null))
+) strict;
 
 CREATE TABLE call (
   seq integer primary key,
@@ -225,7 +240,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0, app text, instance integer, registration text,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status
@@ -527,6 +542,39 @@ CREATE INDEX versions_from on record_version (tenant_id, from_type_seq, from_key
 
 CREATE INDEX versions_to on record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null;
 
+CREATE TABLE registration (
+  seq integer primary key,
+  tenant_id text not null,
+  id text not null,
+  app_key text not null,
+  instance_index integer not null check (instance_index >= 0),
+  name text not null,
+  kind text not null check (kind in ('listener', 'schedule', 'job')),
+  handler_method text not null,
+  topic text,
+  debounce_ms integer,
+  throttle_ms integer,
+  once integer not null check (once in (0, 1)),
+  priority integer not null,
+  predicate text,
+  trigger_type text check (trigger_type in ('cron', 'interval')),
+  trigger_value text,
+  repeat integer not null check (repeat in (0, 1)),
+  args text not null,
+  kwargs text not null,
+  settings text not null,
+  source_location text not null,
+  registration_source text,
+  first_registered_at integer not null,
+  last_registered_at integer not null,
+  retired_at integer,
+  unique (tenant_id, id),
+  unique (tenant_id, app_key, instance_index, name),
+  check ((kind = 'listener') = (topic is not null)),
+  check ((kind = 'schedule') = (trigger_value is not null)),
+  check (last_registered_at >= first_registered_at)
+) strict;
+
 CREATE TABLE reservation (
   seq integer primary key,
   tenant_id text not null,
@@ -568,9 +616,14 @@ CREATE TABLE run (
   -- Why what the handler returned was not kept.
   result_refused text,
   cause_run_id text,
-  root_run_id text, event_id text, topic text,
+  root_run_id text, event_id text, topic text, app text, instance integer, registration text,
   unique (tenant_id, id)
 ) strict;
+
+CREATE INDEX runs_registered on run (tenant_id, (coalesce(registration, name)), seq)
+where job_id is null or registration is not null;
+
+CREATE INDEX runs_unlike_success on run (tenant_id, status, seq) where status <> 'success';
 
 CREATE TABLE run_command (
   tenant_id text not null,
@@ -598,6 +651,37 @@ CREATE TABLE run_command (
 
 CREATE INDEX run_commands_open on run_command (host, started_at) where ended_at is null;
 
+CREATE TABLE run_eviction (
+  tenant_id text not null,
+  day_at integer not null,
+  what text not null check (what in ('run', 'log', 'rollup')),
+  reason text not null check (reason in ('age', 'size')),
+  removed integer not null,
+  -- The newest of what was removed.
+  until_at integer not null,
+  primary key (tenant_id, day_at, what, reason)
+) strict;
+
+CREATE TABLE run_failure (
+  series_seq integer not null references run_series (seq),
+  at integer not null,
+  fingerprint text not null,
+  runs integer not null,
+  first_at integer not null,
+  last_at integer not null,
+  last_seq integer not null,
+  last_run_id text not null,
+  last_status text not null,
+  error_type text not null,
+  error_message text not null,
+  primary key (series_seq, at, fingerprint)
+) strict, without rowid;
+
+CREATE TABLE run_fold (
+  one integer primary key check (one = 1),
+  folded_seq integer not null
+) strict;
+
 CREATE TABLE run_log (
   seq integer primary key,
   tenant_id text not null,
@@ -609,6 +693,46 @@ CREATE TABLE run_log (
 ) strict;
 
 CREATE INDEX run_logs_of_run on run_log (tenant_id, run_id, seq);
+
+CREATE TABLE run_pin (
+  tenant_id text not null,
+  run_id text not null,
+  pinned_at integer not null,
+  note text,
+  primary key (tenant_id, run_id)
+) strict;
+
+CREATE TABLE run_rollup (
+  series_seq integer not null references run_series (seq),
+  span text not null check (span in ('minute', 'hour', 'day', 'session', 'ever')),
+  at integer not null,
+  first_seq integer not null,
+  last_seq integer not null,
+  runs integer not null,
+  success integer not null,
+  error integer not null,
+  cancelled integer not null,
+  timed_out integer not null,
+  skipped integer not null,
+  lost integer not null,
+  sum_ms real not null,
+  max_ms real not null,
+  took_0 integer not null, took_1 integer not null, took_2 integer not null, took_3 integer not null, took_4 integer not null, took_5 integer not null, took_6 integer not null, took_7 integer not null, took_8 integer not null, took_9 integer not null, took_10 integer not null, took_11 integer not null, took_12 integer not null, took_13 integer not null, took_14 integer not null, took_15 integer not null, took_16 integer not null, took_17 integer not null, took_18 integer not null, took_19 integer not null, took_20 integer not null, took_21 integer not null, took_22 integer not null, took_23 integer not null,
+  primary key (series_seq, span, at),
+  check (runs = success + error + cancelled + timed_out + skipped + lost)
+) strict, without rowid;
+
+CREATE TABLE run_series (
+  seq integer primary key,
+  tenant_id text not null,
+  kind text not null,
+  name text not null,
+  app text not null,
+  instance integer not null,
+  -- The lines of its runs up to this one have left by retention.
+  logs_gone_seq integer not null default 0,
+  unique (tenant_id, kind, name, app, instance)
+) strict;
 
 CREATE TABLE schedule (
   seq integer primary key,
@@ -743,11 +867,31 @@ CREATE VIEW events as with one as (select * from event) select
   root_event_id, chain_depth
 from one;
 
+CREATE VIEW handler_invocations as select run.id, run.tenant_id, registration.id as listener_id, session.id as session_id,
+run.started_at as execution_start_dtme, run.started_at as execution_start_ts, run.duration_ms,
+case when run.status in ('timed_out', 'lost') then 'error' when run.status = 'skipped' then 'cancelled'
+  else run.status end as status,
+run.error_type, run.error_message, run.error_trace as error_traceback
+from run left join session on session.seq = run.session_seq
+left join registration on registration.tenant_id = run.tenant_id and registration.app_key = run.app
+  and registration.instance_index = run.instance and registration.name = run.registration
+  and registration.kind = 'listener' where run.kind in ('listener', 'delivery');
+
 CREATE VIEW http_execution_log as with one as (select * from call_attempt) select
   tenant_id, call_id as service_call_id, id as execution_id, started_at, finished_at, url as request_url,
   method as request_method, request_headers, request_body, cast(response_status as text) as response_status,
   response_headers, response_body, error_message
 from one;
+
+CREATE VIEW job_executions as select run.id, run.tenant_id, registration.id as job_id, session.id as session_id,
+run.started_at as execution_start_dtme, run.started_at as execution_start_ts, run.duration_ms,
+case when run.status in ('timed_out', 'lost') then 'error' when run.status = 'skipped' then 'cancelled'
+  else run.status end as status,
+run.error_type, run.error_message, run.error_trace as error_traceback
+from run left join session on session.seq = run.session_seq
+left join registration on registration.tenant_id = run.tenant_id and registration.app_key = run.app
+  and registration.instance_index = run.instance and registration.name = run.registration
+  and registration.kind = 'schedule' where run.kind = 'schedule';
 
 CREATE VIEW job_groups as with one as (select * from job_group) select
   id as group_id, tenant_id, name, mode, on_failure, upper(status) as status, created_at, finished_at
@@ -787,6 +931,12 @@ left join session on session.seq = job.session_seq
 left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
 left join session ran on ran.seq = run.session_seq;
 
+CREATE VIEW listeners as with one as (select * from registration where kind = 'listener') select
+  id, tenant_id, app_key, instance_index, name, handler_method, topic, debounce_ms / 1000.0 as debounce,
+  throttle_ms / 1000.0 as throttle, once, priority, predicate as predicate_description, source_location,
+  registration_source, first_registered_at, last_registered_at, retired_at
+from one;
+
 CREATE VIEW outbox as select
   event.seq as id, event.tenant_id, coalesce(event.key, event.id) as aggregate_id, event.topic as event_type,
   event.payload as event_payload, event.published_at as created_at,
@@ -804,6 +954,12 @@ select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_ve
   null as to_commit from record where from_key is not null
 union all select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
   to_commit from record_version where from_key is not null) as version join record_type on record_type.seq = version.type_seq;
+
+CREATE VIEW scheduled_jobs as with one as (select * from registration where kind = 'schedule') select
+  id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
+  args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
+  last_registered_at, retired_at
+from one;
 
 CREATE VIEW schedules as select
   schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,

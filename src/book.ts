@@ -1,5 +1,6 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
+import { appVerbs, type Apps } from "./app-verbs.ts";
 import { invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
@@ -26,12 +27,26 @@ import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
-import { openRuns, type Runs } from "./telemetry/run.ts";
+import { metrics } from "./metrics.ts";
+import { openRuns, type Runs } from "./telemetry/runs.ts";
+import type { RetainOptions } from "./telemetry/retention/policy.ts";
+import { telemetryReads, type TelemetryReads } from "./telemetry/telemetry.ts";
+import { everyMinute, retain, type RetainedAll } from "./retain.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
 import { endWatching } from "./records/watch.ts";
 import { bookRecords, type Records } from "./book-records.ts";
+
+/** How things went, and how long that is kept. */
+export type Telemetry = TelemetryReads & {
+  /** Removes what is old, or too much. A process that works does so every hour, with the defaults, for all tenants.
+   *
+   *  ```ts
+   *  const { runs, logs } = await book.telemetry.retain({ runs: "14d", dryRun: true });
+   *  ``` */
+  retain(options?: RetainOptions): Promise<RetainedAll>;
+};
 
 export type Book = AsyncDisposable & {
   /** Where the book is, without a password. */
@@ -48,9 +63,11 @@ export type Book = AsyncDisposable & {
   readonly events: Events & LiveVerbs;
   readonly listeners: Listeners;
   readonly deadLetters: DeadLetters;
+  readonly apps: Apps;
   readonly queues: Queues;
   readonly templates: Templates;
   readonly runs: Runs;
+  readonly telemetry: Telemetry;
   readonly records: Records;
   /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
    *  run more than once, so it must have no effects outside `tx`.
@@ -75,6 +92,12 @@ export type Book = AsyncDisposable & {
   /** Checks every invariant of the book; an empty list means all is well. */
   doctor(): Promise<Finding[]>;
   info(): Promise<BookInfo>;
+  /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
+   *
+   *  ```ts
+   *  console.log(await book.metrics());
+   *  ``` */
+  metrics(): Promise<string>;
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. */
@@ -97,7 +120,9 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     if (rooms.worker === false) return refuseWithoutWorker();
     const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
     rooms.workers.add(worker);
-    rooms.ticker ??= startTicker(rooms.jobs, rooms.scheduled.writeForNewTenants);
+    // Runs of a process that ended before it could.
+    rooms.folder.soon();
+    rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
     return worker;
   }
   const book: Book = {
@@ -136,12 +161,21 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
     deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
+    apps: outsideUnits(
+      store,
+      "apps",
+      appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
+    ),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
+    telemetry: outsideUnits(store, "telemetry", {
+      ...telemetryReads(store, tenantId),
+      retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
+    }),
     records: bookRecords(rooms, tenantId),
     async write(work) {
       refuse("write");
@@ -170,6 +204,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       refuse("info");
       return readInfo(store);
     },
+    async metrics() {
+      refuse("metrics");
+      return metrics(store, tenantId);
+    },
     startWorker: start,
     work: (options) => workUntilSignal(() => start(options), close),
     close,
@@ -178,11 +216,15 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
   return keepRooms(book, rooms);
 }
 
-async function closeRooms({ workers, attachment, store, jobs, calls, ticker, live }: Rooms): Promise<void> {
+async function closeRooms(rooms: Rooms): Promise<void> {
+  const { workers, attachment, store, jobs, calls, ticker, live, apps, folder, worker } = rooms;
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
+  await apps?.here.close();
   await live?.close();
   await calls.agents.close();
+  // Who only looks at a book leaves it as it is.
+  if (worker !== false) await folder.stop();
   // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
   endWaiting(store);
   endWatching(store);

@@ -16,26 +16,36 @@ export type Config = {
   readonly use?: readonly Definition[];
   /** Programs by the name of their job, as `command` takes them. */
   readonly commands?: Readonly<Record<string, ConfigCommand>>;
+  /** The instances of apps by their key, in place of those in their definitions: `{ lights: { instances: [{ … }] } }`. */
+  readonly apps?: Readonly<Record<string, { readonly instances: readonly unknown[] }>>;
+};
+
+/** What a config says, checked. */
+export type Configured = {
+  readonly definitions: readonly Definition[];
+  readonly apps: ReadonlyMap<string, readonly unknown[]>;
 };
 
 export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
 
 const declare = command as unknown as (name: string, options: ConfigCommand) => AnyJob;
 
-/** The definitions of a config. What is wrong with it is said with its file. */
-export function readConfig(file: string, config: unknown): Definition[] {
+/** What is wrong with a config is said with its file. */
+export function readConfig(file: string, config: unknown): Configured {
   try {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands"], "the config");
-    const { use = [], commands = {} } = config as Record<string, unknown>;
+    refuseUnknown(config, ["use", "commands", "apps"], "the config");
+    const { use = [], commands = {}, apps = {} } = config as Record<string, unknown>;
     if (!Array.isArray(use)) throw invalid(`"use" is ${quote(use)}: give a list of definitions`);
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
-    return [
+    if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
+    const definitions = [
       ...(use as unknown[]).map(checkDefinition),
       ...Object.entries(commands).map(([name, each]) => toJob(name, each)),
     ];
+    return { definitions, apps: new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)])) };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });
@@ -47,17 +57,26 @@ function toJob(name: string, options: unknown): AnyJob {
   return declare(name, options as ConfigCommand);
 }
 
+function instancesOf(key: string, options: unknown): readonly unknown[] {
+  if (!isObject(options)) throw invalid(`app "${key}" is ${quote(options)}: give { instances: [{ … }] }`);
+  refuseUnknown(options, ["instances"], `app "${key}"`);
+  const { instances } = options as Record<string, unknown>;
+  if (Array.isArray(instances)) return instances as readonly unknown[];
+  throw invalid(`the instances of app "${key}" are ${quote(instances)}: give a list with the config of each`);
+}
+
 function checkDefinition(each: unknown, index: number): Definition {
   if (isDefinition(each)) return each;
   throw invalid(
-    `use[${index}] is ${quote(each)}, which is no definition: give what job(), schedule(), listener(), entity() … made`,
+    `use[${index}] is ${quote(each)}, which is no definition: give what job(), schedule(), listener(), entity(), app() … made`,
   );
 }
 
 /** Known by its shape, because a user's file may use another copy of the package than this program. */
 export function isDefinition(value: unknown): value is Definition {
   if (!isObject(value)) return false;
-  const { kind, name, options, topic, topics, indexes } = value as Record<string, unknown>;
+  const { kind, key, name, options, setup, topic, topics, indexes } = value as Record<string, unknown>;
+  if (kind === "app") return typeof key === "string" && typeof setup === "function";
   if (kind === "event") return typeof topic === "string";
   if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
   if (kind === "entity" || kind === "relation") return typeof name === "string" && Array.isArray(indexes);

@@ -1,5 +1,6 @@
 // The rooms' migrations in the order of their numbers, which is the order in which they are applied.
 import type { Migration } from "./storage/migrate.ts";
+import { appMigrations } from "./apps/migrations.ts";
 import { eventMigrations } from "./events/migrations.ts";
 import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
@@ -15,5 +16,6 @@ export const migrations: readonly Migration[] = [
   ...scheduleMigrations,
   ...callMigrations,
   ...eventMigrations,
+  ...appMigrations,
   ...recordMigrations,
 ].sort((a, b) => a.number - b.number);

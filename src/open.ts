@@ -3,6 +3,8 @@ import { callHooks, tellCall } from "./call-hooks.ts";
 import { callJob } from "./calls/job.ts";
 import { createCallsRoom } from "./calls/room.ts";
 import type { CallOptions } from "./calls/settings.ts";
+import { collectApps, openApps } from "./apps/apps.ts";
+import { moveInstances } from "./apps/write-instance.ts";
 import type { Clock } from "./core/clock.ts";
 import { toJson } from "./core/json.ts";
 import { checkTenant } from "./core/name.ts";
@@ -18,7 +20,7 @@ import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { recoverSession } from "./jobs/rescue.ts";
-import type { WorkerOptions } from "./jobs/worker-options.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 import { eventHooks, recordHooks, tellSessionLost } from "./event-hooks.ts";
 import { openLive } from "./events/live/live.ts";
@@ -37,6 +39,7 @@ import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
 import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
+import { openFolder } from "./telemetry/rollup/folder.ts";
 import { currentCause } from "./telemetry/cause.ts";
 import { buildIndexes } from "./records/build-indexes.ts";
 import type { RecordRoom } from "./records/room.ts";
@@ -99,6 +102,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const listeners = collectListeners(options.use ?? []);
   const events = collectEvents(options.use ?? []);
   const liveListeners = collectLive(options.use ?? []);
+  const programs = collectApps(options.use ?? []);
   const recordTypes = collectRecordTypes(options.use ?? []);
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
@@ -106,8 +110,10 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     const calls = createCallsRoom(options.calls, store.clock, tellCall);
     const call = callJob(calls);
     definitions.set(call.name, call);
+    const folder = openFolder(store);
     const hooks: JobHooks = eventHooks(
       callHooks(calls, {
+        runsEnded: folder.soon,
         beforeSettled: { [scheduleKind]: lockSchedules },
         onSettled: { [scheduleKind]: scheduledJobEnded },
       }),
@@ -117,6 +123,9 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         ? undefined
         : await attach(store, {
             metadata,
+            // Should it not succeed, its apps are shown as stopped until they are set up again, and run all the same.
+            onLost: (lost, key) =>
+              void store.write((tx) => moveInstances(tx, lost.seq, key.seq)).catch(() => undefined),
             onSilent: async (tx, session) => {
               await recoverSession(tx, hooks, session.seq);
               await tellSessionLost(tx, session);
@@ -145,12 +154,20 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     const live =
       worker === false
         ? undefined
-        : openLive({ store, session: jobs.session, contextFor: (run) => liveContext(run, rooms) });
+        : openLive({
+            ...{ store, session: jobs.session, runsWritten: folder.soon },
+            contextFor: (run) => liveContext(run, rooms),
+          });
+    const apps =
+      live === undefined
+        ? undefined
+        : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
     const rooms: Rooms = {
-      ...{ store, attachment, jobs, scheduled, events: room, calls, live, records, worker },
-      workers: new Set(),
+      ...{ store, attachment, jobs, folder, scheduled, events: room, calls, live, apps, records, worker },
+      workers: new Set<Worker>(),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);
+    await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
     return createBook(rooms, tenant);

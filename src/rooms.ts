@@ -2,6 +2,8 @@
 import { callJobName } from "./calls/call.ts";
 import type { CallsParts } from "./calls/calls.ts";
 import type { CallsRoom } from "./calls/room.ts";
+import type { AppsHere } from "./apps/apps.ts";
+import type { AnyApp } from "./apps/define.ts";
 import { invalid } from "./core/error.ts";
 import type { AnyEvent, AnyListener } from "./events/define.ts";
 import type { EventsRoom } from "./events/events.ts";
@@ -18,17 +20,22 @@ import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
+import type { Folder } from "./telemetry/rollup/folder.ts";
 
 export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
   readonly calls: CallsRoom;
+  /** Adds ended runs to the rollups. */
+  readonly folder: Folder;
   /** Writes the program's own schedules. */
   readonly scheduled: ScheduleWriter;
   readonly events: EventsRoom;
   /** Undefined where nothing runs. */
   readonly live: Live | undefined;
+  /** The apps that this process runs, and whose they are; undefined where nothing runs. */
+  readonly apps: { readonly here: AppsHere; readonly tenant: string } | undefined;
   readonly records: RecordRoom;
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
@@ -59,7 +66,7 @@ export function callsParts({ calls, jobs, worker }: Rooms): CallsParts {
 }
 
 /** What a program may list in `use`. */
-export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition | AnyRecordType;
+export type Definition = AnyJob | AnySchedule | AnyEvent | AnyListener | LiveDefinition | AnyRecordType | AnyApp;
 
 /** The jobs of `use` by name; a name that stands for two is refused. */
 export function collectDefinitions(use: readonly Definition[]): Map<string, AnyJob> {

@@ -10,7 +10,11 @@ import type { Store } from "../src/storage/store.ts";
 import { backends, cleanup, openTestStore, testUrl } from "./support/open-test.ts";
 
 /** Tables whose rows belong to no tenant: one process serves all of them, and the schema is everybody's. */
-const withoutTenant = ["migration", "session", "session_host", "listener_change"];
+const withoutTenant = [
+  ...["migration", "session", "session_host", "listener_change", "run_fold"],
+  // Each row is of one series of runs, which has the tenant, and is found by that alone.
+  ...["run_rollup", "run_failure"],
+];
 
 /** Indexes that lead with neither the tenant nor a row's inner key: what serves every tenant looks through all of them. */
 const acrossTenants = [

@@ -1,15 +1,17 @@
-// The definitions that a user's files declare: a module that exports them, and the config of the project. Node itself strips
-// the types of a TypeScript file, so there is no build.
+// The definitions that a user's files declare: a module that exports them, a folder of such modules, and the config of the
+// project. Node itself strips the types of a TypeScript file, so there is no build.
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import { isDefinition, readConfig } from "../config.ts";
+import { withInstances, type AnyApp } from "../apps/define.ts";
+import { readConfig, type Configured } from "../config.ts";
 import { systemClock } from "../core/clock.ts";
-import { DaybookError, describeError, invalid } from "../core/error.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { Definition } from "../rooms.ts";
+import { loadFolder, type Folder, type Problem } from "./apps-folder.ts";
+import { definitionsIn, importFile } from "./import-file.ts";
 
 const advice = 'export them, one by one or as a list: export const greet = job("greet", { … })';
 const configNames = ["daybook.config.ts", "daybook.config.js"];
@@ -17,20 +19,55 @@ const configNames = ["daybook.config.ts", "daybook.config.js"];
 /** Where definitions come from; either may be left out. */
 export type Sources = { readonly module?: string | undefined; readonly config?: string | undefined };
 
-/** All that the module and the config declare. At least one of them must be there. */
-export async function loadDefinitions({ module, config }: Sources): Promise<Definition[]> {
+export type Loaded = {
+  readonly use: readonly Definition[];
+  /** What could not be loaded, while the rest runs. */
+  readonly problems: readonly Problem[];
+  /** The folder that it came from, if it did. */
+  readonly folder: Folder | undefined;
+  /** Gives an app the instances that the config has for it. */
+  readonly configure: (app: AnyApp) => AnyApp;
+};
+
+/** All that the module or folder and the config declare. At least one of them must be there. */
+export async function loadDefinitions({ module, config }: Sources, { watch = false } = {}): Promise<Loaded> {
   const configured = await loadConfig(config);
-  if (module !== undefined) return [...new Set([...(await loadModule(module)), ...(configured ?? [])])];
-  if (configured !== undefined && configured.length > 0) return configured;
-  const why = configured === undefined ? `there is no ${configNames[0]} here` : "the config declares nothing";
-  throw invalid(`nothing to run: ${why}, so name the module that exports your definitions`);
+  const configure = (app: AnyApp): AnyApp => {
+    const instances = configured?.apps.get(app.key);
+    return instances === undefined ? app : withInstances(app, instances);
+  };
+  const folder = module !== undefined && isFolder(module) ? await loadFolder(resolve(module), { watch }) : undefined;
+  if (watch && folder === undefined) throw invalid("--watch is for a folder of apps: name one");
+  const found = folder?.definitions ?? (module === undefined ? [] : await loadModule(module));
+  const use = [...new Set([...found, ...(configured?.definitions ?? [])])];
+  if (module === undefined && use.length === 0) {
+    const why = configured === undefined ? `there is no ${configNames[0]} here` : "the config declares nothing";
+    throw invalid(`nothing to run: ${why}, so name the module that exports your definitions`);
+  }
+  return {
+    use: use.map((each) => (each.kind === "app" ? configure(each) : each)),
+    problems: [...(folder?.problems ?? []), ...unknownApps(use, configured)],
+    ...{ folder, configure },
+  };
+}
+
+// It may be that its file could not be loaded, so it is said and not thrown.
+function unknownApps(use: readonly Definition[], configured: Configured | undefined): Problem[] {
+  const known = use.flatMap((each) => (each.kind === "app" ? each.key : []));
+  return [...(configured?.apps.keys() ?? [])]
+    .filter((key) => !known.includes(key))
+    .map((key) => {
+      const near = nearest(key, known);
+      const hint = near === undefined ? "" : `: did you mean "${near}"?`;
+      return { file: null, message: `the config has instances of the app ${quote(key)}, which nothing defines${hint}` };
+    });
 }
 
 /** Runs a command that needs a user's file and has an answer. What the file left open (a timer, a connection) does not keep
  *  the program from ending, whatever became of the command. */
 export async function withDefinitions(sources: Sources, run: (use: AnyJob[]) => Promise<void>): Promise<void> {
   try {
-    await run(jobsOf(await loadDefinitions(sources)));
+    await run(jobsOf((await loadDefinitions(sources)).use));
   } finally {
     systemClock.after(500, () => process.exit());
   }
@@ -41,7 +78,7 @@ export async function withConfig(config: string | undefined, run: (use: AnyJob[]
   const found = await loadConfig(config);
   if (found === undefined) return run([]);
   try {
-    await run(jobsOf(found));
+    await run(jobsOf(found.definitions));
   } finally {
     systemClock.after(500, () => process.exit());
   }
@@ -63,7 +100,7 @@ function jobsOf(definitions: readonly Definition[]): AnyJob[] {
 }
 
 /** Undefined when none is named and none is here. */
-async function loadConfig(given: string | undefined): Promise<Definition[] | undefined> {
+async function loadConfig(given: string | undefined): Promise<Configured | undefined> {
   const path = given ?? configNames.find((name) => statSync(resolve(name), { throwIfNoEntry: false })?.isFile());
   if (path === undefined) return undefined;
   const file = checkFile(path, "name the config of your project");
@@ -73,15 +110,19 @@ async function loadConfig(given: string | undefined): Promise<Definition[] | und
   return readConfig(file, module["default"]);
 }
 
-async function loadModule(path: string): Promise<Definition[]> {
+async function loadModule(path: string): Promise<readonly Definition[]> {
   const file = checkFile(path, "name the module that exports your definitions");
   const module = await importFile(file);
   // The same definition may be exported by name and in a list; two that share a name are refused by open().
-  const found = new Set(Object.values(module).flat().filter(isDefinition));
-  if (found.size > 0) return [...found];
+  const found = definitionsIn(module);
+  if (found.length > 0) return found;
   const names = Object.keys(module);
   const exported = names.length === 0 ? "nothing" : `${names.join(", ")}, and none of it is a definition`;
   throw invalid(`${file} exports ${exported}: ${advice}`, { details: { path: file, exports: names } });
+}
+
+function isFolder(path: string): boolean {
+  return statSync(resolve(path), { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function checkFile(path: string, what: string): string {
@@ -90,16 +131,4 @@ function checkFile(path: string, what: string): string {
   if (stats === undefined) throw new DaybookError("not_found", `there is no file ${file}`, { details: { path: file } });
   if (!stats.isFile()) throw invalid(`${file} is not a file: ${what}`);
   return file;
-}
-
-async function importFile(file: string): Promise<Record<string, unknown>> {
-  try {
-    return (await import(pathToFileURL(file).href)) as Record<string, unknown>;
-  } catch (cause) {
-    const { type, message, trace } = describeError(cause);
-    // The first place in a file, of this module or of one that it imports.
-    const [, place] = /(?:file:\/\/)(\/[^\s()]+?:\d+(?::\d+)?)/.exec(trace ?? "") ?? [];
-    const where = place === undefined ? "" : ` (${decodeURI(place)})`;
-    throw invalid(`${file} cannot be loaded: ${type}: ${message}${where}`, { cause, details: { path: file, trace } });
-  }
 }

@@ -3,22 +3,27 @@
 // the hand are answered at once.
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
+import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { calls } from "./calls.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
+import { errors } from "./errors.ts";
 import { events } from "./events.ts";
 import { groups } from "./groups.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
 import { listeners } from "./listeners.ts";
+import { logs } from "./logs.ts";
+import { metrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { queues } from "./queues.ts";
 import { records } from "./records.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
+import { retain } from "./retain.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
@@ -28,9 +33,9 @@ import { tenants } from "./tenants.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, queues, reservations, runs],
-  ...[records, commits, recover, prune],
-  ...[migrate, info, sessions, tenants, backup, doctor],
+  ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, queues, reservations],
+  ...[runs, errors, logs, records, commits, recover, prune, retain],
+  ...[migrate, info, sessions, tenants, metrics, backup, doctor],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

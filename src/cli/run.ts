@@ -5,6 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { checkCount } from "../core/count.ts";
 import { checkName } from "../core/name.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
+import type { Loaded } from "./load-definitions.ts";
 import { liveLineOn } from "./live-line.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 import { wholeNumber } from "./whole-number.ts";
@@ -16,23 +17,33 @@ The file exports its definitions, one by one or as a list; TypeScript runs as it
 of the project declares (docs/jobs.md) is run as well, and without a file that alone. A book that is
 not there is made, and one that is not up to date is migrated. Jobs of all tenants are run.
 
+Of a folder every file is loaded, and one that cannot be is said and left out (docs/apps.md). With
+--watch an app whose file is edited is stopped and set up again, for use while you write it.
+
 On a terminal one line shows what happens and failures stay above it. Elsewhere each job that ended
 is a line, with --json an object per line. SIGINT or SIGTERM ends what runs (within 30 s) and then
 the program with 0; a second one ends it at once, and its jobs run again elsewhere.
 
 Example:
-  $ daybook run --book shop.db jobs.ts --concurrency 20 --queues mail,default`;
+  $ daybook run --book shop.db jobs.ts --concurrency 20 --queues mail,default
+  $ daybook run --book home.db ./apps --watch`;
 
-type Options = { readonly concurrency?: number; readonly queues?: readonly string[]; readonly config?: string };
+type Options = {
+  readonly concurrency?: number;
+  readonly queues?: readonly string[];
+  readonly config?: string;
+  readonly watch?: boolean;
+};
 
 export function run(program: Command): void {
   program
     .command("run")
-    .description("run the jobs that a file defines, until it is told to stop")
-    .argument("[module]", "the file that exports the definitions: TypeScript or JavaScript")
+    .description("run the jobs and apps that files define, until it is told to stop")
+    .argument("[module]", "the file that exports the definitions, or a folder of apps: TypeScript or JavaScript")
     .option("--config <file>", "the config of the project (default: daybook.config.ts, if it is here)")
     .option("--concurrency <n>", "how many runs at the same time (default: 10)", toConcurrency)
     .option("--queues <list>", "only these queues, separated by commas (default: all)", toQueues)
+    .option("--watch", "of a folder: stop and set up again the apps whose files are edited")
     .addHelpText("after", example)
     .action(async (module: string | undefined, options: Options, command: Command) => {
       const stop = listenForSignals();
@@ -55,14 +66,15 @@ function toQueues(text: string): string[] {
 
 async function work(
   module: string | undefined,
-  { config, ...worker }: Options,
+  { config, watch = false, ...worker }: Options,
   command: Command,
   stop: Stop,
 ): Promise<void> {
   const { loadDefinitions } = await import("./load-definitions.ts");
   // A module that never finishes loading must not keep the program from ending.
-  const use = await Promise.race([loadDefinitions({ module, config }), stop.asked]);
-  if (use === undefined) return stop.leave(undefined);
+  const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
+  if (loaded === undefined) return stop.leave(undefined);
+  const { use } = loaded;
   const access: Access = { attach: true, migrate: true, use, worker };
   const book = await openUnlessStopped(stop, command, access);
   if (book === undefined) return;
@@ -70,11 +82,13 @@ async function work(
   const listening = await listen(book, report);
   try {
     const working = await book.startWorker();
-    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.name));
+    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.kind === "app" ? each.key : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
     listening.begin();
+    const unwatch = await tellApps(book, loaded, report, watch);
     await stop.asked;
     report.stopping();
+    await unwatch();
     await working.stop();
     await listening.end();
   } finally {
@@ -83,6 +97,16 @@ async function work(
   report.end();
   // What the user's file left open (a timer, a connection) does not keep a worker that was told to stop.
   systemClock.after(500, () => process.exit());
+}
+
+/** Says what became of the apps; with `watch` also from now on, until the function that it returns is called. */
+async function tellApps(book: Book, loaded: Loaded, report: WorkReport, watch: boolean): Promise<() => Promise<void>> {
+  const apps = new Set(loaded.use.flatMap((each) => (each.kind === "app" ? each.key : [])));
+  if (apps.size === 0 && loaded.folder === undefined) return async () => undefined;
+  const { tellApp, tellProblem } = await import("./app-report.ts");
+  for (const each of loaded.problems) tellProblem(report.tell, each);
+  for (const each of await book.apps.list()) if (apps.has(each.key)) tellApp(report.tell, each);
+  return watch ? (await import("./watch-apps.ts")).watchApps(book, loaded, report.tell) : async () => undefined;
 }
 
 function formOf(command: Command): Form {

@@ -3,12 +3,19 @@ import type { Command } from "commander";
 import type { Book } from "../book.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import type { RunLog, RunPage, RunRecord, RunStatus } from "../telemetry/run.ts";
+import type { RunFilter, RunPage } from "../telemetry/list-runs.ts";
+import type { RunLog, RunRecord, RunStatus } from "../telemetry/run.ts";
 import type { Answer } from "./answer.ts";
 import { errorLine, showStatus } from "./job-words.ts";
 import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
 import { logJson, logLines, runJson, showError } from "./run-words.ts";
 import { plainCell, showFields, showJson, showTable, showTime, timeCell } from "./show.ts";
+import { overview } from "./runs/overview.ts";
+import { pin } from "./runs/pin.ts";
+import { slow } from "./runs/slow.ts";
+import { summary } from "./runs/summary.ts";
+import { addTimeOptions } from "./scope-options.ts";
+import { wholeNumber } from "./whole-number.ts";
 import { looking, withBook } from "./with-book.ts";
 
 const groupExample = `
@@ -21,13 +28,14 @@ Example:
 
 const listExample = `
 Example:
-  $ daybook runs list --book shop.db --name send-receipt --status timed_out`;
+  $ daybook runs list --book shop.db --name send-receipt --status timed_out
+  $ daybook runs list --book home.db --app kitchen --since 1h`;
 
 const showExample = `
 Example:
   $ daybook runs show --book shop.db 019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e`;
 
-type Options = PageOptions & { readonly status?: string; readonly name?: string };
+type Options = Omit<RunFilter, "status"> & PageOptions & { readonly status?: string };
 
 export function runs(program: Command): void {
   const group = program
@@ -39,7 +47,13 @@ export function runs(program: Command): void {
     .command("list")
     .description("list ended runs, newest first")
     .option("--status <status>", "only runs that ended so: success, error, cancelled, timed_out, skipped or lost")
-    .option("--name <name>", "only runs of this name");
+    .option("--name <name>", "only runs of the job or listener of this name")
+    .option("--registration <name>", "only runs of the listener or schedule of this name")
+    .option("--kind <kind>", "only of this kind: job, listener (live), delivery, schedule, direct or call")
+    .option("--app <key>", "only of this app")
+    .option("--instance <n>", "only of this instance of it", wholeNumber("--instance"))
+    .option("--session <id>", "only what this session ran");
+  addTimeOptions(list);
   addPageOptions(list)
     .addHelpText("after", listExample)
     .action(({ status, ...rest }: Options) =>
@@ -54,7 +68,11 @@ export function runs(program: Command): void {
     .argument("<id>", "the id of the run")
     .addHelpText("after", showExample)
     .action((id: string, _options: unknown, command: Command) => withBook(command, looking, (book) => show(book, id)));
+  for (const add of more) add(group);
 }
+
+/** The commands of the group, in the order in which help shows them. */
+const more: readonly ((runs: Command) => void)[] = [summary, overview, slow, pin];
 
 async function checkStatus(text: string): Promise<RunStatus> {
   const { runStatuses } = await import("../telemetry/run.ts");
@@ -107,6 +125,8 @@ async function inWords(run: RunRecord, logs: readonly RunLog[]): Promise<string>
       "heard",
       run.event === null ? null : `${run.event.topic}${run.event.id === null ? "" : ` (event ${run.event.id})`}`,
     ],
+    ["app", run.app === null ? null : plainCell(`${run.app.key}[${run.app.instance}]`, 200)],
+    ["registration", run.registration === null ? null : plainCell(run.registration, 200)],
     ["session", run.sessionId],
     ["started", `${started.exact} (${started.ago})`],
     ["took", `${Math.round(run.durationMs)} ms`],

@@ -12,6 +12,8 @@ import { plainCell } from "./show.ts";
 export type WorkReport = {
   begin(about: Begun): void;
   ended(job: JobEnded, error: RunRecord["error"]): void;
+  /** Anything else, as a line and as an object. */
+  tell(text: string, object: Record<string, unknown>): void;
   stopping(): void;
   end(): void;
 };
@@ -56,6 +58,7 @@ export function createWorkReport(
       const at = isoTime(clock.now());
       say(endedLine(at, job, error), { type: "job", at, ...job, error });
     },
+    tell: say,
     stopping() {
       live?.above("stopping: waiting for what runs; press Ctrl-C again to end at once");
     },

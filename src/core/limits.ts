@@ -89,6 +89,21 @@ export const limits = {
   runFlushMs: 100,
   // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
   runDrainMs: 5000,
+  // Ended runs are added to the rollups so long after they were written, so many at once, as long as they make no more rows of
+  // counts than this, and few of them without asking another thread to read them.
+  foldMs: 1000,
+  foldRunsMax: 5000,
+  foldCountsMax: 400,
+  foldHereMax: 200,
+  // Telemetry stays so long, and within about so many bytes: the runs of live listeners and what they logged are many, counts
+  // of them are few. It leaves so many rows at a time, a few milliseconds of the writer's.
+  runDays: 7,
+  logDays: 3,
+  rollupDays: 400,
+  telemetryBytesMax: 1_073_741_824,
+  retainRowsMax: 2000,
+  // A line of more points than this is thicker than any screen.
+  bucketsMax: 2000,
   // Live handlers of one listener at once, and events that wait for one that takes them in turn.
   liveConcurrency: 100,
   liveBacklog: 1000,
@@ -148,6 +163,16 @@ export const limits = {
   callsPerHost: 6,
   // A year 10000 does not fit ISO 8601 without a sign, and no call is due then.
   callDueMsMax: 253_402_300_799_999,
+  // A setup registers and is done; one that waits for something that never comes must not keep the others from showing.
+  appSetupMs: 30_000,
+  // What an app does while it stops, and handlers of its schedules that still run, are waited for so long.
+  appStopMs: 5000,
+  appInstancesMax: 1000,
+  // One setup that registers more is a loop that does not end.
+  appRegistrationsMax: 10_000,
+  // What a registration was given, and its source text, are kept for people to read.
+  registrationJsonBytesMax: 16_384,
+  registrationSourceBytesMax: 16_384,
   // A relation is found by both its endpoints and its instance, in one entry of an index.
   relationKeyBytesMax: 1500,
   // Why a commit was made: a sentence or two; documents belong into records.

@@ -19,7 +19,7 @@ export const jobChecks: readonly Check[] = [
     promise: "J2",
     name: "no run without its job",
     find: () => sql`select run.id as finding from run left join job on job.tenant_id = run.tenant_id and job.id = run.job_id
-      where run.kind = 'job' and job.seq is null`,
+      where run.job_id is not null and job.seq is null`,
     advice: "rows of job were removed by hand: remove their runs as well, or restore a backup",
   },
   {
@@ -35,7 +35,7 @@ export const jobChecks: readonly Check[] = [
     promise: "J4",
     name: "a job has at most one run",
     find: () =>
-      sql`select job_id as finding from run where kind = 'job' group by tenant_id, job_id having count(*) > 1`,
+      sql`select job_id as finding from run where job_id is not null group by tenant_id, job_id having count(*) > 1`,
     advice: report,
   },
   {

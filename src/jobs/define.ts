@@ -6,6 +6,7 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import type { RunOwner } from "../telemetry/run.ts";
 import type { RunContext } from "./context.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
@@ -48,6 +49,8 @@ export type AnyJob = {
   readonly concurrency: number | null;
   readonly options: JobOptions<never, unknown, never>;
   readonly builtIn?: BuiltIn | undefined;
+  /** The app's registration that its runs are recorded for. */
+  readonly owner?: RunOwner;
 };
 
 /** Work of the engine's own kind (a program to start), in place of a handler. */

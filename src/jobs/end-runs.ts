@@ -30,9 +30,9 @@ async function endSuccesses(tx: Tx, endings: readonly Ending[]): Promise<Owned[]
   }));
   const columns = { seq: "integer", run_id: "text", duration_ms: "real", result: "text" } as const;
   await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
-      duration_ms, status, result, cause_run_id, root_run_id)
-    select job.tenant_id, job.run_id, 'job', job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
-      v.duration_ms, 'success', v.result, job.cause_run_id, job.root_run_id
+      duration_ms, status, result, cause_run_id, root_run_id, app, instance, registration)
+    select job.tenant_id, job.run_id, ${kindOfRun}, job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
+      v.duration_ms, 'success', v.result, job.cause_run_id, job.root_run_id, job.app, job.instance, job.registration
     from ${rowSet("v", columns, rows)} cross join job where ${stillOurs}`);
   return tx.all<Owned>(sql`update job set status = 'completed', finished_at = ${tx.now}, ${atRest}
     from ${rowSet("v", { seq: "integer", run_id: "text" }, rows)} where ${stillOurs} ${returningOwned}`);
@@ -44,10 +44,10 @@ async function endOthers(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
   const failed = { error_type: "text", error_message: "text", error_trace: "text", result_refused: "text" } as const;
   await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
       duration_ms, status, error_type, error_message, error_trace, result, result_refused,
-      cause_run_id, root_run_id)
-    select job.tenant_id, job.run_id, 'job', job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
+      cause_run_id, root_run_id, app, instance, registration)
+    select job.tenant_id, job.run_id, ${kindOfRun}, job.name, job.id, job.session_seq, job.attempt, job.started_at, ${tx.now},
       v.duration_ms, v.run_status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused,
-      job.cause_run_id, job.root_run_id
+      job.cause_run_id, job.root_run_id, job.app, job.instance, job.registration
     from ${rowSet("v", { ...ran, ...failed }, rows)} cross join job where ${stillOurs}`);
   const columns = { seq: "integer", run_id: "text", job_status: "text" } as const;
   return tx.all<Owned>(sql`update job set status = v.job_status, finished_at = ${tx.now}, ${atRest}
@@ -72,6 +72,9 @@ function toRow(ending: Ending) {
 // A job has `started_at` exactly while it runs: the table's own rule. Asked for its status, SQLite would read all that
 // run for each of ours instead of seeking it.
 const stillOurs: Sql = sql`job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null`;
+
+/** A job of its own is of the kind `job`; others are what the room that made them calls them. */
+export const kindOfRun: Sql = sql`coalesce(job.kind, 'job')`;
 
 const atRest: Sql = sql`session_seq = null, started_at = null, timeout_at = null, name_slot = null, key_slot = null,
   lane_slot = null, progress = null, progress_note = null,

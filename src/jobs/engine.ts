@@ -9,8 +9,8 @@ import type { RunContext } from "./context.ts";
 export type Engine = {
   readonly store: Store;
   readonly clock: Clock;
-  /** The definitions this process knows, by name. */
-  readonly definitions: ReadonlyMap<string, AnyJob>;
+  /** The definitions this process knows, by name; hosting.ts changes them. */
+  readonly definitions: Map<string, AnyJob>;
   readonly hooks: JobHooks;
   /** The folder for what is kept beside the book: the output of programs. */
   readonly files: string;

@@ -107,6 +107,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     cause_run_id: prepared.cause?.runId ?? null,
     root_run_id: prepared.cause?.rootRunId ?? null,
     ...(prepared.templateId === undefined ? {} : { template_id: prepared.templateId }),
+    ...prepared.owner,
   };
 }
 

@@ -36,6 +36,8 @@ export type JobHooks = {
   readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<boolean> };
   /** By the kind of a job with limits that `finish` ended: who was parked unseen by its transaction is looked for. */
   readonly afterFinish?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<void> };
+  /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
+  runsEnded?(): void;
   /** Looks for jobs of the rooms above that should have been released, and were not; says how many it found. */
   onSweep?(tx: Tx): Awaitable<number>;
 };

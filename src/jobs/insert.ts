@@ -14,7 +14,8 @@ export type NewJob = Pick<
   | ("cause_run_id" | "root_run_id")
 > &
   Partial<
-    Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited" | "kind" | "kind_seq" | "about">
+    Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited" | "kind" | "kind_seq" | "about"> &
+      Pick<JobRow, "app" | "instance" | "registration">
   >;
 
 const columns = {
@@ -61,6 +62,9 @@ const allColumns = {
   kind: "text",
   kind_seq: "integer",
   about: "text",
+  app: "text",
+  instance: "integer",
+  registration: "text",
 } as const satisfies Record<keyof NewJob, "text" | "integer">;
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
@@ -73,19 +77,20 @@ export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number>
 }
 
 function belongs(row: NewJob): boolean {
-  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? null) !== null;
+  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.app ?? null) !== null;
 }
 
 // Deliveries are as many as jobs, and are nothing but that.
 function isOnlyOfKind(row: NewJob): boolean {
-  const { template_id, group_seq, chain_seq, about, awaited, kind, kind_seq } = row;
-  if ((template_id ?? group_seq ?? chain_seq ?? about ?? null) !== null || (awaited ?? 0) !== 0) return false;
+  const { template_id, group_seq, chain_seq, about, awaited, kind, kind_seq, app, registration } = row;
+  if ((template_id ?? group_seq ?? chain_seq ?? about ?? app ?? registration ?? null) !== null || (awaited ?? 0) !== 0)
+    return false;
   return kind !== undefined && kind_seq !== undefined;
 }
 
 const belongsToNothing = {
   ...{ template_id: null, group_seq: null, group_slot: null, chain_seq: null, awaited: 0 },
-  ...{ kind: null, kind_seq: null, about: null },
+  ...{ kind: null, kind_seq: null, about: null, app: null, instance: null, registration: null },
 };
 
 // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer to a

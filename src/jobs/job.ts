@@ -80,6 +80,10 @@ export type JobRow = {
   awaited: number;
   /** 1 while a room above needs the finished job, which is then not pruned. */
   pinned: number;
+  /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
+  app: string | null;
+  instance: number | null;
+  registration: string | null;
 };
 
 /** The channel that tells workers that there may be something to claim, now or at another time than they know. */

@@ -56,8 +56,11 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
 
 // What a job is part of, its next try is part of as well; only then does anything change hands.
 function belongings(old: JobRow): Partial<NewJob> {
-  const { template_id, group_seq, group_slot, awaited, kind, kind_seq, about } = old;
-  return { template_id, group_seq, group_slot, awaited, kind, kind_seq, about, chain_seq: old.chain_seq ?? old.seq };
+  const { template_id, group_seq, group_slot, awaited, kind, kind_seq, about, app, instance, registration } = old;
+  return {
+    ...{ template_id, group_seq, group_slot, awaited, kind, kind_seq, about, app, instance, registration },
+    chain_seq: old.chain_seq ?? old.seq,
+  };
 }
 
 function pickKept(old: JobRow): Pick<NewJob, Exclude<keyof NewJob, "id" | "status">> {

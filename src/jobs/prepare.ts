@@ -9,6 +9,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { currentCause, type Cause } from "../telemetry/cause.ts";
+import type { RunOwner } from "../telemetry/run.ts";
 import { checkPriority, validateParams, type AnyJob, type JobOptions } from "./define.ts";
 import type { Limits } from "./limit.ts";
 import { checkBackoff, type Backoff } from "./retry.ts";
@@ -65,6 +66,8 @@ export type Prepared = {
   readonly limits: string | null;
   readonly limitKey: string | null;
   readonly cause: Cause | undefined;
+  /** Whose its run is, if it is of an app. */
+  readonly owner?: RunOwner;
   /** The template it is made from, if it is. */
   readonly templateId?: string;
 };
@@ -100,6 +103,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     losses: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
     ...limitsOf(definition, params),
     cause: currentCause(),
+    ...(definition.owner === undefined ? {} : { owner: definition.owner }),
   };
 }
 

@@ -28,6 +28,7 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   // Between the run's insert and the job's update nobody else may end the run.
   await lockJobs(tx, endings);
   const owned = await endRuns(tx, endings);
+  if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
   const rows = await readInteresting(tx, owned, endings, await facts, hooks);
   await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);

@@ -11,6 +11,7 @@ import type { Claimer } from "./claim.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import type { Engine } from "./engine.ts";
 import { jobsClaimed, jobSuperseded } from "./hooks.ts";
+import { onHosting } from "./hosting.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "./job.ts";
 import { createOutlook } from "./outlook.ts";
 import { createRecheck } from "./recheck.ts";
@@ -82,6 +83,15 @@ function createWorker(
     if (channel !== null && channel !== jobsChannel && channel !== hostChannel) return;
     if (channel === null && isIdle() && claimer.reserved === undefined) void outlook.lookIfAny(store);
     else outlook.lookAnew();
+  });
+
+  // Who serves a reservation runs what it was told to, whatever else is defined here.
+  const stopHosting = onHosting(engine, async () => {
+    if (claimer.reserved !== undefined) return;
+    Object.assign(claimer, { hosts: new Set(engine.definitions.keys()) });
+    await hostNames(engine, claimer);
+    outlook.hostsChanged();
+    outlook.lookAnew();
   });
 
   function onEnded(ms: number): void {
@@ -232,6 +242,7 @@ function createWorker(
     // A turn that is under way may bring jobs, which go back, or fail and leave its news.
     while (turns.size > 0 || (runs.hasNews && failures < 20)) await (turns.size > 0 ? Promise.all(turns) : turn());
     stopListening();
+    stopHosting();
     runs.leave();
   }
 

@@ -133,6 +133,7 @@ export async function jobFor(
     template_id: target.templateId,
     kind: scheduleKind,
     kind_seq: row.seq,
+    registration: target.prepared.owner?.registration ?? row.name,
     about: JSON.stringify({ schedule: about }),
   };
 }

@@ -3,8 +3,8 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import type { Tx } from "../storage/store.ts";
-import { findSchedule } from "./find-schedule.ts";
-import { nextFireAt, timingOf } from "./schedule.ts";
+import { findSchedule, lockSchedule } from "./find-schedule.ts";
+import { nextFireAt, timingOf, type ScheduleRow } from "./schedule.ts";
 import { insertSkips } from "./write-decisions.ts";
 import { refuseCode, save } from "./write-schedule.ts";
 
@@ -35,5 +35,15 @@ export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
 export async function removeSchedule(tx: Tx, name: string): Promise<void> {
   const row = await findSchedule(tx, name);
   refuseCode(row, "remove");
+  await end(tx, row);
+}
+
+/** The code that defined it does so no more. One that is not there any more, or not of code, stays as it is. */
+export async function retireSchedule(tx: Tx, name: string): Promise<void> {
+  const row = await lockSchedule(tx, name);
+  if (row !== undefined && row.removed_at === null && row.source === "code") await end(tx, row);
+}
+
+async function end(tx: Tx, row: ScheduleRow): Promise<void> {
   await save(tx, { ...row, removed_at: tx.now, next_at: null, paused_at: null, paused_note: null }, false);
 }

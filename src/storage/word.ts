@@ -51,6 +51,10 @@ export function indexedBy(name: string): Part {
   return word(`indexed by ${name}`, "");
 }
 
+/** Behind a table that is to be found by its own number: beside any index that begins with an equality, SQLite without
+ *  statistics takes that index and sorts what it finds. */
+export const byNumber = word("not indexed", "");
+
 /** The greater or the lesser of its arguments: `max(a, b)` is scalar on SQLite, an aggregate on PostgreSQL. */
 export const greatest = word("max", "greatest");
 export const least = word("min", "least");

@@ -2,6 +2,7 @@
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
 import { integer, real, sequence, strict } from "../storage/word.ts";
+import { rollupTables } from "./rollup/tables.ts";
 
 export const telemetryMigrations: readonly Migration[] = [
   {
@@ -90,6 +91,26 @@ export const telemetryMigrations: readonly Migration[] = [
       sql`alter table session add column dropped_runs ${integer} not null default 0`,
       sql`alter table session add column dropped_logs ${integer} not null default 0`,
       sql`alter table session add column dropped_events ${integer} not null default 0`,
+    ],
+  },
+  {
+    number: 10,
+    name: "owners of runs, rollups",
+    up: [
+      // Whose run it is: the app, its instance and the name under which it registered the listener or schedule. Names, not
+      // numbers: history follows them across restarts. A job that an app made hands them on to its run.
+      sql`alter table run add column app text`,
+      sql`alter table run add column instance ${integer}`,
+      sql`alter table run add column registration text`,
+      sql`alter table job add column app text`,
+      sql`alter table job add column instance ${integer}`,
+      sql`alter table job add column registration text`,
+      // Only what an app or a schedule registered, and what did not succeed, pays for an index: the path of most runs is as
+      // it was. Lists of other runs are bounded by what rollups know of their numbers.
+      sql`create index runs_registered on run (tenant_id, (coalesce(registration, name)), seq)
+        where job_id is null or registration is not null`,
+      sql`create index runs_unlike_success on run (tenant_id, status, seq) where status <> 'success'`,
+      ...rollupTables,
     ],
   },
 ];

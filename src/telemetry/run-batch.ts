@@ -24,6 +24,9 @@ export type EndedRun = {
   readonly root_run_id: string | null;
   readonly event_id: string | null;
   readonly topic: string;
+  readonly app?: string | null;
+  readonly instance?: number | null;
+  readonly registration?: string | null;
 };
 
 export type Dropped = { readonly runs: number; readonly logs: number; readonly events: number };
@@ -42,13 +45,21 @@ const columns = {
   ...({ attempt: "integer", started_at: "integer", ended_at: "integer", duration_ms: "real" } as const),
   ...({ status: "text", error_type: "text", error_message: "text", error_trace: "text" } as const),
   ...({ cause_run_id: "text", root_run_id: "text", event_id: "text", topic: "text" } as const),
+  ...({ app: "text", instance: "integer", registration: "text" } as const),
 };
+
+// Most runs have no owner, and the handler's thread does not say so for each.
+function owned(run: EndedRun) {
+  const { app = null, instance = null, registration = null } = run;
+  return { ...run, app, instance, registration };
+}
 
 export async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }: RunBatch): Promise<void> {
   if (runs.length > 0) {
     const written = await tx.run(sql`insert into run (tenant_id, id, kind, name, session_seq, attempt, started_at,
-        ended_at, duration_ms, status, error_type, error_message, error_trace, cause_run_id, root_run_id, event_id, topic)
-      ${eachRow(columns, runs)} on conflict (tenant_id, id) do nothing`);
+        ended_at, duration_ms, status, error_type, error_message, error_trace, cause_run_id, root_run_id, event_id, topic,
+        app, instance, registration)
+      ${eachRow(columns, runs.map(owned))} on conflict (tenant_id, id) do nothing`);
     // A batch is written whole: if its runs are there, so is the rest, and only the answer to the first try was lost.
     if (written === 0) return;
   }

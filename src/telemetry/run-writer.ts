@@ -28,7 +28,8 @@ const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["invalid", "internal
 const triesMax = 3;
 const retryMsMax = 5000;
 
-export function openRunWriter(store: Store, session: () => SessionKey): RunWriter {
+/** `onWritten` is told when runs are on disk. */
+export function openRunWriter(store: Store, session: () => SessionKey, onWritten?: () => void): RunWriter {
   const { clock } = store;
   let runs: EndedRun[] = [];
   let logs: RunLogRow[] = [];
@@ -65,6 +66,7 @@ export function openRunWriter(store: Store, session: () => SessionKey): RunWrite
         failures = 0;
         told = { seq: batch.sessionSeq, dropped: batch.dropped };
         inHand = undefined;
+        if (batch.runs.length > 0) onWritten?.();
       } catch (error) {
         failures += 1;
         // Numbers alone are taken anew, so that they are the latest, for as long as it takes.

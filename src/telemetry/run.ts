@@ -1,13 +1,15 @@
 // A run is one execution that has ended: of a job, and later of a delivery, a live listener, a fire or a call. Its row
 // is written once and never changes.
-import { DaybookError, invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
-import { joinSql, sql, type Sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { logsOfRun, type LogLevel } from "./log.ts";
+import { anyOf, byNumber } from "../storage/word.ts";
+import type { LogLevel } from "./log.ts";
 
 export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
 export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];
+
+/** What a run belongs to: an app's instance, and the name of the listener or schedule that it registered. */
+export type RunOwner = { readonly app: string; readonly instance: number; readonly registration: string };
 
 export type RunRecord = {
   readonly id: string;
@@ -16,6 +18,10 @@ export type RunRecord = {
   readonly jobId: string | null;
   /** What a live listener heard; its id is null when it was emitted. Null for other runs. */
   readonly event: { readonly id: string | null; readonly topic: string } | null;
+  /** The app that it belongs to; null for a run of no app. */
+  readonly app: { readonly key: string; readonly instance: number } | null;
+  /** The schedule that fired it, or the name under which an app registered it; null for other runs. */
+  readonly registration: string | null;
   readonly sessionId: string | null;
   readonly attempt: number;
   readonly startedAt: number;
@@ -34,66 +40,7 @@ export type RunLog = {
   readonly fields: unknown;
 };
 
-export type RunFilter = {
-  readonly status?: RunStatus;
-  readonly name?: string;
-  readonly limit?: number;
-  readonly after?: string;
-};
-
-export type RunPage = { readonly items: readonly RunRecord[]; readonly next: string | null };
-
-export type Runs = {
-  get(id: string): Promise<RunRecord>;
-  /** The newest first. */
-  list(filter?: RunFilter): Promise<RunPage>;
-  logs(id: string): Promise<RunLog[]>;
-};
-
-export function openRuns(store: Store, tenant: string): Runs {
-  return {
-    async get(id) {
-      const [row] = await store.read<RunRow>(sql`${selectRuns} where run.tenant_id = ${tenant} and run.id = ${id}`);
-      if (row === undefined) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
-      return toRecord(row);
-    },
-    async list({ status, name, limit = limits.pageDefault, after } = {}) {
-      if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
-        throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
-      }
-      if (status !== undefined && !runStatuses.includes(status)) {
-        throw invalid(`status "${status}" is not known: ${runStatuses.join(", ")}`);
-      }
-      const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-      if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
-      const rows = await store.readHeavy<RunRow>(
-        joinSql([
-          sql`${selectRuns} where run.tenant_id = ${tenant} and run.seq < ${before}`,
-          ...when(status, (value) => sql`and run.status = ${value}`),
-          ...when(name, (value) => sql`and run.name = ${value}`),
-          sql`order by run.seq desc limit ${limit + 1}`,
-        ]),
-      );
-      const items = rows.slice(0, limit);
-      return { items: items.map(toRecord), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
-    },
-    async logs(id) {
-      const rows = await store.readHeavy<LogRow>(logsOfRun(tenant, id));
-      return rows.map(({ logged_at: at, level, message, fields }) => ({
-        ...{ at, level, message },
-        fields: fields === null ? null : (JSON.parse(fields) as unknown),
-      }));
-    },
-  };
-}
-
-function when<T>(value: T | undefined, condition: (value: T) => Sql): Sql[] {
-  return value === undefined ? [] : [condition(value)];
-}
-
-type LogRow = { logged_at: number; level: LogLevel; message: string; fields: string | null };
-
-type RunRow = {
+export type RunRow = {
   seq: number;
   id: string;
   kind: string;
@@ -101,6 +48,9 @@ type RunRow = {
   job_id: string | null;
   event_id: string | null;
   topic: string | null;
+  app: string | null;
+  instance: number | null;
+  registration: string | null;
   session_id: string | null;
   attempt: number;
   started_at: number;
@@ -115,17 +65,25 @@ type RunRow = {
   root_run_id: string | null;
 };
 
-const selectRuns = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, session.id as session_id, run.attempt,
+const shown = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
+  session.id as session_id, run.attempt,
   run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
-  run.result, run.cause_run_id, run.root_run_id from run left join session on session.seq = run.session_seq`;
+  run.result, run.cause_run_id, run.root_run_id`;
 
-function toRecord(row: RunRow): RunRecord {
+export const selectRuns: Sql = sql`${shown} from run left join session on session.seq = run.session_seq`;
+/** For lists by number. */
+export const selectByNumber: Sql = sql`${shown} from run ${byNumber}
+  left join session on session.seq = run.session_seq`;
+
+export function toRecord(row: RunRow): RunRecord {
   return {
     id: row.id,
     kind: row.kind,
     name: row.name,
     jobId: row.job_id,
     event: row.topic === null ? null : { id: row.event_id, topic: row.topic },
+    app: row.app === null ? null : { key: row.app, instance: row.instance ?? 0 },
+    registration: row.registration,
     sessionId: row.session_id,
     attempt: row.attempt,
     startedAt: row.started_at,
@@ -139,4 +97,11 @@ function toRecord(row: RunRow): RunRecord {
     result: row.result === null ? null : (JSON.parse(row.result) as unknown),
     cause: row.cause_run_id === null ? null : { runId: row.cause_run_id, rootRunId: row.root_run_id },
   };
+}
+
+/** In the order of the numbers given; those that are gone are left out. */
+export async function readRunsBySeq(store: Store, seqs: readonly number[]): Promise<RunRecord[]> {
+  const rows = await store.readHeavy<RunRow>(sql`${selectRuns} where run.seq ${anyOf("integer", seqs)}`);
+  const found = new Map(rows.map((row) => [row.seq, toRecord(row)]));
+  return seqs.flatMap((seq) => found.get(seq) ?? []);
 }

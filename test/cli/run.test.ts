@@ -139,7 +139,7 @@ test("a file that never finishes loading is ended by a signal", async (t) => {
 
 const bad: readonly (readonly [what: string, file: string, text: string | null, code: ErrorCode, says: RegExp])[] = [
   ["that is not there", "gone.ts", null, "not_found", /there is no file .*gone\.ts/],
-  ["that is a folder", ".", null, "invalid", /is not a file: name the module that exports your definitions/],
+  ["that is a folder without one", "node_modules", null, "invalid", /no file in \S+node_modules exports an app/],
   ["that exports nothing", "empty.ts", "console.error;", "invalid", /empty\.ts exports nothing: export them/],
   [
     ...(["without definitions", "other.ts", "export const a = 1; export default () => 2;", "invalid"] as const),

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { job, limits, manualClock, type Book, type Job } from "../../src/index.ts";
 import { prune } from "../../src/jobs/prune/prune.ts";
 import type { Store } from "../../src/storage/store.ts";
+import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";
@@ -235,6 +236,7 @@ for (const backend of backends) {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const failed = await end(at, plain, "error");
       const gone = await end(at, plain);
+      await foldRuns(at.store);
       const store: Store = {
         ...at.store,
         write: async (unit, how) => {

@@ -7,7 +7,7 @@ import { limits } from "../../src/core/limits.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
-import { openRuns } from "../../src/telemetry/run.ts";
+import { openRuns } from "../../src/telemetry/runs.ts";
 import type { EndedRun } from "../../src/telemetry/run-batch.ts";
 import { openRunWriter, type RunWriter } from "../../src/telemetry/run-writer.ts";
 import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
@@ -103,6 +103,7 @@ for (const backend of backends) {
       assert.deepEqual(await runs.get(mine.id), {
         ...{ id: mine.id, kind: "listener", name: "lamp", jobId: null, sessionId: desk.session.id, attempt: 1 },
         event: { id: mine.event_id, topic: "light.hall" },
+        ...{ app: null, registration: null },
         ...{ startedAt: mine.started_at, endedAt: mine.ended_at, durationMs: 4.75, status: "success", error: null },
         ...{ result: null, cause: { runId: "a", rootRunId: "b" } },
       });

@@ -25,9 +25,30 @@ test("the tour shows an undone transaction, a group commit, a lost process, a ba
   assert.match(stdout, /400 cents went from ada to bob: ada has 600, bob has 400/);
   assert.match(stdout, /5000 were refused as invalid, .*: ada has 600, bob has 400/);
   assert.match(stdout, /1,000 at once: \d+ ms; the table holds 1100 rows/);
+  assert.match(stdout, /somebody moves: the light is on in the hall/);
+  assert.match(stdout, /2 instances; "on" is turnOn at \S*home\/lights\.ts:\d+/);
   assert.match(stdout, /after SIGKILL its session is "unknown"/);
   assert.match(stdout, /\d+ bytes, in which ada has 600, bob has 400/);
   assert.match(stdout, /all is well/);
+});
+
+test("a day in the simulated home: blinds with the sun, lights with motion, presence after a while", async (t) => {
+  const { stdout } = await runProgram(join(examples, "home.ts"), testFolder(t));
+
+  const days = stdout.split("\n").filter((line) => /^\d\d:\d\d /.test(line));
+  assert.deepEqual(
+    days.map((line) => line.slice(7)),
+    [
+      "somebody is home, dark, blinds closed",
+      "somebody is home, dark, blinds open",
+      "somebody is home, hall, blinds open",
+      "somebody is home, dark, blinds open",
+      "somebody is home, kitchen, blinds open",
+      "nobody is home, dark, blinds open",
+    ],
+  );
+  assert.match(stdout, /lights: 2 instances, 6 listeners, 0 schedules/);
+  assert.match(stdout, /1 run of "move", success/);
 });
 
 test("notes are still there the next time", async (t) => {

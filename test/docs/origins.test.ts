@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { z } from "zod";
-import { entity, job, listener, relation } from "../../src/index.ts";
+import { app, entity, job, listener, relation, where } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { root } from "./snippet.ts";
@@ -120,7 +120,79 @@ for (const backend of backends) {
     assert.deepEqual([idsOf(37, "service_call_id"), idsOf(37, "state")], [[ids.call], ["Scheduled"]]);
     assert.deepEqual([idsOf(38, "request_method"), idsOf(38, "response_status")], [["GET"], ["200"]]);
     assert.deepEqual(rows[39], []);
-    assert.equal(rows.length, 40, "a statement was added that no line here looks at");
+    // Those about apps: the test below and test/conformance/seed-000.test.ts look at what they give in a book that has some.
+    // Here there is one run of a listener, which belongs to no app.
+    assert.deepEqual(
+      rows.slice(40).map((found) => found.length),
+      [0, 0, 0, 0, 1, 0, 0, 1, 0],
+    );
+    assert.equal(rows.length, 49, "a statement was added that no line here looks at");
+  });
+
+  test(`${backend}: the registrations of apps are shown with the columns and words of the design`, async (t) => {
+    const params: Record<string, unknown> = { when: new Date(0), where: new URL("http://a.example/"), big: 3n };
+    params["self"] = params;
+    const lights = app("lights", {
+      setup(home) {
+        home.on(
+          ["motion.hall", "door"],
+          { name: "on", debounce: 1500, where: where.exists("x") },
+          function turnOn() {},
+        );
+        home.on("z", { name: "once", once: true, throttle: "2s", priority: 7 }, () => undefined);
+        home.every("5m", { name: "a", params }, function tick() {});
+        home.daily("07:05", { name: "b", params: [new Date(0), "x"] }, () => undefined);
+        home.cron("0 30 6 * * *", { name: "c" }, () => undefined);
+        home.once("2030-01-01T00:00:00Z", { name: "d" }, () => undefined);
+        home.job({ name: "e" }, () => undefined);
+      },
+    });
+    const { book, url } = await openTest(t, backend, { use: [lights] });
+    const { registered } = await book.apps.get("lights");
+
+    const [listeners = [], jobs = [], counts = []] = await readAll(
+      ...([t, backend, url] as const),
+      blocks.filter((each) => /'lights'|AS listeners/.test(each) && !each.includes("handler_invocations")),
+    );
+
+    const pick = (row: Row, ...columns: string[]): unknown[] => columns.map((column) => row[column]);
+    assert.deepEqual(
+      listeners.map((row) => [
+        ...pick(row, "handler_method", "topic", "predicate_description"),
+        ...[row["debounce"], row["throttle"]].map((value) => (value === null ? null : Number(value))),
+        ...pick(row, "once", "priority").map(Number),
+      ]),
+      [
+        ["turnOn", "motion.hall, door", "x is there", 1.5, null, 0, 0],
+        ["<anonymous>", "z", null, null, 2, 1, 7],
+      ],
+    );
+    assert.deepEqual(
+      jobs.map((row) => [
+        ...pick(row, "job_name", "handler_method", "trigger_type", "trigger_value"),
+        Number(row["repeat"]),
+      ]),
+      [
+        ["a", "tick", "interval", "300.0", 1],
+        ["b", "<anonymous>", "cron", "5 7 * * *", 1],
+        ["c", "<anonymous>", "cron", "0 30 6 * * *", 1],
+        ["d", "<anonymous>", null, "2030-01-01T00:00:00.000Z", 0],
+      ],
+    );
+    assert.deepEqual(pick(jobs[0] ?? {}, "args_json", "kwargs_json"), [
+      "[]",
+      '{"big":"3","self":"<NON_SERIALIZABLE>","when":"1970-01-01T00:00:00.000Z","where":"http://a.example/"}',
+    ]);
+    assert.deepEqual(pick(jobs[1] ?? {}, "args_json", "kwargs_json"), ['["1970-01-01T00:00:00.000Z","x"]', "{}"]);
+    assert.deepEqual(
+      counts.map((row) => [row["app_key"], Number(row["listeners"])]),
+      [["lights", 2]],
+    );
+    assert.equal(listeners[0]?.["id"], registered.find(({ name }) => name === "on")?.id);
+    assert.match(String(listeners[0]?.["source_location"]), /test\/docs\/origins\.test\.ts:\d+$/);
+    assert.match(String(listeners[1]?.["registration_source"]), /^home\.on\("z", \{ name: "once"/);
+    await assert.rejects(async () => book.write((tx) => tx.sql`update listeners set topic = 'x'`));
+    await assert.rejects(async () => book.write((tx) => tx.sql`delete from scheduled_jobs`));
   });
 }
 

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { compileCache } from "../cli/run-cli.ts";
@@ -32,7 +32,10 @@ export function projectWith(t: TestContext, files: Readonly<Record<string, strin
     join(folder, "tsconfig.json"),
     JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, include: ["*.ts"] }),
   );
-  for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
+  for (const [name, code] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), code);
+  }
   return folder;
 }
 

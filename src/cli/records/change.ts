@@ -108,7 +108,9 @@ function noted(command: Command): Command {
 
 async function recordTypesOf(path: string): Promise<AnyRecordType[]> {
   const { loadDefinitions } = await import("../load-definitions.ts");
-  return (await loadDefinitions({ module: path })).filter((each) => each.kind === "entity" || each.kind === "relation");
+  return (await loadDefinitions({ module: path })).use.filter(
+    (each) => each.kind === "entity" || each.kind === "relation",
+  );
 }
 
 async function openFile(path: string): Promise<Readable> {

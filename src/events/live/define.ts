@@ -7,6 +7,7 @@ import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { checkPriority } from "../../jobs/define.ts";
+import type { RunOwner } from "../../telemetry/run.ts";
 import { heardBy, type AnyEvent, type Heard } from "../define.ts";
 import { where, type Predicate, type Where } from "./where.ts";
 
@@ -64,6 +65,8 @@ export type LiveDefinition = {
   readonly concurrency: number;
   readonly backlog: number;
   readonly allTenants: boolean;
+  /** The app's registration that its runs are recorded for. */
+  readonly owner?: RunOwner;
   readonly run: (payload: never, context: never) => unknown;
   /** In words: what it hears and when it acts. */
   describe(): string;

@@ -117,6 +117,7 @@ export class LiveRun {
       root_run_id: event.rootRunId,
       event_id: event.id,
       topic: event.topic,
+      ...this.#definition.owner,
     });
     this.#onEnd(this);
   }

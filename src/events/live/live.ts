@@ -29,11 +29,13 @@ export type LiveWiring = {
   readonly store: Store;
   readonly session: () => SessionKey;
   readonly contextFor: (context: LiveContext) => unknown;
+  /** Told when runs are on disk. */
+  readonly runsWritten?: () => void;
 };
 
-export function openLive({ store, session, contextFor }: LiveWiring): Live {
+export function openLive({ store, session, contextFor, runsWritten }: LiveWiring): Live {
   const { clock, ids } = store;
-  const writer = openRunWriter(store, session);
+  const writer = openRunWriter(store, session, runsWritten);
   const bus = openLiveBus({ clock, ids, writer, session, contextFor });
   const later = createWaitingRoom(
     clock,

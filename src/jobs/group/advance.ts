@@ -3,6 +3,7 @@
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy, rowSet, skipLocked } from "../../storage/word.ts";
+import { kindOfRun } from "../end-runs.ts";
 import { passOn } from "../free-slots.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
@@ -54,9 +55,9 @@ async function skipRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void>
   const runs = rest.map(({ seq }) => ({ seq, run_id: tx.ids() }));
   const columns = { seq: "integer", run_id: "text" } as const;
   await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, attempt, started_at, ended_at, duration_ms, status,
-      cause_run_id, root_run_id)
-    select job.tenant_id, v.run_id, 'job', job.name, job.id, job.attempt, ${tx.now}, ${tx.now}, 0, 'skipped',
-      job.cause_run_id, job.root_run_id
+      cause_run_id, root_run_id, app, instance, registration)
+    select job.tenant_id, v.run_id, ${kindOfRun}, job.name, job.id, job.attempt, ${tx.now}, ${tx.now}, 0, 'skipped',
+      job.cause_run_id, job.root_run_id, job.app, job.instance, job.registration
     from ${rowSet("v", columns, runs)} cross join job where job.seq = v.seq`);
   await tx.run(sql`update job set status = 'skipped', finished_at = ${tx.now}, waits_for = null, waits_key = null,
       key_held = null, run_id = v.run_id

@@ -42,10 +42,10 @@ export async function placeOf(store: Store, tenant: string, id: string): Promise
       (select count(*) from job other ${indexedBy("jobs_running")}
         where other.status = 'running' and other.lane_seq = job.lane_seq) as running,
       (select avg(duration_ms) from (select late.duration_ms
-        from (select job_id, duration_ms, status, kind from run where tenant_id = ${tenant}
+        from (select job_id, duration_ms, status from run where tenant_id = ${tenant}
           order by id desc limit ${lookedAtMax}) as late
         join job ran on ran.tenant_id = ${tenant} and ran.id = late.job_id
-        where ran.lane_seq = job.lane_seq and late.kind = 'job' and late.status in ('success', 'error', 'timed_out')
+        where ran.lane_seq = job.lane_seq and late.status in ('success', 'error', 'timed_out')
         limit ${countedMax}) as counted) as mean_ms
     from job join lane on lane.seq = job.lane_seq where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });

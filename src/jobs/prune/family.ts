@@ -36,6 +36,7 @@ export async function findRoots(read: Read, rule: Rule, { after, to }: { after: 
   const rows = await read<{ seq: number; group_seq: number | null }>(sql`select seq, group_seq from job
     where seq > ${after} and seq <= ${to} and tenant_id = ${rule.tenant} and retry_of is null
       and finished_at <= ${rule.endedBy}
+      ${rule.firesOfApps ? sql`and kind = 'schedule' and app is not null` : sql``}
       and (group_seq is null or not exists (
         select 1 from job earlier where earlier.group_seq = job.group_seq and earlier.seq < job.seq))
     order by seq`);
@@ -95,6 +96,11 @@ export function mayLeave(rule: Rule, { group, groupEndedAt, members }: Family): 
     if (key !== null && (until === null || until > rule.now)) return false;
     return retried.has(member.seq) || fits(rule, member);
   });
+}
+
+/** Whether none of its runs is among those that stay. */
+export function isFree({ members }: Family, kept: ReadonlySet<string>): boolean {
+  return kept.size === 0 || !members.some((member) => kept.has(member.run_id ?? ""));
 }
 
 // One that was tried again by hand after the group had ended is of no group, and leaves with its chain.

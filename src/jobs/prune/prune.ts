@@ -5,11 +5,13 @@ import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { deleteFiles } from "./delete-files.ts";
-import { findRoots, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
+import { findRoots, isFree, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
 import { removeFamilies } from "./remove.ts";
 import { pruneReservations } from "./reservations.ts";
 import { toRule, type PruneOptions, type Rule } from "./rule.ts";
-import { add, nothing, rowsOf, weigh, type Removed } from "./weigh.ts";
+import { pinnedRuns } from "../../telemetry/kept-run.ts";
+import { foldRuns } from "../../telemetry/rollup/folder.ts";
+import { add, nothing, rowsOf, runIdsOf, weigh, type Removed } from "./weigh.ts";
 
 export type Pruned = Removed & {
   /** True: this is what would be removed, and nothing was. */
@@ -26,6 +28,8 @@ export async function prune(store: Store, tenant: string, folder: string, option
   const dryRun = options.dryRun === true;
   let [removed, slices, filesDeleted] = [nothing, 0, 0];
   if (rule === undefined) return { ...removed, dryRun, slices, filesDeleted };
+  // A run leaves its mark in the rollups before it leaves.
+  if (!dryRun) await foldRuns(store);
   for await (const slice of rule.noJobs ? [] : slicesOf(leaving(store, rule))) {
     const gone = dryRun
       ? slice.map(({ weight }) => weight).reduce(add)
@@ -74,7 +78,8 @@ async function* leaving(store: Store, rule: Rule): AsyncGenerator<Weighed> {
   for (let after = 0; end?.seq != null && after < end.seq;) {
     const to = await endOfRange(read, after);
     const found = await readFamilies(read, await findRoots(read, rule, { after, to }));
-    const families = found.filter((family) => mayLeave(rule, family));
+    const pinned = await pinnedRuns(read, rule.tenant, runIdsOf(found));
+    const families = found.filter((family) => mayLeave(rule, family) && isFree(family, pinned));
     const weights = await weigh(read, rule.tenant, families);
     for (const [index, family] of families.entries()) yield { family, weight: weights[index] ?? nothing };
     after = to;

@@ -2,14 +2,18 @@
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { mayLeave, readFamilies, type Family } from "./family.ts";
+import { keptRuns } from "../../telemetry/kept-run.ts";
+import { lowerMark } from "../../telemetry/rollup/fold.ts";
+import { isFree, mayLeave, readFamilies, type Family } from "./family.ts";
 import type { Rule } from "./rule.ts";
 import { nothing, reservationsOf, runIdsOf, seqsOf, type Removed } from "./weigh.ts";
 
 export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[]): Promise<Removed> {
-  const families = await lockFamilies(tx, rule, found);
-  if (families.length === 0) return nothing;
   const { tenant } = rule;
+  const locked = await lockFamilies(tx, rule, found);
+  const kept = await keptRuns(tx, tenant, runIdsOf(locked));
+  const families = locked.filter((family) => isFree(family, kept));
+  if (families.length === 0) return nothing;
   const runIds = runIdsOf(families);
   const seqs = seqsOf(families);
   const groups = families.flatMap(({ group }) => group ?? []);
@@ -21,6 +25,7 @@ export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[
     sql`delete from run_command where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)} returning log_path`,
   );
   const runs = await tx.run(sql`delete from run where tenant_id = ${tenant} and id ${anyOf("text", runIds)}`);
+  await lowerMark(tx);
   // A whole chain in one statement: row by row each would be the parent of the next.
   const jobs = await tx.run(sql`delete from job where seq ${anyOf("integer", seqs)}`);
   await tx.run(sql`delete from job_group where seq ${anyOf("integer", groups)}`);

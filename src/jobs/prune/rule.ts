@@ -24,6 +24,8 @@ export type PruneOptions = {
   readonly status?: FinishedStatus | readonly FinishedStatus[];
   /** Reads only, and says what would be removed. */
   readonly dryRun?: boolean;
+  /** @internal Only what the schedules of apps fired: retention of telemetry asks for it. */
+  readonly firesOfApps?: boolean;
 };
 
 export type Rule = {
@@ -39,6 +41,7 @@ export type Rule = {
   readonly pinned: number | null;
   readonly lane: number | null;
   readonly name: string | null;
+  readonly firesOfApps: boolean;
   readonly statuses: readonly JobStatus[];
   /** What was asked for, as `pruning` keeps it. */
   readonly filter: string;
@@ -46,7 +49,7 @@ export type Rule = {
 
 const finished: readonly FinishedStatus[] = ["completed", "failed", "cancelled", "skipped"];
 const open: readonly string[] = ["waiting", "queued", "running"];
-const known = ["olderThan", "keep", "queue", "name", "status", "dryRun"] as const;
+const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "firesOfApps"] as const;
 
 /** Undefined when nothing can fit: a queue that never was. */
 export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule | undefined> {
@@ -61,6 +64,7 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
     ...{ tenant, now, newest: null, noJobs: false, lane: null, pinned: await findPinned(store) },
     endedBy: olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan"),
     name: name === undefined ? null : checkName(name, "job name"),
+    firesOfApps: rest.firesOfApps === true,
     statuses: checkStatuses(rest.status ?? finished),
     filter: toJson({ olderThan, keep, queue, name, status: rest.status }, { what: "prune" }),
   };
@@ -73,7 +77,8 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
 }
 
 /** Whether the rule is about age, for whatever has ended. */
-export function byAge({ endedBy, name, statuses }: Rule): boolean {
+export function byAge({ endedBy, name, statuses, firesOfApps }: Rule): boolean {
+  if (firesOfApps) return false;
   const anyEnd = finished.every((status) => statuses.includes(status));
   return endedBy !== Number.MAX_SAFE_INTEGER && name === null && anyEnd;
 }

@@ -1,0 +1,120 @@
+// The apps of one open book: this process's instances of them.
+import { DaybookError, invalid } from "../core/error.ts";
+import { nearest } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import { checkAppKey, type AnyApp } from "./define.ts";
+import { namesWithHistory } from "./history.ts";
+import { startInstance, type AppsWiring, type Instance } from "./instance.ts";
+import { writeRegistrations } from "./write-registrations.ts";
+
+export type AppsHere = {
+  /** Sets up all instances of all of them. One that fails does so alone. */
+  start(apps: readonly AnyApp[]): Promise<void>;
+  /** Stops the instances of an app, if it runs here, and sets them up again, by another definition if one is given. */
+  reload(app: AnyApp | string): Promise<void>;
+  stop(key: string): Promise<void>;
+  close(): Promise<void>;
+};
+
+type Hosted = { readonly app: AnyApp; readonly instances: readonly Instance[] };
+
+/** All of them belong to one tenant. */
+export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
+  const { store } = wiring.engine;
+  const hosted = new Map<string, Hosted>();
+  // One change of an app after the other; different apps do not wait for each other.
+  const changes = new Map<string, Promise<void>>();
+  let closed = false;
+
+  function change(key: string, run: () => Promise<void>): Promise<void> {
+    const before = changes.get(key) ?? Promise.resolve();
+    const done = before.then(run);
+    const settled = done.catch(() => undefined);
+    changes.set(key, settled);
+    return done;
+  }
+
+  async function setUp(app: AnyApp, before: readonly Instance[]): Promise<void> {
+    if (closed) throw new DaybookError("closed", "the book is closed or closing");
+    const { key } = app;
+    const instances = await Promise.all(
+      app.instances.map((_config, instance) =>
+        startInstance(wiring, app, { tenant, app: key, instance }, before[instance]?.acted),
+      ),
+    );
+    hosted.set(key, { app, instances });
+    if (instances.every(({ failed }) => !failed)) await retireSurplus(app, before);
+  }
+
+  // An app with fewer instances than before: those beyond the last one register nothing any more.
+  async function retireSurplus({ key, instances }: AnyApp, before: readonly Instance[]): Promise<void> {
+    const rows = await store.read<{ instance_index: number }>(sql`select instance_index from app_instance
+      where tenant_id = ${tenant} and app_key = ${key} and instance_index >= ${instances.length}`);
+    for (const { instance_index: instance } of rows) {
+      const identity = { tenant, app: key, instance };
+      const found = await namesWithHistory(store, identity, new Set());
+      const history = new Set([...found, ...(before[instance]?.acted ?? [])]);
+      await store.write(
+        async (tx) => {
+          await writeRegistrations(tx, identity, [], history);
+          await tx.run(sql`delete from app_instance
+            where tenant_id = ${tenant} and app_key = ${key} and instance_index = ${instance}`);
+        },
+        { tenant },
+      );
+    }
+  }
+
+  async function stopAll({ instances }: Hosted): Promise<void> {
+    await Promise.all(instances.map((each) => each.stop()));
+  }
+
+  return {
+    async start(apps) {
+      await Promise.all(apps.map((app) => change(app.key, () => setUp(app, []))));
+    },
+    reload: (given) => {
+      const key = typeof given === "string" ? checkAppKey(given) : given.key;
+      return change(key, async () => {
+        const before = hosted.get(key);
+        const app = typeof given === "string" ? before?.app : given;
+        if (app === undefined) throw notHere(key, [...hosted.keys()]);
+        if (before !== undefined) await stopAll(before);
+        await setUp(app, before?.instances ?? []);
+      });
+    },
+    stop: (key) =>
+      change(checkAppKey(key), async () => {
+        const found = hosted.get(key);
+        if (found === undefined) throw notHere(key, [...hosted.keys()]);
+        await stopAll(found);
+      }),
+    async close() {
+      closed = true;
+      await Promise.all(changes.values());
+      await Promise.all([...hosted.values()].map(stopAll));
+    },
+  };
+}
+
+function notHere(key: string, known: readonly string[]): DaybookError {
+  const near = nearest(key, known);
+  const hint = near === undefined ? "" : `: did you mean "${near}"?`;
+  return new DaybookError("not_found", `this process does not run the app "${key}"${hint}`, { details: { app: key } });
+}
+
+/** The apps of a list; a key that stands for two is refused. */
+export function collectApps(use: readonly { readonly kind: string }[]): readonly AnyApp[] {
+  const found = new Map<string, AnyApp>();
+  for (const each of use) {
+    if (!isApp(each)) continue;
+    if ((found.get(each.key) ?? each) !== each)
+      throw invalid(`two apps in "use" have the key "${each.key}": rename one`);
+    found.set(each.key, each);
+  }
+  return [...found.values()];
+}
+
+function isApp(value: { readonly kind: string }): value is AnyApp {
+  return value.kind === "app";
+}

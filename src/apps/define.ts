@@ -1,0 +1,82 @@
+// The definition of an app: a key, the configs of its instances, and a setup that registers what each of them does.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+
+/** Where an error came from. `registration` is null when the setup itself failed. */
+export type ErrorPlace = {
+  readonly app: string;
+  readonly instance: number;
+  readonly registration: string | null;
+  /** The run that failed; null when the setup did. */
+  readonly runId: string | null;
+};
+
+/** Told of an error; the run is recorded as failed all the same. */
+export type OnError = (error: unknown, place: ErrorPlace) => unknown;
+
+/** `App` and `Config` are what `setup` is given; this room only passes them on. */
+export type AppOptions<Input, App, Config> = {
+  /** The config of each instance, in the order of their indexes; default one instance, with the config `{}`. */
+  readonly instances?: readonly Input[];
+  /** Registers what an instance listens to and when it acts. What it waits for, it waits for at most `timeout`. */
+  readonly setup: (app: App, config: Config) => unknown;
+  /** How long a setup may take; default 30 s. */
+  readonly timeout?: Duration;
+  /** Told of every error of its handlers that they do not handle themselves, and of a setup that failed. */
+  readonly onError?: OnError;
+};
+
+/** An app of any config, for lists of them. */
+export type AnyApp = {
+  readonly kind: "app";
+  readonly key: string;
+  readonly config: StandardSchemaV1 | undefined;
+  readonly instances: readonly unknown[];
+  readonly timeoutMs: number;
+  readonly onError: OnError | undefined;
+  readonly setup: (app: never, config: never) => unknown;
+};
+
+type Given = AppOptions<unknown, never, never> & { readonly config?: StandardSchemaV1 | undefined };
+
+export function defineApp(key: string, options: Given): AnyApp {
+  checkAppKey(key);
+  const what = `app "${key}"`;
+  refuseUnknown(options, ["config", "instances", "setup", "timeout", "onError"], what);
+  const { config, instances, setup, timeout, onError } = options;
+  if (typeof setup !== "function") throw invalid(`${what} has no setup function: setup(app, config) { app.on(…) }`);
+  if (onError !== undefined && typeof onError !== "function") {
+    throw invalid(`onError of ${what} is ${quote(onError)}; it must be a function`);
+  }
+  if (config !== undefined && typeof config["~standard"]?.validate !== "function") {
+    throw invalid(`the config of ${what} is no schema: give a Standard Schema (zod, valibot, arktype …)`);
+  }
+  return {
+    ...{ kind: "app", key, config, setup, onError },
+    instances: checkInstances(key, instances ?? [{}]),
+    timeoutMs: timeout === undefined ? limits.appSetupMs : durationMs(timeout, `timeout of ${what}`, { min: 1 }),
+  };
+}
+
+/** The same app with other instances, as the config of a project gives them. */
+export function withInstances(app: AnyApp, instances: unknown): AnyApp {
+  return { ...app, instances: checkInstances(app.key, instances) };
+}
+
+function checkInstances(key: string, instances: unknown): readonly unknown[] {
+  if (!Array.isArray(instances)) {
+    throw invalid(`the instances of app "${key}" are ${quote(instances)}: give a list with the config of each`);
+  }
+  if (instances.length <= limits.appInstancesMax) return instances;
+  throw invalid(`app "${key}" has ${instances.length} instances; at most ${limits.appInstancesMax} are allowed`);
+}
+
+// The key is part of names and of URLs, between slashes.
+export function checkAppKey(key: unknown): string {
+  if (typeof key === "string" && /^[\w.-]{1,64}$/.test(key)) return key;
+  throw invalid(`app key ${quote(key)} must be 1 to 64 letters (a-z), digits or any of . _ -`);
+}

@@ -1,0 +1,12 @@
+// What a registration is, across restarts: whose it is, of which app and instance, and its name. Everything else about it
+// may change and is refreshed.
+import { checkName } from "../core/name.ts";
+
+export type InstanceIdentity = { readonly tenant: string; readonly app: string; readonly instance: number };
+export type Identity = InstanceIdentity & { readonly name: string };
+
+/** The name under which the rooms below know it. A tenant and a key of an app have no slash, so two identities never share
+ *  one; and the tenant is in it because the definition of a job serves every tenant, and this one must not. */
+export function nameOf({ tenant, app, instance, name }: Identity): string {
+  return checkName(`${tenant}/${app}/${instance}/${name}`, "the whole name of the registration");
+}

@@ -1,0 +1,140 @@
+// What a setup is given: the verbs that register, for as long as the setup lasts.
+import type { Duration } from "../core/duration.ts";
+import { invalid, type DaybookError } from "../core/error.ts";
+import { checkName } from "../core/name.ts";
+import { quote } from "../core/quote.ts";
+import type { TimeInput } from "../core/time.ts";
+import type { AnyJob } from "../jobs/define.ts";
+import type { AnyApp } from "./define.ts";
+import type { Running } from "./handler.ts";
+import type { InstanceIdentity } from "./identity.ts";
+import { planJob } from "./plan-job.ts";
+import { planListener } from "./plan-listener.ts";
+import { planSchedule, type TimingWord } from "./plan-schedule.ts";
+import type { Registration } from "./registration.ts";
+import { checkIfExists, createRoster } from "./roster.ts";
+import { callSite } from "./source/call-site.ts";
+
+/** The options of every verb: a name, and whatever the verb itself takes. */
+export type Named = { readonly name: string } & Readonly<Record<string, unknown>>;
+type Handler = (...given: never[]) => unknown;
+
+/** The verbs, as loosely typed as this room needs them; the front door says what they take. */
+export type Verbs = {
+  readonly key: string;
+  readonly instance: number;
+  readonly tenant: string;
+  readonly signal: AbortSignal;
+  readonly book: unknown;
+  on(on: unknown, options: Named, handler?: Handler): Verbs;
+  daily(time: string, options: Named, handler?: Handler): Verbs;
+  every(span: Duration, options: Named, handler?: Handler): Verbs;
+  cron(expression: string, options: Named, handler?: Handler): Verbs;
+  in(span: Duration, options: Named, handler?: Handler): Verbs;
+  once(at: TimeInput, options: Named, handler?: Handler): Verbs;
+  job(options: Named, handler?: Handler): AnyJob;
+  onStop(run: () => unknown): void;
+};
+
+export type Setup = {
+  readonly verbs: Verbs;
+  readonly registrations: readonly Registration[];
+  /** What to do when the instance stops, the last first. */
+  readonly onStop: readonly (() => unknown)[];
+  /** From now on nothing more can be registered. */
+  end(): void;
+};
+
+/** What a plan is made of: a checked name and handler, and the rest of the options. */
+export type Asked = {
+  readonly name: string;
+  readonly handler: Handler;
+  readonly options: Readonly<Record<string, unknown>>;
+};
+
+export type SetupParts = {
+  readonly app: AnyApp;
+  readonly identity: InstanceIdentity;
+  readonly running: Running;
+  readonly signal: AbortSignal;
+  readonly book: () => unknown;
+  /** One of them has run, or tried to. */
+  readonly acted: (name: string) => void;
+};
+
+export function createSetup(parts: SetupParts): Setup {
+  const { identity, signal } = parts;
+  const what = `app "${identity.app}", instance ${identity.instance},`;
+  const roster = createRoster(what);
+  const onStop: (() => unknown)[] = [];
+  let ended = false;
+
+  function ask(verb: string, given: unknown, handler: unknown): Asked & { readonly ifExists: unknown } {
+    if (ended) throw tooLate(what, verb);
+    if (typeof given !== "object" || given === null) {
+      throw invalid(`app.${verb} of ${what} has no options: give { name: "…" } and then a function`);
+    }
+    const { name, run, ifExists, ...options } = given as Named & { run?: unknown; ifExists?: unknown };
+    if (name === undefined) throw invalid(`app.${verb} of ${what} has no name: { name: "…" } is what history follows`);
+    checkName(name, `the name of app.${verb} of ${what}`);
+    const called = `app.${verb} ${quote(name)} of ${what}`;
+    if (handler !== undefined && run !== undefined) throw invalid(`${called} has two functions: give one of them`);
+    const found = handler ?? run;
+    if (typeof found !== "function") throw invalid(`${called} is given ${quote(found)} as its handler, not a function`);
+    return { ifExists, name, handler: found as Handler, options };
+  }
+
+  function add(registration: Omit<Registration, "site">, ifExists: unknown): Registration {
+    return roster.add({ ...registration, site: callSite() }, checkIfExists(ifExists));
+  }
+
+  const schedule =
+    (word: TimingWord) =>
+    (when: unknown, options: Named, handler?: Handler): Verbs => {
+      const { ifExists, ...asked } = ask(word === "at" ? "once" : word, options, handler);
+      add(planSchedule(parts, asked, word, when), ifExists);
+      return verbs;
+    };
+
+  const verbs: Verbs = {
+    ...{ key: identity.app, instance: identity.instance, tenant: identity.tenant, signal },
+    get book() {
+      return parts.book();
+    },
+    on(on, options, handler) {
+      const { ifExists, ...asked } = ask("on", options, handler);
+      add(planListener(parts, asked, on), ifExists);
+      return verbs;
+    },
+    daily: schedule("daily"),
+    every: schedule("every"),
+    cron: schedule("cron"),
+    in: schedule("in"),
+    once: schedule("at"),
+    job(options, handler) {
+      const { ifExists, ...asked } = ask("job", options, handler);
+      const { does } = add(planJob(parts, asked), ifExists);
+      if (does.kind !== "job") throw invalid(`${quote(asked.name)} of ${what} is a ${does.kind} already: rename one`);
+      return does.job;
+    },
+    onStop(run) {
+      if (typeof run !== "function") throw invalid(`app.onStop of ${what} is given ${quote(run)}, not a function`);
+      if (signal.aborted) throw tooLate(what, "onStop");
+      onStop.unshift(run);
+    },
+  };
+  return {
+    ...{ verbs, onStop },
+    get registrations() {
+      return roster.all;
+    },
+    end: () => void (ended = true),
+  };
+}
+
+function tooLate(what: string, verb: string): DaybookError {
+  return invalid(
+    `app.${verb} was called after the setup of ${what} had ended: register in setup; for work that comes up later make ` +
+      "an app.job there, and enqueue it",
+  );
+}

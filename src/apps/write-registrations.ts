@@ -1,0 +1,85 @@
+// Writes what a completed setup registered: each under its identity, refreshed, with its schedule; and lets go of what it
+// registers no more. All of it is one transaction, so a power failure leaves the registrations of one setup or the other.
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { anyOf, forUpdate } from "../storage/word.ts";
+import type { CheckedSchedule } from "../schedules/options.ts";
+import { retireSchedule } from "../schedules/steer-schedule.ts";
+import { upsertSchedule } from "../schedules/write-schedule.ts";
+import { nameOf, type InstanceIdentity } from "./identity.ts";
+import type { Registration, RegistrationKind } from "./registration.ts";
+import { safeJson } from "./safe-json.ts";
+import type { Source } from "./source/resolve-source.ts";
+
+/** A registration with what had to be found out about it before the transaction. */
+export type Ready = {
+  readonly registration: Registration;
+  readonly source: Source;
+  readonly schedule: CheckedSchedule | null;
+};
+
+type Known = { readonly name: string; readonly kind: RegistrationKind };
+
+/** `withHistory` are the names that have ever run. */
+export async function writeRegistrations(
+  tx: Tx,
+  identity: InstanceIdentity,
+  ready: readonly Ready[],
+  withHistory: ReadonlySet<string>,
+): Promise<void> {
+  const { tenant, app, instance } = identity;
+  // By name, as everybody does who locks several.
+  const sorted = ready.toSorted((a, b) => (a.registration.name < b.registration.name ? -1 : 1));
+  const known = await tx.all<Known>(sql`select name, kind from registration
+    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} order by name ${forUpdate}`);
+  for (const each of sorted) await upsert(tx, identity, each);
+  const kinds = new Map(sorted.map(({ registration: { name, does } }) => [name, does.kind]));
+  const gone = known.filter(({ name }) => !kinds.has(name)).map(({ name }) => name);
+  await letGo(tx, identity, gone, withHistory);
+  const scheduled = known.filter(({ name, kind }) => kind === "schedule" && kinds.get(name) !== "schedule");
+  for (const { name } of scheduled) await retireSchedule(tx, nameOf({ ...identity, name }));
+  for (const { registration, schedule } of sorted) {
+    if (schedule !== null) await upsertSchedule(tx, nameOf({ ...identity, name: registration.name }), schedule);
+  }
+}
+
+async function upsert(tx: Tx, { tenant, app, instance }: InstanceIdentity, ready: Ready): Promise<void> {
+  const { registration, source } = ready;
+  const { does, settings, name, handlerMethod, args, kwargs } = registration;
+  const live = does.kind === "listener" ? does.live : null;
+  const trigger = does.kind === "schedule" ? does.trigger : null;
+  const priority = Number(settings["priority"] ?? 0);
+  await tx.run(sql`insert into registration (tenant_id, id, app_key, instance_index, name, kind, handler_method, topic,
+      debounce_ms, throttle_ms, once, priority, predicate, trigger_type, trigger_value, repeat, args, kwargs, settings,
+      source_location, registration_source, first_registered_at, last_registered_at)
+    values (${tenant}, ${tx.ids()}, ${app}, ${instance}, ${name}, ${does.kind}, ${handlerMethod},
+      ${live === null ? null : live.topics.join(", ")}, ${live?.debounceMs ?? null}, ${live?.throttleMs ?? null},
+      ${live?.once === true ? 1 : 0}, ${priority}, ${live?.where?.describe() ?? null}, ${trigger?.type ?? null},
+      ${trigger?.value ?? null}, ${trigger?.repeat === true ? 1 : 0}, ${args}, ${kwargs}, ${safeJson(settings)},
+      ${source.location}, ${source.text}, ${tx.now}, ${tx.now})
+    on conflict (tenant_id, app_key, instance_index, name) do update set kind = excluded.kind,
+      handler_method = excluded.handler_method, topic = excluded.topic, debounce_ms = excluded.debounce_ms,
+      throttle_ms = excluded.throttle_ms, once = excluded.once, priority = excluded.priority,
+      predicate = excluded.predicate, trigger_type = excluded.trigger_type, trigger_value = excluded.trigger_value,
+      repeat = excluded.repeat, args = excluded.args, kwargs = excluded.kwargs, settings = excluded.settings,
+      source_location = excluded.source_location, registration_source = excluded.registration_source,
+      last_registered_at = case when excluded.last_registered_at > registration.last_registered_at
+        then excluded.last_registered_at else registration.last_registered_at end, retired_at = null`);
+}
+
+async function letGo(
+  tx: Tx,
+  { tenant, app, instance }: InstanceIdentity,
+  gone: readonly string[],
+  withHistory: ReadonlySet<string>,
+): Promise<void> {
+  const [kept, removed] = [gone.filter((name) => withHistory.has(name)), gone.filter((name) => !withHistory.has(name))];
+  if (kept.length > 0) {
+    await tx.run(sql`update registration set retired_at = coalesce(retired_at, ${tx.now})
+      where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", kept)}`);
+  }
+  if (removed.length > 0) {
+    await tx.run(sql`delete from registration
+      where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", removed)}`);
+  }
+}

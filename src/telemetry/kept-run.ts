@@ -1,0 +1,40 @@
+// Runs that must not be removed: those that somebody pinned, and those that are not in the rollups yet.
+import { DaybookError } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { storableText } from "../core/storable-text.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
+
+type Read = <R>(statement: Sql) => Awaitable<R[]>;
+
+export async function pinnedRuns(read: Read, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await read<{ run_id: string }>(
+    sql`select run_id from run_pin where tenant_id = ${tenant} and run_id ${anyOf("text", ids)}`,
+  );
+  return new Set(rows.map((row) => row.run_id));
+}
+
+/** In the transaction that removes runs: the mark only moves on, so what is folded stays so. */
+export async function keptRuns(tx: Tx, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await tx.all<{ id: string }>(sql`select id from run where tenant_id = ${tenant}
+    and id ${anyOf("text", ids)} and (seq > (select folded_seq from run_fold) or exists (
+      select 1 from run_pin where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id))`);
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Pinning again changes the note. */
+export async function pinRun(tx: Tx, id: string, note: string | null): Promise<void> {
+  const pinned = await tx.run(sql`insert into run_pin (tenant_id, run_id, pinned_at, note)
+    select tenant_id, id, ${tx.now}, ${note === null ? null : storableText(note, limits.noteBytesMax)}
+    from run where tenant_id = ${tx.tenant} and id = ${id}
+    on conflict (tenant_id, run_id) do update set note = excluded.note`);
+  if (pinned === 0) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
+}
+
+/** False when it was not pinned. */
+export async function unpinRun(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.run(sql`delete from run_pin where tenant_id = ${tx.tenant} and run_id = ${id}`)) > 0;
+}

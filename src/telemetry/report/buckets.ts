@@ -1,0 +1,54 @@
+// Runs over time, for a line on a chart: one bucket for each minute, hour or day, also for those in which nothing ran.
+import { invalid } from "../../core/error.ts";
+import { quote } from "../../core/quote.ts";
+import { limits } from "../../core/limits.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Store } from "../../storage/store.ts";
+import { minuteMs } from "../rollup/read-slice.ts";
+import { dayMs, hourMs } from "../rollup/write-rollup.ts";
+import { ofSeries, type Scope } from "./scope.ts";
+
+export type BucketSpan = "minute" | "hour" | "day";
+
+export type Bucket = {
+  /** When it begins. */
+  readonly at: number;
+  readonly runs: number;
+  readonly errors: number;
+  readonly meanMs: number | null;
+  readonly maxMs: number | null;
+};
+
+export const spanMs: Readonly<Record<BucketSpan, number>> = { minute: minuteMs, hour: hourMs, day: dayMs };
+
+/** What gives a line of some dozens of points. */
+export function spanFor({ window: { since, until } }: Scope, by: BucketSpan | undefined): BucketSpan {
+  if (by !== undefined && !(by in spanMs)) throw invalid(`by is ${quote(by)}: "minute", "hour" or "day"`);
+  const span = by ?? (until - since <= 3 * hourMs ? "minute" : until - since <= 4 * dayMs ? "hour" : "day");
+  const count = Math.ceil((until - since) / spanMs[span]);
+  if (count <= limits.bucketsMax) return span;
+  throw invalid(
+    `${count} buckets of a ${span} are more than ${limits.bucketsMax}: give a shorter stretch or larger ones`,
+  );
+}
+
+export async function readBuckets(store: Store, scope: Scope, span: BucketSpan): Promise<Bucket[]> {
+  const { since, until } = scope.window;
+  const step = spanMs[span];
+  const from = since - (since % step);
+  const rows = await store.readHeavy<{ at: number; runs: number; errors: number; sum_ms: number; max_ms: number }>(
+    sql`select run_rollup.at, cast(sum(run_rollup.runs) as bigint) as runs, sum(run_rollup.sum_ms) as sum_ms,
+      cast(sum(run_rollup.error + run_rollup.timed_out + run_rollup.lost) as bigint) as errors,
+      max(run_rollup.max_ms) as max_ms
+    from run_series cross join run_rollup where ${ofSeries(scope)} and run_rollup.series_seq = run_series.seq
+      and run_rollup.span = ${span} and run_rollup.at >= ${from} and run_rollup.at < ${until}
+    group by run_rollup.at`,
+  );
+  const found = new Map(rows.map((row) => [row.at, row]));
+  return Array.from({ length: Math.ceil((until - from) / step) }, (_, index) => {
+    const at = from + index * step;
+    const row = found.get(at);
+    if (row === undefined) return { at, runs: 0, errors: 0, meanMs: null, maxMs: null };
+    return { at, runs: row.runs, errors: row.errors, meanMs: row.sum_ms / row.runs, maxMs: row.max_ms };
+  });
+}

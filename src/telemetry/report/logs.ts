@@ -1,0 +1,75 @@
+// What runs wrote about themselves, over all runs, the newest first.
+import { invalid } from "../../core/error.ts";
+import { quote } from "../../core/quote.ts";
+import type { Duration } from "../../core/duration.ts";
+import type { TimeInput } from "../../core/time.ts";
+import { joinSql, sql } from "../../storage/sql.ts";
+import type { Store } from "../../storage/store.ts";
+import { anyOf } from "../../storage/word.ts";
+import { logLevels, type LogLevel } from "../log.ts";
+import { cutPage, type Page } from "./page.ts";
+import { momentMs } from "./window.ts";
+
+export type LogFilter = {
+  /** This level and those above it. */
+  readonly level?: LogLevel;
+  /** The name of the listener or schedule, or of the job. */
+  readonly name?: string;
+  readonly app?: string;
+  readonly since?: TimeInput | Duration;
+  readonly until?: TimeInput | Duration;
+};
+
+export type LogEntry = {
+  readonly at: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: unknown;
+  readonly runId: string;
+  /** Null while the run has not ended. */
+  readonly name: string | null;
+};
+
+type Row = {
+  seq: number;
+  logged_at: number;
+  level: LogLevel;
+  message: string;
+  fields: string | null;
+  run_id: string;
+  name: string | null;
+};
+
+export async function readLogs(
+  store: Store,
+  tenant: string,
+  filter: LogFilter,
+  { before, limit }: { readonly before: number; readonly limit: number },
+): Promise<Page<LogEntry>> {
+  const { level, name, app, since, until } = filter;
+  const now = store.clock.now();
+  if (level !== undefined && !logLevels.includes(level)) {
+    throw invalid(`level ${quote(level)} is not known: ${logLevels.join(", ")}`);
+  }
+  const rows = await store.readHeavy<Row>(
+    joinSql([
+      sql`select run_log.seq, run_log.logged_at, run_log.level, run_log.message, run_log.fields, run_log.run_id,
+          coalesce(run.registration, run.name) as name
+        from run_log left join run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
+        where run_log.tenant_id = ${tenant} and run_log.seq < ${before}`,
+      ...(level === undefined
+        ? []
+        : [sql`and run_log.level ${anyOf("text", logLevels.slice(logLevels.indexOf(level)))}`]),
+      ...(name === undefined ? [] : [sql`and coalesce(run.registration, run.name) = ${name}`]),
+      ...(app === undefined ? [] : [sql`and run.app = ${app}`]),
+      ...(since === undefined ? [] : [sql`and run_log.logged_at >= ${momentMs(now, since, "since")}`]),
+      ...(until === undefined ? [] : [sql`and run_log.logged_at < ${momentMs(now, until, "until")}`]),
+      sql`order by run_log.seq desc limit ${limit + 1}`,
+    ]),
+  );
+  return cutPage(rows, limit, (row) => row.seq, toEntry);
+}
+
+function toEntry({ logged_at: at, level, message, fields, run_id: runId, name }: Row): LogEntry {
+  return { at, level, message, fields: fields === null ? null : (JSON.parse(fields) as unknown), runId, name };
+}

@@ -1,0 +1,32 @@
+// Pages of a list: how many, and where to go on.
+import { checkCount } from "../../core/count.ts";
+import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+
+export type PageOptions = {
+  readonly limit?: number;
+  /** `next` of the page before. */
+  readonly after?: string;
+};
+
+export type Page<Item> = { readonly items: readonly Item[]; readonly next: string | null };
+
+export function checkPage({ limit = limits.pageDefault, after }: PageOptions): { limit: number; after: number | null } {
+  const from = after === undefined ? null : Number(after);
+  if (from !== null && !Number.isSafeInteger(from)) {
+    throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
+  }
+  return { limit: checkCount(limit, "limit", 1, limits.pageMax), after: from };
+}
+
+/** The first `limit` of rows of which one more was read. */
+export function cutPage<Row, Item>(
+  rows: readonly Row[],
+  limit: number,
+  cursorOf: (row: Row) => number,
+  toItem: (row: Row) => Item,
+): Page<Item> {
+  const shown = rows.slice(0, limit);
+  const last = shown.at(-1);
+  return { items: shown.map(toItem), next: rows.length > limit && last !== undefined ? String(cursorOf(last)) : null };
+}

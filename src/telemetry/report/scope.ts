@@ -1,0 +1,83 @@
+// Which series and which stretch a question is about, as statements over rollups need it.
+import { checkCount } from "../../core/count.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
+import { joinSql, sql, type Sql } from "../../storage/sql.ts";
+import type { Store } from "../../storage/store.ts";
+import { rowSet } from "../../storage/word.ts";
+import { piecesOf, toWindow, type Piece, type Window, type WindowOptions } from "./window.ts";
+
+export type SeriesFilter = {
+  /** `job`, `listener` (live), `delivery`, `schedule`, `direct`, `call`. */
+  readonly kind?: string | undefined;
+  /** The name of the listener or schedule, or of the job. */
+  readonly name?: string | undefined;
+  readonly app?: string | undefined;
+  readonly instance?: number | undefined;
+};
+
+export type ScopeOptions = SeriesFilter &
+  WindowOptions & {
+    /** Only what this session ran, from its start to its end; not together with `since` and `until`. */
+    readonly session?: string;
+  };
+
+export const scopeOptions = ["kind", "name", "app", "instance", "since", "until", "session"] as const;
+
+export type Scope = {
+  readonly tenant: string;
+  readonly window: Window;
+  readonly filter: SeriesFilter;
+  readonly pieces: readonly (Piece | SessionPiece)[];
+};
+
+type SessionPiece = { readonly span: "session"; readonly from_at: number; readonly to_at: number };
+
+export async function toScope(store: Store, tenant: string, options: ScopeOptions): Promise<Scope> {
+  const { session, since, until, kind, name, app, instance } = options;
+  const filter = { kind, name, app, instance };
+  if (filter.instance !== undefined) checkCount(filter.instance, "instance", 0);
+  const now = store.clock.now();
+  if (session === undefined) {
+    const window = toWindow(now, {
+      ...(since === undefined ? {} : { since }),
+      ...(until === undefined ? {} : { until }),
+    });
+    return { tenant, window, filter, pieces: piecesOf(window) };
+  }
+  if (since !== undefined || until !== undefined) {
+    throw invalid("a session has its own beginning and end: leave out since and until, or the session");
+  }
+  const found = await findSession(store, session);
+  const window = { since: found.started_at, until: found.stopped_at ?? now };
+  return { tenant, window, filter, pieces: [{ span: "session", from_at: found.seq, to_at: found.seq + 1 }] };
+}
+
+export async function findSession(
+  store: Store,
+  id: string,
+): Promise<{ seq: number; started_at: number; stopped_at: number | null }> {
+  const [row] = await store.read<{ seq: number; started_at: number; stopped_at: number | null }>(
+    sql`select seq, started_at, stopped_at from session where id = ${id}`,
+  );
+  if (row === undefined) throw new DaybookError("not_found", `there is no session ${id}`, { details: { id } });
+  return row;
+}
+
+/** The series that it is about. */
+export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scope): Sql {
+  return joinSql([
+    sql`run_series.tenant_id = ${tenant}`,
+    ...(kind === undefined ? [] : [sql`and run_series.kind = ${kind}`]),
+    ...(name === undefined ? [] : [sql`and run_series.name = ${name}`]),
+    ...(app === undefined ? [] : [sql`and run_series.app = ${app}`]),
+    ...(instance === undefined ? [] : [sql`and run_series.instance = ${instance}`]),
+  ]);
+}
+
+/** The rollups of those series in that stretch, each found by a seek. */
+export function rollupsOf(scope: Scope): Sql {
+  const columns = { span: "text", from_at: "integer", to_at: "integer" } as const;
+  return sql`run_series cross join ${rowSet("piece", columns, scope.pieces)} cross join run_rollup
+    where ${ofSeries(scope)} and run_rollup.series_seq = run_series.seq and run_rollup.span = piece.span
+      and run_rollup.at >= piece.from_at and run_rollup.at < piece.to_at`;
+}

@@ -1,0 +1,52 @@
+// The live listeners of a book as retention sees them: each by its name, with the runs that are old enough to look at. The
+// index of registered runs is walked in the order of their numbers, and rollups say how far.
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Store } from "../../storage/store.ts";
+import { dayMs } from "../rollup/write-rollup.ts";
+
+export type LiveSeries = {
+  readonly tenant_id: string;
+  readonly name: string;
+  /** The lines of runs up to this one have left. */
+  readonly logs_gone_seq: number;
+};
+
+export type OldRun = {
+  readonly seq: number;
+  readonly id: string;
+  readonly started_at: number;
+  readonly logs: number;
+  readonly pinned: number;
+};
+
+export async function readLiveSeries(store: Store, tenant: string | null): Promise<LiveSeries[]> {
+  return store.readHeavy(sql`select tenant_id, name, min(logs_gone_seq) as logs_gone_seq from run_series
+    where kind = 'listener' ${tenant === null ? sql`` : sql`and tenant_id = ${tenant}`}
+    group by tenant_id, name order by tenant_id, name`);
+}
+
+/** No run of the series that started before `by` has a higher number than this. */
+export async function lastSeqBefore(store: Store, series: LiveSeries, by: number): Promise<number> {
+  const [row] = await store.readHeavy<{ seq: number | null }>(sql`select max(last_seq) as seq from run_series
+    cross join run_rollup where run_series.tenant_id = ${series.tenant_id} and run_series.name = ${series.name}
+      and run_series.kind = 'listener' and run_rollup.series_seq = run_series.seq and run_rollup.span = 'day'
+      and run_rollup.at <= ${by - (by % dayMs)}`);
+  return row?.seq ?? 0;
+}
+
+/** Runs of a live listener in the order of their numbers. */
+export function liveRuns({ tenant_id: tenant, name }: LiveSeries): Sql {
+  return sql`run.tenant_id = ${tenant} and coalesce(run.registration, run.name) = ${name}
+    and (run.job_id is null or run.registration is not null) and run.job_id is null and run.kind = 'listener'`;
+}
+
+export async function readOldRuns(
+  store: Store,
+  series: LiveSeries,
+  { after, to, limit }: { readonly after: number; readonly to: number; readonly limit: number },
+): Promise<OldRun[]> {
+  return store.readHeavy(sql`select run.seq, run.id, run.started_at,
+      (select count(*) from run_log where run_log.tenant_id = run.tenant_id and run_log.run_id = run.id) as logs,
+      (select count(*) from run_pin where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id) as pinned
+    from run where ${liveRuns(series)} and run.seq > ${after} and run.seq <= ${to} order by run.seq limit ${limit}`);
+}

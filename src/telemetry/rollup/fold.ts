@@ -1,0 +1,72 @@
+// Fold: the runs that ended since the last time are added to the rollups, a slice at a time. Reading is done off the event
+// loop; the transaction adds some rows of counts and moves the mark, and does nothing if somebody else has moved it.
+import { sql } from "../../storage/sql.ts";
+import type { Store, Tx } from "../../storage/store.ts";
+import { forUpdate } from "../../storage/word.ts";
+import { limits } from "../../core/limits.ts";
+import { countRuns, readFailures, type Counted, type Failed, type Slice } from "./read-slice.ts";
+import { seriesOf } from "./series.ts";
+import { writeFailures } from "./write-failure.ts";
+import { writeRollups } from "./write-rollup.ts";
+
+/** Up to which run all are in the rollups. */
+export async function readMark(store: Pick<Store, "read">): Promise<number> {
+  const [mark] = await store.read<{ folded_seq: number }>(sql`select folded_seq from run_fold`);
+  return mark?.folded_seq ?? 0;
+}
+
+/** Folds at most one slice of the runs up to `horizon`; resolves to how many numbers it passed. */
+export async function foldSlice(store: Store, horizon: number): Promise<number> {
+  const after = await readMark(store);
+  const { slice, counted, read } = await countSlice(store, {
+    after,
+    to: Math.min(horizon, after + limits.foldRunsMax),
+  });
+  if (slice.to <= after) return 0;
+  const failed = counted.some(({ runs, success }) => runs > success) ? await read<Failed>(readFailures(slice)) : [];
+  // Nobody removes a run that is not folded, so what was read is still there, and nothing else is in between.
+  const folded = await store.write((tx) => addSlice(tx, slice, counted, failed));
+  return folded ? slice.to - after : 0;
+}
+
+// Runs of one second are few rows of counts, however many they are. Where every run is a row of its own, the slice is made
+// smaller, so that the transaction stays short.
+async function countSlice(
+  store: Store,
+  slice: Slice,
+): Promise<{ slice: Slice; counted: Counted[]; read: Store["read"] }> {
+  const size = slice.to - slice.after;
+  // A few are read faster than another thread is asked.
+  const read = size <= limits.foldHereMax ? store.read : store.readHeavy;
+  const counted = size <= 0 ? [] : await read<Counted>(countRuns(slice));
+  if (counted.length <= limits.foldCountsMax || size <= limits.foldHereMax) return { slice, counted, read };
+  const smaller = Math.max(limits.foldHereMax, Math.floor((size * limits.foldCountsMax) / counted.length));
+  return countSlice(store, { after: slice.after, to: slice.after + smaller });
+}
+
+async function addSlice(
+  tx: Tx,
+  { after, to }: Slice,
+  counted: readonly Counted[],
+  failed: readonly Failed[],
+): Promise<boolean> {
+  const mark = await lockMark(tx);
+  if (mark !== after) return false;
+  await writeRollups(tx, counted, await seriesOf(tx, counted));
+  await writeFailures(tx, failed, await seriesOf(tx, failed));
+  await tx.run(sql`update run_fold set folded_seq = ${to}`);
+  return true;
+}
+
+/** Until commit nobody else folds, or removes what was folded. */
+export async function lockMark(tx: Tx): Promise<number> {
+  const mark = await tx.get<{ folded_seq: number }>(sql`select folded_seq from run_fold ${forUpdate}`);
+  return mark?.folded_seq ?? 0;
+}
+
+/** After rows of `run` were removed: SQLite gives the highest number that is left, plus one, to the next row, and a mark above
+ *  that would take it for folded. PostgreSQL never gives a number twice. */
+export async function lowerMark(tx: Tx): Promise<void> {
+  if (tx.dialect !== "sqlite") return;
+  await tx.run(sql`update run_fold set folded_seq = min(folded_seq, (select coalesce(max(seq), 0) from run))`);
+}

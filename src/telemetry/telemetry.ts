@@ -1,0 +1,91 @@
+// What a user asks of telemetry: how things went, over a stretch of time. Counts come from rollups, which are a second or
+// two behind the runs and stay when these have left.
+import { limits } from "../core/limits.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import type { Store } from "../storage/store.ts";
+import { readBuckets, spanFor, type Bucket, type BucketSpan } from "./report/buckets.ts";
+import { readErrors, type ErrorGroup } from "./report/errors.ts";
+import { readEvictions, type Eviction } from "./report/eviction.ts";
+import { readLogs, type LogEntry, type LogFilter } from "./report/logs.ts";
+import { readApps, readOverview, type AppSummary, type Overview } from "./report/overview.ts";
+import { checkPage, type Page, type PageOptions } from "./report/page.ts";
+import { scopeOptions, toScope, type ScopeOptions } from "./report/scope.ts";
+import { findSlow } from "./report/slow.ts";
+import { summarise, type RunSummary } from "./report/summary.ts";
+import { readRunsBySeq, type RunRecord } from "./run.ts";
+
+export type TelemetryReads = {
+  /** All runs of the stretch together.
+   *
+   *  ```ts
+   *  const { runs, errors, health } = await book.telemetry.overview({ since: "24h" });
+   *  ``` */
+  overview(options?: ScopeOptions): Promise<Overview>;
+  /** One summary for each job, listener, schedule or call that ran.
+   *
+   *  ```ts
+   *  const { items } = await book.telemetry.summaries({ kind: "schedule", since: "7d" });
+   *  for (const { name, runs, errors, lastError } of items) console.log(name, runs, errors, lastError?.message);
+   *  ``` */
+  summaries(options?: ScopeOptions & PageOptions): Promise<Page<RunSummary>>;
+  /** One summary for each app, with its instances. */
+  apps(options?: ScopeOptions): Promise<AppSummary[]>;
+  /** Errors that look alike as one, the one that happened last first. */
+  errors(options?: Omit<ScopeOptions, "session"> & PageOptions): Promise<Page<ErrorGroup>>;
+  /** The runs that took longest. */
+  slow(options?: ScopeOptions & { readonly limit?: number }): Promise<RunRecord[]>;
+  /** Runs over time: a bucket for each minute, hour or day; which, follows from the stretch unless `by` says it. */
+  buckets(options?: Omit<ScopeOptions, "session"> & { readonly by?: BucketSpan }): Promise<Bucket[]>;
+  /** Lines that runs have logged, the newest first. */
+  logs(options?: LogFilter & PageOptions): Promise<Page<LogEntry>>;
+  /** What retention has removed, the latest day first. */
+  evictions(options?: { readonly limit?: number }): Promise<Eviction[]>;
+};
+
+export function telemetryReads(store: Store, tenant: string): TelemetryReads {
+  const paged = [...scopeOptions, "limit", "after"];
+  return {
+    async overview(options = {}) {
+      refuseUnknown(options, scopeOptions, "overview");
+      return readOverview(store, await toScope(store, tenant, options));
+    },
+    async summaries(options = {}) {
+      refuseUnknown(options, paged, "summaries");
+      const { limit, after } = checkPage(options);
+      const scope = await toScope(store, tenant, options);
+      const { items, next } = await summarise(store, scope, { after: after ?? 0, limit });
+      return { items, next: next === null ? null : String(next) };
+    },
+    async apps(options = {}) {
+      refuseUnknown(options, scopeOptions, "apps");
+      return readApps(store, await toScope(store, tenant, options));
+    },
+    async errors(options = {}) {
+      refuseUnknown(options, withoutSession(paged), "errors");
+      const { limit, after } = checkPage(options);
+      const scope = await toScope(store, tenant, options);
+      return readErrors(store, scope, { before: after ?? Number.MAX_SAFE_INTEGER, limit });
+    },
+    async slow(options = {}) {
+      refuseUnknown(options, [...scopeOptions, "limit"], "slow");
+      const { limit } = checkPage({ limit: options.limit ?? 20 });
+      const found = await findSlow(store, await toScope(store, tenant, options), limit);
+      return readRunsBySeq(store, found);
+    },
+    async buckets(options = {}) {
+      refuseUnknown(options, [...withoutSession(scopeOptions), "by"], "buckets");
+      const scope = await toScope(store, tenant, options);
+      return readBuckets(store, scope, spanFor(scope, options.by));
+    },
+    async logs(options = {}) {
+      refuseUnknown(options, ["level", "name", "app", "since", "until", "limit", "after"], "logs");
+      const { limit, after } = checkPage(options);
+      return readLogs(store, tenant, options, { before: after ?? Number.MAX_SAFE_INTEGER, limit });
+    },
+    evictions: ({ limit = limits.pageDefault } = {}) => readEvictions(store, tenant, checkPage({ limit }).limit),
+  };
+}
+
+function withoutSession(names: readonly string[]): readonly string[] {
+  return names.filter((name) => name !== "session");
+}

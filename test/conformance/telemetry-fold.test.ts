@@ -1,0 +1,163 @@
+// Folding: every run is counted once, whoever folds and however late it commits.
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { Client } from "pg";
+import { manualClock } from "../../src/core/manual-clock.ts";
+import { job } from "../../src/index.ts";
+import { rawSql } from "../../src/storage/sql.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { foldSlice, readMark } from "../../src/telemetry/rollup/fold.ts";
+import { foldRuns, openFolder } from "../../src/telemetry/rollup/folder.ts";
+import { createHorizon } from "../../src/telemetry/rollup/horizon.ts";
+import { backends, cleanup, openTest, openTestStore, type Backend } from "../support/open-test.ts";
+import { insertRuns, type RawRun } from "../telemetry/raw-run.ts";
+
+const at = Date.UTC(2026, 0, 1, 12);
+
+function some(count: number, more: Partial<RawRun> = {}): RawRun[] {
+  return Array.from({ length: count }, (_, n) => ({ name: "lamp", startedAt: at + n, durationMs: n, ...more }));
+}
+
+async function totals(store: Store, span = "minute"): Promise<{ runs: number; took: number }> {
+  const [row] = await store.read<{ runs: number | null; took: number | null }>(
+    rawSql(`select cast(sum(runs) as bigint) as runs, sum(sum_ms) as took from run_rollup where span = '${span}'`),
+  );
+  return { runs: row?.runs ?? 0, took: row?.took ?? 0 };
+}
+
+async function open(t: TestContext, backend: Backend): Promise<{ store: Store; url: string }> {
+  return openTestStore(t, backend, { clock: manualClock({ at }) });
+}
+
+for (const backend of backends) {
+  describe(`folding on ${backend}`, () => {
+    test("every run is counted once in its minute, hour, day and session, however often one folds", async (t) => {
+      const { store } = await open(t, backend);
+      await insertRuns(store, some(7));
+
+      await foldRuns(store);
+      await foldRuns(store);
+      await insertRuns(store, some(3, { tenant: "acme" }));
+      await foldRuns(store);
+
+      for (const span of ["minute", "hour", "day"]) assert.deepEqual(await totals(store, span), { runs: 10, took: 24 });
+      const series = await store.read<{ tenant_id: string }>(rawSql("select tenant_id from run_series order by 1"));
+      assert.deepEqual(
+        series.map((row) => row.tenant_id),
+        ["acme", "default"],
+      );
+    });
+
+    test("of two that fold the same slice, one does", async (t) => {
+      const { store } = await open(t, backend);
+      await insertRuns(store, some(300));
+      const { seq } = await createHorizon(store)();
+
+      const passed = await Promise.all([foldSlice(store, seq), foldSlice(store, seq), foldSlice(store, seq)]);
+
+      assert.deepEqual(passed.toSorted(), [0, 0, 300]);
+      assert.equal((await totals(store)).runs, 300);
+    });
+
+    test("a number that a removed run had counts again for the run that gets it", async (t) => {
+      const done = job("done", { run: () => undefined });
+      const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
+      for (const round of [1, 2, 3]) {
+        for (let n = 0; n < round; n++) await book.jobs.runNow(done);
+        await book.jobs.prune({ keep: 0 });
+      }
+
+      const [row] = await book.read((tx) => tx.sql<{ runs: number }>`select runs from run_rollup where span = 'day'`);
+
+      assert.equal(row?.runs, 6);
+    });
+
+    test("a prune folds what it removes, and a dry run folds nothing", async (t) => {
+      const done = job("done", { run: () => undefined });
+      const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
+      await book.jobs.runNow(done);
+      await book.jobs.prune({ keep: 0, dryRun: true });
+      const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from run_fold`);
+
+      assert.equal(mark?.folded_seq, 0, "a dry run changes nothing");
+      assert.equal((await book.jobs.prune({ keep: 0 })).runs, 1);
+      const [row] = await book.read((tx) => tx.sql<{ runs: number }>`select runs from run_rollup where span = 'day'`);
+      assert.equal(row?.runs, 1);
+    });
+
+    test("a folder folds a second after runs were written, and leaves it to another that does", async (t) => {
+      const clock = manualClock({ at });
+      const { store } = await openTestStore(t, backend, { clock });
+      const [one, two] = [openFolder(store), openFolder(store)];
+      await insertRuns(store, some(5));
+      assert.equal(await one.fold(), 5);
+      assert.equal(await two.fold(), 5);
+      await insertRuns(store, some(5));
+
+      one.soon();
+      await clock.advance(1000);
+      while ((await readMark(store)) < 10) await clock.nextTurn();
+      await insertRuns(store, some(5));
+      two.soon();
+      await clock.advance(1000);
+      for (let turn = 0; turn < 20; turn++) await clock.nextTurn();
+      assert.equal(await readMark(store), 10, "the other one has just folded");
+      await clock.advance(1000);
+      while ((await readMark(store)) < 15) await clock.nextTurn();
+
+      assert.equal((await totals(store)).runs, 15);
+      await Promise.all([one.stop(), two.stop()]);
+    });
+  });
+}
+
+test("postgres: a run that commits long after later ones is not passed by", async (t) => {
+  const { store, url } = await open(t, "postgres");
+  const late = new Client({ connectionString: url });
+  await late.connect();
+  cleanup(t, () => late.end());
+  const folder = openFolder(store);
+  cleanup(t, () => folder.stop());
+  await late.query("begin");
+  await late.query(`insert into daybook.run (tenant_id, id, kind, name, attempt, started_at, ended_at, duration_ms, status)
+    values ('default', 'late', 'listener', 'lamp', 1, ${at}, ${at}, 7, 'success')`);
+  await insertRuns(store, some(3));
+
+  const early = await folder.fold();
+  await insertRuns(store, some(2));
+  const still = await folder.fold();
+  const before = await totals(store);
+  await late.query("commit");
+  const after = await folder.fold();
+
+  assert.deepEqual([early, still, before.runs], [0, 0, 0], "nothing beyond the one that is still being written");
+  assert.deepEqual([after, await totals(store)], [6, { runs: 6, took: 7 + 3 + 1 }]);
+});
+
+test("postgres: steady writers do not keep the fold from going on", async (t) => {
+  const { store, url } = await open(t, "postgres");
+  const writers = [new Client({ connectionString: url }), new Client({ connectionString: url })];
+  for (const each of writers) {
+    await each.connect();
+    cleanup(t, () => each.end());
+  }
+  const [one, two] = writers as [Client, Client];
+  const insert = (
+    id: string,
+  ): string => `insert into daybook.run (tenant_id, id, kind, name, attempt, started_at, ended_at,
+    duration_ms, status) values ('default', '${id}', 'listener', 'lamp', 1, ${at}, ${at}, 1, 'success')`;
+  const folder = openFolder(store);
+  cleanup(t, () => folder.stop());
+  await one.query("begin");
+  await one.query(insert("a"));
+
+  const first = await folder.fold();
+  await two.query("begin");
+  await two.query(insert("b"));
+  await one.query("commit");
+  const second = await folder.fold();
+  await two.query("commit");
+
+  assert.deepEqual([first, second], [0, 1], "there was always somebody writing");
+  assert.equal(await folder.fold(), 2);
+});

@@ -1,0 +1,172 @@
+// Retention: what is old or too much leaves in slices, is counted, and leaves its counts behind.
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { limits } from "../../src/core/limits.ts";
+import { manualClock } from "../../src/core/manual-clock.ts";
+import { job } from "../../src/index.ts";
+import { rawSql, sql } from "../../src/storage/sql.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { eachRow } from "../../src/storage/word.ts";
+import { toPolicy, type RetainOptions } from "../../src/telemetry/retention/policy.ts";
+import { retainTelemetry, type Retained } from "../../src/telemetry/retention/retain.ts";
+import { openRuns, type Runs } from "../../src/telemetry/runs.ts";
+import { telemetryReads } from "../../src/telemetry/telemetry.ts";
+import { backends, openTest, openTestStore, type Backend } from "../support/open-test.ts";
+import { insertRuns } from "../telemetry/raw-run.ts";
+
+const day = 86_400_000;
+const now = Date.UTC(2026, 5, 10, 9, 30);
+
+type Desk = { readonly store: Store; readonly runs: Runs; retain(options?: RetainOptions): Promise<Retained> };
+
+async function openDesk(t: TestContext, backend: Backend): Promise<Desk> {
+  const { store } = await openTestStore(t, backend, { clock: manualClock({ at: now }) });
+  return {
+    ...{ store, runs: openRuns(store, "default") },
+    retain: (options) => retainTelemetry(store, toPolicy(store.clock.now(), "default", options)),
+  };
+}
+
+async function aged(desk: Desk, days: readonly number[], tenant = "default"): Promise<string[]> {
+  return insertRuns(
+    desk.store,
+    days.map((ago) => ({ name: "lamp", startedAt: now - ago * day, durationMs: 1, tenant })),
+  );
+}
+
+async function writeLines(desk: Desk, runId: string, count: number): Promise<void> {
+  const rows = Array.from({ length: count }, (_, n) => ({ run_id: runId, logged_at: now, message: `line ${n}` }));
+  await desk.store.write((tx) =>
+    tx.run(sql`insert into run_log (run_id, logged_at, message, tenant_id, level)
+      ${eachRow(
+        { run_id: "text", logged_at: "integer", message: "text", tenant_id: "text", level: "text" },
+        rows.map((row) => ({ ...row, tenant_id: "default", level: "info" })),
+      )}`),
+  );
+}
+
+async function count(desk: Desk, what: string): Promise<number> {
+  const [row] = await desk.store.read<{ n: number }>(rawSql(`select count(*) as n from ${what}`));
+  return row?.n ?? 0;
+}
+
+for (const backend of backends) {
+  describe(`retention of telemetry on ${backend}`, () => {
+    test("runs leave after seven days and lines after three, of one tenant, and a dry run says so first", async (t) => {
+      const desk = await openDesk(t, backend);
+      const [old = "", middle = "", young = ""] = await aged(desk, [8, 4, 1]);
+      for (const id of [young, middle, old]) await writeLines(desk, id, 2);
+      await aged(desk, [8], "acme");
+
+      const dry = await desk.retain({ dryRun: true });
+      const left = await count(desk, "run");
+      const done = await desk.retain();
+
+      assert.deepEqual([dry.dryRun, dry.runs, dry.logs >= 4, left], [true, 0, false, 4], "nothing is folded yet");
+      assert.deepEqual([done.runs, done.logs], [1, 4]);
+      assert.deepEqual(
+        (await desk.runs.list()).items.map(({ id }) => id),
+        [young, middle],
+      );
+      assert.deepEqual([(await desk.runs.logs(young)).length, (await desk.runs.logs(middle)).length], [2, 0]);
+      assert.equal(await count(desk, "run where tenant_id = 'acme'"), 1);
+      const { items } = await telemetryReads(desk.store, "default").summaries({ since: "30d" });
+      assert.equal(items[0]?.runs, 3, "the counts know of all");
+    });
+
+    test("what was removed is counted by day and reason", async (t) => {
+      const desk = await openDesk(t, backend);
+      await aged(desk, [8, 9]);
+      await desk.retain();
+      await aged(desk, [10]);
+      await desk.retain();
+
+      const gone = await telemetryReads(desk.store, "default").evictions();
+
+      const today = now - (now % day);
+      assert.deepEqual(gone, [{ at: today, what: "run", reason: "age", removed: 3, until: now - 8 * day }]);
+      assert.deepEqual(await telemetryReads(desk.store, "acme").evictions(), []);
+    });
+
+    test("a pinned run stays with its lines, and leaves when it is unpinned", async (t) => {
+      const desk = await openDesk(t, backend);
+      const [id = ""] = await aged(desk, [30]);
+      await writeLines(desk, id, 1);
+      await desk.runs.pin(id, { note: "evidence" });
+
+      const kept = await desk.retain();
+      const logs = await desk.runs.logs(id);
+      assert.deepEqual([await desk.runs.unpin(id), await desk.runs.unpin(id)], [true, false]);
+      const gone = await desk.retain();
+
+      assert.deepEqual([kept.runs, kept.logs, logs.length, gone.runs, gone.logs], [0, 0, 1, 1, 1]);
+      await assert.rejects(desk.runs.pin(id), { code: "not_found" });
+    });
+
+    test("over the budget the oldest leave, and the reason is told", async (t) => {
+      const desk = await openDesk(t, backend);
+      const ids = await aged(desk, [3, 2, 1, 0]);
+
+      const done = await desk.retain({ bytes: 600 });
+
+      assert.equal(done.runs, 2);
+      assert.deepEqual(
+        (await desk.runs.list()).items.map(({ id }) => id),
+        ids.slice(2).toReversed(),
+      );
+      const [gone] = await telemetryReads(desk.store, "default").evictions();
+      assert.deepEqual([gone?.reason, gone?.removed], ["size", 2]);
+    });
+
+    test("no transaction removes more than a slice, also when one run has more lines than that", async (t) => {
+      const desk = await openDesk(t, backend);
+      const ids = await aged(
+        desk,
+        Array.from({ length: 2500 }, () => 8),
+      );
+      await writeLines(desk, ids[0] ?? "", 4500);
+      const sizes: number[] = [];
+      const write: Store["write"] = async (unit, options) => {
+        const before = (await count(desk, "run")) + (await count(desk, "run_log"));
+        const answer = await desk.store.write(unit, options);
+        sizes.push(before - (await count(desk, "run")) - (await count(desk, "run_log")));
+        return answer;
+      };
+
+      const done = await retainTelemetry({ ...desk.store, write }, toPolicy(now, "default", { logs: "30d" }));
+
+      assert.deepEqual([done.runs, done.logs], [2500, 4500]);
+      assert.ok(Math.max(...sizes) <= limits.retainRowsMax, `slices of ${sizes.join(", ")}`);
+      assert.equal(await count(desk, "run"), 0);
+    });
+
+    test("counts leave after 400 days, and a series of which nothing is left with them", async (t) => {
+      const desk = await openDesk(t, backend);
+      await aged(desk, [500, 399]);
+      await insertRuns(desk.store, [{ name: "forgotten", startedAt: now - 401 * day, durationMs: 1 }]);
+
+      const done = await desk.retain();
+
+      assert.deepEqual([done.runs, done.rollups], [3, 6]);
+      assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [1, 4]);
+    });
+
+    test("a job's run goes with its job, but not while it is pinned", async (t) => {
+      const noop = job("noop", { run: () => undefined });
+      const clock = manualClock({ at: now });
+      const { book } = await openTest(t, backend, { use: [noop], clock });
+      await book.jobs.runNow(noop);
+      const [run] = (await book.runs.list()).items;
+      clock.step(30 * day);
+
+      const telemetry = await book.telemetry.retain();
+      await book.runs.pin(run?.id ?? "");
+      const pinned = await book.jobs.prune({ keep: 0 });
+      await book.runs.unpin(run?.id ?? "");
+      const free = await book.jobs.prune({ keep: 0 });
+
+      assert.deepEqual([telemetry.runs, telemetry.jobs, pinned.jobs, free.jobs], [0, 0, 0, 1]);
+      assert.deepEqual(await book.doctor(), []);
+    });
+  });
+}
