@@ -28,6 +28,7 @@ import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
 import { openFolder } from "./telemetry/rollup/folder.ts";
+import { prepareTracing } from "./telemetry/trace.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -87,6 +88,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const liveListeners = collectLive(options.use ?? []);
   const programs = collectApps(options.use ?? []);
   const files = filesFolder(url, options.files);
+  await prepareTracing();
   const store = await openStore(url, migrations, options);
   try {
     const folder = openFolder(store);

@@ -15,7 +15,7 @@ export type NewJob = Pick<
 > &
   Partial<
     Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited" | "kind" | "kind_seq" | "about"> &
-      Pick<JobRow, "app" | "instance" | "registration">
+      Pick<JobRow, "app" | "instance" | "registration" | "traceparent">
   >;
 
 const columns = {
@@ -65,12 +65,14 @@ const allColumns = {
   app: "text",
   instance: "integer",
   registration: "text",
+  traceparent: "text",
 } as const satisfies Record<keyof NewJob, "text" | "integer">;
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
 export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number> | number {
   const belongs = rows.some(
-    (row) => (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.app ?? null) !== null,
+    (row) =>
+      (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.app ?? row.traceparent ?? null) !== null,
   );
   const into = belongs ? everything : usual;
   const given = belongs ? rows.map((row) => ({ ...belongsToNothing, ...row })) : rows;
@@ -81,7 +83,7 @@ export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number>
 
 const belongsToNothing = {
   ...{ template_id: null, group_seq: null, group_slot: null, chain_seq: null, awaited: 0 },
-  ...{ kind: null, kind_seq: null, about: null, app: null, instance: null, registration: null },
+  ...{ kind: null, kind_seq: null, about: null, app: null, instance: null, registration: null, traceparent: null },
 };
 
 // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer to a

@@ -8,6 +8,7 @@ import { withCause, type Cause } from "../../telemetry/cause.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
 import type { RunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
+import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveDefinition } from "./define.ts";
 import { LiveContext } from "./live-context.ts";
 import type { LiveEvent } from "./live-event.ts";
@@ -59,7 +60,11 @@ export class LiveRun {
     }
     try {
       const handler = run as (payload: unknown, context: unknown) => unknown;
-      const result = withCause(causeOf(this.id, this.event), () => handler(payload, this.#parts.contextFor(context)));
+      const result = withCause(causeOf(this.id, this.event), () =>
+        inSpan({ ...{ name, kind: "listener", runId: this.id, tenant, attempt: 1, traceparent: null } }, () =>
+          handler(payload, this.#parts.contextFor(context)),
+        ),
+      );
       if (isThenable(result)) {
         Promise.resolve(result).then(
           () => this.#end("success"),
