@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { job } from "../../src/index.ts";
+import { app, job } from "../../src/index.ts";
 import { everyMinute } from "../../src/retain.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
@@ -176,6 +176,36 @@ for (const backend of backends) {
 
       assert.deepEqual([before, folds, prepared], [2, 2, 2]);
       assert.equal((await telemetryReads(store, "acme").evictions())[0]?.removed, 1);
+    });
+
+    test("what an app's schedule fired leaves with its job after seven days, and other jobs stay", async (t) => {
+      const clock = manualClock({ at: now });
+      const noop = job("noop", { run: () => undefined });
+      const home = app("home", {
+        setup: (here) => void here.every("1h", { name: "report" }, () => undefined),
+      });
+      const { book } = await openTest(t, backend, { use: [noop, home], clock });
+      const worker = await book.startWorker();
+      await book.schedules.trigger((await book.schedules.list()).items[0]?.name ?? "");
+      await book.jobs.enqueue(noop, {});
+      await worker.idle();
+      await worker.stop();
+      await book.telemetry.retain();
+
+      clock.step(8 * day);
+      const dry = await book.telemetry.retain({ dryRun: true });
+      const done = await book.telemetry.retain();
+
+      assert.deepEqual([dry.jobs, done.jobs], [1, 1]);
+      assert.deepEqual(
+        (await book.jobs.list()).items.map(({ name }) => name),
+        ["noop"],
+      );
+      const { items } = await book.telemetry.summaries({ since: "30d", app: "home" });
+      assert.deepEqual(
+        items.map(({ kind, name, runs }) => [kind, name, runs]),
+        [["schedule", "report", 1]],
+      );
     });
 
     test("a job's run goes with its job, but not while it is pinned", async (t) => {
