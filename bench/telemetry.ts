@@ -16,7 +16,7 @@ import type { Benchmark } from "./harness/benchmark.ts";
 import type { Report } from "./harness/report.ts";
 import { scratch } from "./harness/scratch.ts";
 
-const runs = Number(process.env["DAYBOOK_BENCH_RUNS"] ?? 1_000_000);
+const runs = Number(process.env["DAYBOOK_BENCH_RUNS"] ?? 200_000);
 const series = 50;
 const days = 9;
 const queryMsMax = 50;

@@ -271,6 +271,7 @@ create table job (
   app text,
   instance bigint,
   registration text,
+  traceparent text,
   constraint job_pkey PRIMARY KEY (seq),
   constraint job_tenant_id_id_key UNIQUE (tenant_id, id),
   constraint job_group_seq_fkey FOREIGN KEY (group_seq) REFERENCES job_group(seq),

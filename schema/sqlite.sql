@@ -240,7 +240,7 @@ CREATE TABLE job (
   cancel_requested_at integer,
   progress real,
   progress_note text,
-  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0, app text, instance integer, registration text,
+  finished_at integer, template_id text, group_seq integer references job_group (seq), group_slot integer, chain_seq integer, awaited integer not null default 0, kind text, kind_seq integer, about text, pinned integer not null default 0, app text, instance integer, registration text, traceparent text,
   unique (tenant_id, id),
   -- One case per status, because every insert and update pays for what is evaluated here.
   check (case status

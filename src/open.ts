@@ -43,6 +43,7 @@ import { openFolder } from "./telemetry/rollup/folder.ts";
 import { currentCause } from "./telemetry/cause.ts";
 import { buildIndexes } from "./records/build-indexes.ts";
 import type { RecordRoom } from "./records/room.ts";
+import { prepareTracing } from "./telemetry/trace.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -105,6 +106,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const programs = collectApps(options.use ?? []);
   const recordTypes = collectRecordTypes(options.use ?? []);
   const files = filesFolder(url, options.files);
+  await prepareTracing();
   const store = await openStore(url, migrations, options);
   try {
     const calls = createCallsRoom(options.calls, store.clock, tellCall);

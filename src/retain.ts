@@ -9,7 +9,7 @@ const retainEveryMs = 3_600_000;
 
 /** What a process that works does once a minute besides: fold what another has left, and once an hour let go what is old.
  *  Nobody waits for it, and a failure is made up for by the next one. */
-export function everyMinute(rooms: Rooms): () => Promise<void> {
+export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "folder" | "scheduled">): () => Promise<void> {
   const { store, folder, scheduled } = rooms;
   let last = store.clock.monotonic();
   return async () => {

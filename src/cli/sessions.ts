@@ -6,6 +6,7 @@ import type { Session, SessionsPage } from "../telemetry/sessions.ts";
 import type { Answer } from "./answer.ts";
 import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
 import { plainCell, showTable, timeCell } from "./show.ts";
+import { show } from "./sessions/show.ts";
 import { looking, withBook } from "./with-book.ts";
 
 const example = `
@@ -25,6 +26,7 @@ export function sessions(program: Command): void {
     .action((options: PageOptions) =>
       withBook(command, looking, async (book) => toAnswer(command, await book.sessions.list(options))),
     );
+  show(command);
 }
 
 function toAnswer(command: Command, page: SessionsPage): Answer {

@@ -18,7 +18,7 @@ export type Candidate = Pick<
       | "about"
       | "chain_seq"
     )
-  | ("group_seq" | "kind" | "kind_seq")
+  | ("group_seq" | "kind" | "kind_seq" | "traceparent")
 >;
 
 /** The first `most` of a lane: all of them, or only those that may run together with others. Nobody else takes them
@@ -28,7 +28,7 @@ export async function firstInLine(tx: Tx, lane: number, most: number, who: "all"
   // is unique within a lane and priority (J7), so `priority desc, position, seq` is the whole order.
   return tx.all<Candidate>(sql`select seq, id, tenant_id, name, params, attempt, attempts, timeout_ms, available_at,
       alone, losses_max, cause_run_id, root_run_id, created_at, tags, limits, limit_key, chain_seq, about,
-      group_seq, kind, kind_seq
+      group_seq, kind, kind_seq, traceparent
     from job ${indexedBy("jobs_to_claim")}
     where status = 'queued' and lane_seq = ${lane} ${who === "all" ? everyone : notAlone}
     order by priority desc, position, seq limit ${most} ${skipLocked}`);

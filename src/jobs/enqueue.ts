@@ -106,6 +106,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     tags: prepared.tags,
     cause_run_id: prepared.cause?.runId ?? null,
     root_run_id: prepared.cause?.rootRunId ?? null,
+    ...(prepared.traceparent === undefined ? {} : { traceparent: prepared.traceparent }),
     ...(prepared.templateId === undefined ? {} : { template_id: prepared.templateId }),
     ...prepared.owner,
   };

@@ -15,7 +15,7 @@ export type NewJob = Pick<
 > &
   Partial<
     Pick<JobRow, "template_id" | "group_seq" | "group_slot" | "chain_seq" | "awaited" | "kind" | "kind_seq" | "about"> &
-      Pick<JobRow, "app" | "instance" | "registration">
+      Pick<JobRow, "app" | "instance" | "registration" | "traceparent">
   >;
 
 const columns = {
@@ -65,6 +65,7 @@ const allColumns = {
   app: "text",
   instance: "integer",
   registration: "text",
+  traceparent: "text",
 } as const satisfies Record<keyof NewJob, "text" | "integer">;
 
 /** Inserts the rows that no unique key forbids, in order, and says how many that were. */
@@ -77,20 +78,21 @@ export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number>
 }
 
 function belongs(row: NewJob): boolean {
-  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.app ?? null) !== null;
+  const { template_id, group_seq, chain_seq, kind, app, traceparent } = row;
+  return (template_id ?? group_seq ?? chain_seq ?? kind ?? app ?? traceparent ?? null) !== null;
 }
 
 // Deliveries are as many as jobs, and are nothing but that.
 function isOnlyOfKind(row: NewJob): boolean {
-  const { template_id, group_seq, chain_seq, about, awaited, kind, kind_seq, app, registration } = row;
-  if ((template_id ?? group_seq ?? chain_seq ?? about ?? app ?? registration ?? null) !== null || (awaited ?? 0) !== 0)
-    return false;
+  const { template_id, group_seq, chain_seq, about, awaited, kind, kind_seq, app, registration, traceparent } = row;
+  const owned = template_id ?? group_seq ?? chain_seq ?? about ?? app ?? registration ?? traceparent ?? null;
+  if (owned !== null || (awaited ?? 0) !== 0) return false;
   return kind !== undefined && kind_seq !== undefined;
 }
 
 const belongsToNothing = {
   ...{ template_id: null, group_seq: null, group_slot: null, chain_seq: null, awaited: 0 },
-  ...{ kind: null, kind_seq: null, about: null, app: null, instance: null, registration: null },
+  ...{ kind: null, kind_seq: null, about: null, app: null, instance: null, registration: null, traceparent: null },
 };
 
 // The place in line is the row's sequence × 100. PostgreSQL has that as the column's default; SQLite cannot refer to a

@@ -84,6 +84,7 @@ export type JobRow = {
   app: string | null;
   instance: number | null;
   registration: string | null;
+  traceparent: string | null;
 };
 
 /** The channel that tells workers that there may be something to claim, now or at another time than they know. */

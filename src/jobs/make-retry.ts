@@ -56,9 +56,21 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
 
 // What a job is part of, its next try is part of as well; only then does anything change hands.
 function belongings(old: JobRow): Partial<NewJob> {
-  const { template_id, group_seq, group_slot, awaited, kind, kind_seq, about, app, instance, registration } = old;
+  const {
+    template_id,
+    group_seq,
+    group_slot,
+    awaited,
+    kind,
+    kind_seq,
+    about,
+    app,
+    instance,
+    registration,
+    traceparent,
+  } = old;
   return {
-    ...{ template_id, group_seq, group_slot, awaited, kind, kind_seq, about, app, instance, registration },
+    ...{ template_id, group_seq, group_slot, awaited, kind, kind_seq, about, app, instance, registration, traceparent },
     chain_seq: old.chain_seq ?? old.seq,
   };
 }

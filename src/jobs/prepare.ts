@@ -9,6 +9,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { currentCause, type Cause } from "../telemetry/cause.ts";
+import { currentTraceparent } from "../telemetry/trace.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import { checkPriority, validateParams, type AnyJob, type JobOptions } from "./define.ts";
 import type { Limits } from "./limit.ts";
@@ -66,6 +67,8 @@ export type Prepared = {
   readonly limits: string | null;
   readonly limitKey: string | null;
   readonly cause: Cause | undefined;
+  /** The span that is active where it is made. */
+  readonly traceparent?: string;
   /** Whose its run is, if it is of an app. */
   readonly owner?: RunOwner;
   /** The template it is made from, if it is. */
@@ -82,6 +85,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
   // What is kept is what was given: a schema may transform, and then its output is not its input when the job runs.
   const given = input ?? {};
   const params = await validateParams(definition, given);
+  const traceparent = currentTraceparent();
   const backoff = options.backoff ?? definition.backoff;
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   return {
@@ -103,6 +107,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     losses: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
     ...limitsOf(definition, params),
     cause: currentCause(),
+    ...(traceparent === undefined ? {} : { traceparent }),
     ...(definition.owner === undefined ? {} : { owner: definition.owner }),
   };
 }

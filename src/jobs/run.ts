@@ -4,6 +4,7 @@ import type { Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
 import { withCause } from "../telemetry/cause.ts";
 import { adviceOf } from "./advice.ts";
+import { inSpan, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { logRefused, resultJson } from "./result-json.ts";
@@ -55,8 +56,9 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const params = checked ? await checkParams(definition, parsed) : parsed;
     const context = createRunContext(state, parts);
     const handler = options.run as (params: unknown, context: unknown) => unknown;
-    const handle = (): unknown =>
+    const work = (): unknown =>
       builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
+    const handle = (): unknown => inSpan(tracedOf(job), work);
     const result = await withCause(cause, job.alone === 0 ? handle : () => runAlone(engine.session().seq, handle));
     const kept = resultJson(result);
     // What finish has settled, it has said by itself.
@@ -66,6 +68,10 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
   }
+}
+
+function tracedOf({ name, kind, run_id: runId, tenant_id: tenant, attempt, traceparent }: RunState["job"]): Traced {
+  return { name, kind: kind ?? "job", runId, tenant, attempt, traceparent };
 }
 
 // Params were valid when they were enqueued; another version of the program may see them differently.

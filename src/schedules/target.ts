@@ -81,7 +81,8 @@ export async function checkTarget(
   };
 }
 
-function withoutCause({ cause: _cause, ...prepared }: Prepared): Omit<Prepared, "cause"> {
+// Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
+function withoutCause({ cause: _cause, traceparent: _trace, ...prepared }: Prepared): Omit<Prepared, "cause"> {
   return prepared;
 }
 

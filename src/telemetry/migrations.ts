@@ -105,6 +105,8 @@ export const telemetryMigrations: readonly Migration[] = [
       sql`alter table job add column app text`,
       sql`alter table job add column instance ${integer}`,
       sql`alter table job add column registration text`,
+      // The span in which it was made, for whoever traces.
+      sql`alter table job add column traceparent text`,
       // Only what an app or a schedule registered, and what did not succeed, pays for an index: the path of most runs is as
       // it was. Lists of other runs are bounded by what rollups know of their numbers.
       sql`create index runs_registered on run (tenant_id, (coalesce(registration, name)), seq)

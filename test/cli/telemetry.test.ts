@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { rawSql } from "../../src/storage/sql.ts";
+import { thisProcess } from "../../src/telemetry/process-identity.ts";
+import { startSession } from "../../src/telemetry/session.ts";
 import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
 import { backends, openTestStore } from "../support/open-test.ts";
 import { insertRuns } from "../telemetry/raw-run.ts";
@@ -15,7 +17,8 @@ for (const backend of backends) {
   test(`${backend}: summaries, overview, errors, the slowest, lists, logs, metrics and retention answer`, async (t) => {
     const { store, url } = await openTestStore(t, backend);
     const now = systemClock.now();
-    const lamp = { name: "lamp", app: "home", instance: 0, registration: "lamp" };
+    const key = await store.write((tx) => startSession(tx, thisProcess(), "{}"));
+    const lamp = { sessionSeq: key.seq, name: "lamp", app: "home", instance: 0, registration: "lamp" };
     const error = { type: "TypeError", message: "no bulb 7" };
     const ids = await insertRuns(store, [
       { ...lamp, startedAt: now - 200 * hour, durationMs: 3 },
@@ -46,6 +49,8 @@ for (const backend of backends) {
     const dry = await answer(["retain"], url);
     const done = await answer(["retain", "--apply"], url);
     const metrics = await runCli(["metrics", "--book", url]);
+    const session = await answer(["sessions", "show", key.id], url);
+    const listed = items(await answer(["sessions"], url));
 
     assert.deepEqual(
       summary.map(({ name, app, runs, errors: failed, health }) => [name, app, runs, failed, health]),
@@ -78,6 +83,11 @@ for (const backend of backends) {
       /^daybook_runs_total\{kind="listener",name="lamp",app="home",instance="0",status="error"\} 1$/m,
     );
     assert.doesNotMatch(metrics.stdout, /acme/);
+    assert.deepEqual([session["runs"], session["errors"], items(session).length], [3, 1, 1]);
+    assert.deepEqual(
+      listed.map(({ id }) => id),
+      [key.id],
+    );
   });
 }
 

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { job } from "../../src/index.ts";
+import { app, job } from "../../src/index.ts";
+import { everyMinute } from "../../src/retain.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { eachRow } from "../../src/storage/word.ts";
@@ -11,6 +12,7 @@ import { toPolicy, type RetainOptions } from "../../src/telemetry/retention/poli
 import { retainTelemetry, type Retained } from "../../src/telemetry/retention/retain.ts";
 import { openRuns, type Runs } from "../../src/telemetry/runs.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
+import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore, type Backend } from "../support/open-test.ts";
 import { insertRuns } from "../telemetry/raw-run.ts";
 
@@ -149,6 +151,61 @@ for (const backend of backends) {
 
       assert.deepEqual([done.runs, done.rollups], [3, 6]);
       assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [1, 4]);
+    });
+
+    test("a process that works lets go what is old every hour, for all tenants", async (t) => {
+      const clock = manualClock({ at: now });
+      const { engine, store } = await openEngine(t, backend, { clock });
+      for (const tenant of ["default", "acme"]) {
+        await insertRuns(store, [{ name: "lamp", startedAt: now - 8 * day, durationMs: 1, tenant }]);
+      }
+      const left = async (): Promise<number> => (await store.read(rawSql("select seq from run"))).length;
+      let [folds, prepared] = [0, 0];
+      const minute = everyMinute({
+        ...{ store, jobs: engine },
+        folder: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
+        scheduled: { writeAll: () => Promise.resolve(), writeForNewTenants: async () => void prepared++ },
+      });
+
+      await clock.advance(3_599_999);
+      await minute();
+      const before = await left();
+      await clock.advance(1);
+      await minute();
+      while ((await left()) > 0) await clock.nextTurn();
+
+      assert.deepEqual([before, folds, prepared], [2, 2, 2]);
+      assert.equal((await telemetryReads(store, "acme").evictions())[0]?.removed, 1);
+    });
+
+    test("what an app's schedule fired leaves with its job after seven days, and other jobs stay", async (t) => {
+      const clock = manualClock({ at: now });
+      const noop = job("noop", { run: () => undefined });
+      const home = app("home", {
+        setup: (here) => void here.every("1h", { name: "report" }, () => undefined),
+      });
+      const { book } = await openTest(t, backend, { use: [noop, home], clock });
+      const worker = await book.startWorker();
+      await book.schedules.trigger((await book.schedules.list()).items[0]?.name ?? "");
+      await book.jobs.enqueue(noop, {});
+      await worker.idle();
+      await worker.stop();
+      await book.telemetry.retain();
+
+      clock.step(8 * day);
+      const dry = await book.telemetry.retain({ dryRun: true });
+      const done = await book.telemetry.retain();
+
+      assert.deepEqual([dry.jobs, done.jobs], [1, 1]);
+      assert.deepEqual(
+        (await book.jobs.list()).items.map(({ name }) => name),
+        ["noop"],
+      );
+      const { items } = await book.telemetry.summaries({ since: "30d", app: "home" });
+      assert.deepEqual(
+        items.map(({ kind, name, runs }) => [kind, name, runs]),
+        [["schedule", "report", 1]],
+      );
     });
 
     test("a job's run goes with its job, but not while it is pinned", async (t) => {

@@ -8,6 +8,7 @@ import { withCause, type Cause } from "../../telemetry/cause.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
 import type { RunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
+import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveDefinition } from "./define.ts";
 import { LiveContext } from "./live-context.ts";
 import type { LiveEvent } from "./live-event.ts";
@@ -62,7 +63,8 @@ export class LiveRun {
     if (mine.event !== undefined) rememberRun(this.#parts.ids, this.id, mine.event);
     try {
       const handler = run as (payload: unknown, context: unknown) => unknown;
-      const result = withCause(mine, () => handler(payload, this.#parts.contextFor(context)));
+      const traced = { name, kind: "listener", runId: this.id, tenant, attempt: 1, traceparent: null };
+      const result = withCause(mine, () => inSpan(traced, () => handler(payload, this.#parts.contextFor(context))));
       if (isThenable(result)) {
         Promise.resolve(result).then(
           () => this.#end("success"),
