@@ -1,5 +1,6 @@
 // What the events room does when a delivery ends, hung on to the hooks of the work below.
-import { deliveryKind } from "./events/event.ts";
+import { catchUpEnded } from "./events/catch-up.ts";
+import { catchUpKind, deliveryKind } from "./events/event.ts";
 import { tell, tellAll, tellJobEnded, wantsJobFacts } from "./events/facts.ts";
 import { createOrderSweep, letNextGo, mustWait } from "./events/order.ts";
 import { deliveryEnded, isQuiet } from "./events/settled.ts";
@@ -10,7 +11,7 @@ import type { SessionRow } from "./telemetry/session.ts";
 export function eventHooks(others: JobHooks): JobHooks {
   return {
     ...others,
-    onSettled: { ...others.onSettled, [deliveryKind]: deliveryEnded },
+    onSettled: { ...others.onSettled, [deliveryKind]: deliveryEnded, [catchUpKind]: catchUpEnded },
     quiet: { [deliveryKind]: isQuiet },
     mustWait: { [deliveryKind]: mustWait },
     afterFinish: { [deliveryKind]: async (tx, job) => void (await letNextGo(tx, job)) },

@@ -43,6 +43,11 @@ export function orderKey(listener: string, key: string): string {
   return `${deliveryName(listener)}\n${key}`;
 }
 
+/** The listener of such an order. A name holds no line break, whatever a key holds. */
+export function listenerOfOrder(order: string): string {
+  return order.slice(deliveryName("").length, order.indexOf("\n"));
+}
+
 // Which listeners there are must not change between the moment a publisher looks and its commit: else an event could be
 // committed after a listener has begun, and have no delivery for it. SQLite has one writer. On PostgreSQL publishers share
 // a lock and whoever changes listeners holds it alone; an advisory one, because those who wait for it do so in turn, and

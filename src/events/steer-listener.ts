@@ -17,15 +17,24 @@ export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
   throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
 }
 
-/** Everything from that position on is delivered once more. */
+/** Everything from that position on is delivered once more. One that catches up has not heard all of what it must: it can
+ *  only begin anew, because a later position could lie behind what it has not come to. */
 export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom, "now">): Promise<void> {
   await closeListeners(tx);
   const row = await findListener(tx, name);
+  if (row.state === "catching_up" && to !== "beginning") {
+    throw new DaybookError(
+      "conflict",
+      `listener "${name}" still catches up: wait until it is live, or rewind it to the beginning`,
+      {
+        details: { name },
+      },
+    );
+  }
   const position =
     to === "beginning" ? { starts_at: null, starts_seq: 0 } : await positionOf(tx, to, `the rewind of "${name}"`);
   const last = await lastSeq(tx, tx.tenant);
-  const from = row.state === "catching_up" ? Math.min(row.heard_seq, position.starts_seq) : position.starts_seq;
-  await tx.run(sql`update listener set state = 'catching_up', heard_seq = ${from}, heard_to = ${last},
+  await tx.run(sql`update listener set state = 'catching_up', heard_seq = ${position.starts_seq}, heard_to = ${last},
       starts_at = ${position.starts_at}, updated_at = ${tx.now}
     where seq = ${row.seq}`);
   await stampListeners(tx);
