@@ -6,6 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
+import { nobody } from "./all-tenants.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
 import { parentOf } from "./lineage.ts";
 import { anybodyHears, listenersOf } from "./listener-index.ts";
@@ -55,7 +56,7 @@ export async function tell(tx: Tx, tenant: string, { topic, payload, cause }: Fa
 export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
   if (!(await anybodyHears(tx, [fact.topic]))) return;
   const tenants = await tx.all<{ tenant_id: string }>(
-    sql`select distinct tenant_id from listener where state = 'live' order by tenant_id`,
+    sql`select distinct tenant_id from listener where state = 'live' and tenant_id <> ${nobody} order by tenant_id`,
   );
   for (const { tenant_id: tenant } of tenants) await tell(tx, tenant, fact);
 }

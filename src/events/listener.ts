@@ -28,6 +28,8 @@ export type ListenerRow = {
   heard_seq: number;
   /** While it catches up: everything up to here is committed. */
   heard_to: number | null;
+  /** 1: it is one of each tenant. */
+  for_all: number;
   registered_at: number;
   updated_at: number;
   removed_at: number | null;

@@ -1,6 +1,8 @@
 // What a person does with a listener: hold it, set it back, let it pass over what waits, take it away.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { cancelJob } from "../jobs/cancel.ts";
@@ -106,11 +108,21 @@ async function skipSlice(
   return { cancelled, last: rows.at(-1)?.seq };
 }
 
+export type RemoveOptions = {
+  /** `"all"`: one for all tenants is removed from each of them, and those who come later do not get it. */
+  readonly tenants?: "all";
+};
+
 /** It hears nothing more. What waits for it stays, and so does its name in the history. */
-export async function removeListener(tx: Tx, name: string): Promise<void> {
+export async function removeListener(tx: Tx, name: string, options: RemoveOptions = {}): Promise<void> {
+  refuseUnknown(options, ["tenants"], "listeners.remove");
+  if (options.tenants !== undefined && options.tenants !== "all") {
+    throw invalid(`tenants ${quote(options.tenants)} is not "all": leave it out, or say "all"`);
+  }
   await closeListeners(tx);
   const row = await findListener(tx, name);
+  const theirs = options.tenants === "all" ? sql`or (for_all = 1 and name = ${name} and state <> 'removed')` : sql``;
   await tx.run(sql`update listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
-    where seq = ${row.seq}`);
+    where seq = ${row.seq} ${theirs}`);
   await stampListeners(tx);
 }
