@@ -1,14 +1,19 @@
 // What the events room does when a delivery ends, hung on to the hooks of the work below.
+import { invalid } from "./core/error.ts";
+import { quote } from "./core/quote.ts";
 import { catchUpEnded } from "./events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "./events/event.ts";
-import { tell, tellAll, tellJobEnded, wantsJobFacts } from "./events/facts.ts";
+import { say, tell, tellAll, tellJobEnded, wantsJobFacts } from "./events/facts.ts";
+import { isEvent, type AnyEvent } from "./events/define.ts";
+import { lookUp, type EventsRoom } from "./events/events.ts";
+import { prepareEvent } from "./events/prepare.ts";
 import { createOrderSweep, letNextGo, mustWait } from "./events/order.ts";
 import { deliveryEnded, isQuiet } from "./events/settled.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 import type { Tx } from "./storage/store.ts";
 import type { SessionRow } from "./telemetry/session.ts";
 
-export function eventHooks(others: JobHooks): JobHooks {
+export function eventHooks(others: JobHooks, definitions: EventsRoom["definitions"]): JobHooks {
   return {
     ...others,
     onSettled: { ...others.onSettled, [deliveryKind]: deliveryEnded, [catchUpKind]: catchUpEnded },
@@ -19,7 +24,21 @@ export function eventHooks(others: JobHooks): JobHooks {
     onFact: (tx, { type, job }, row) => tellJobEnded(tx, type, job, row),
     wantsFacts: wantsJobFacts,
     tell,
+    prepareEvent: async (event, payload, options) => {
+      const {
+        topic,
+        payload: text,
+        priority,
+      } = await prepareEvent(lookUp({ definitions }, asEvent(event)), payload, options);
+      return { topic, payload: text, priority };
+    },
+    say,
   };
+}
+
+function asEvent(given: unknown): AnyEvent | string {
+  if (typeof given === "string" || isEvent(given)) return given;
+  throw invalid(`event is ${quote(given)}: give an event, or a topic such as "order.paid"`);
 }
 
 /** A session fell silent, and was ended by another. */

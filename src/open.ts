@@ -86,10 +86,13 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   const files = filesFolder(url, options.files);
   const store = await openStore(url, migrations, options);
   try {
-    const hooks: JobHooks = eventHooks({
-      beforeSettled: { [scheduleKind]: lockSchedules },
-      onSettled: { [scheduleKind]: scheduledJobEnded },
-    });
+    const hooks: JobHooks = eventHooks(
+      {
+        beforeSettled: { [scheduleKind]: lockSchedules },
+        onSettled: { [scheduleKind]: scheduledJobEnded },
+      },
+      events,
+    );
     const attachment =
       options.attach === false
         ? undefined

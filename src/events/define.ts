@@ -145,7 +145,7 @@ export function heardBy(name: string, on: unknown): readonly Heard[] {
   });
 }
 
-function isEvent(value: unknown): value is AnyEvent {
+export function isEvent(value: unknown): value is AnyEvent {
   return typeof value === "object" && value !== null && "kind" in value && value.kind === "event";
 }
 

@@ -4,7 +4,7 @@ import { limits } from "../core/limits.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
+import type { JobEnded, ToSay } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { nobody } from "./all-tenants.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
@@ -50,6 +50,20 @@ export async function tell(tx: Tx, tenant: string, { topic, payload, cause }: Fa
     cause: cause === undefined || cause.runId === "" ? undefined : cause,
   };
   await insertEvent(tx, newEvent(tx, tenant, prepared, parent));
+}
+
+/** Says something in the name of another room, whoever listens. Nothing caused it. Returns its id. */
+export async function say(
+  tx: Tx,
+  tenant: string,
+  said: ToSay,
+  headers: Readonly<Record<string, string>>,
+): Promise<string> {
+  const prepared = {
+    ...{ ...said, id: null, key: null, dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, cause: undefined },
+    headers: toJson(headers, { what: "headers" }),
+  };
+  return (await insertEvent(tx, newEvent(tx, tenant, prepared, undefined))).id;
 }
 
 /** Says something to every tenant that listens to it: a session belongs to none of them. */
