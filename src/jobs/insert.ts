@@ -73,7 +73,7 @@ export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number>
 }
 
 function belongs(row: NewJob): boolean {
-  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? null) !== null;
+  return (row.template_id ?? row.group_seq ?? row.chain_seq ?? row.kind ?? row.about ?? null) !== null;
 }
 
 // Deliveries are as many as jobs, and are nothing but that.

@@ -71,7 +71,10 @@ for (const backend of backends) {
     await wait(first.jobId);
     const name = "a job that waits for the one before it of its schedule has one before it";
     const [[promise, found, ids]] = (await findings(book)) as [[string, string, string[]]];
-    assert.deepEqual([promise, found, ids.toSorted()], ["J15", name, [first.jobId, second.jobId].toSorted()]);
+    assert.deepEqual(
+      [promise, found, ids.toSorted()],
+      ["J15", name, [first.jobId, second.jobId].map(String).toSorted()],
+    );
   });
 
   test(`${backend}: doctor finds a schedule that has stopped without a reason`, async (t) => {

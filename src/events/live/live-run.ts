@@ -11,7 +11,6 @@ import type { SessionKey } from "../../telemetry/session.ts";
 import type { LiveDefinition } from "./define.ts";
 import { LiveContext } from "./live-context.ts";
 import type { LiveEvent } from "./live-event.ts";
-import { rememberRun } from "./recent-runs.ts";
 
 export type LiveParts = {
   readonly clock: Clock;
@@ -59,7 +58,6 @@ export class LiveRun {
       this.#timer = this.#parts.clock.after(timeoutMs, () => this.abort(timedOut(timeoutMs)));
     }
     const mine = causeOf(this.id, this.event);
-    if (mine.event !== undefined) rememberRun(this.#parts.ids, this.id, mine.event);
     try {
       const handler = run as (payload: unknown, context: unknown) => unknown;
       const result = withCause(mine, () => handler(payload, this.#parts.contextFor(context)));

@@ -11,6 +11,7 @@ import { fitting } from "../prepare.ts";
 import { checkTopic } from "../topic.ts";
 import { openLiveBus, type LiveAttachment, type LiveBus, type LiveListener } from "./bus.ts";
 import type { LiveDefinition } from "./define.ts";
+import { onFacts } from "./ears.ts";
 import { followPublished } from "./follow.ts";
 import { toLiveEvent } from "./heard-row.ts";
 import { lastSaid } from "./last-said.ts";
@@ -42,6 +43,7 @@ export function openLive({ store, session, contextFor }: LiveWiring): Live {
   );
   // A book without live listeners reads nothing for them.
   let following: ReturnType<typeof followPublished> | undefined;
+  let forgetFacts: (() => void) | undefined;
 
   return {
     bus,
@@ -51,6 +53,7 @@ export function openLive({ store, session, contextFor }: LiveWiring): Live {
         hear: (event) => later.until(event.available_at, event),
       });
       await following;
+      forgetFacts ??= onFacts(ids, { tenants: bus.tenants, wants: bus.wants, hear: (fact) => void bus.dispatch(fact) });
       const attachment = bus.attach(definition, tenant);
       if (definition.immediate) {
         for (const event of await lastSaid(store, definition, tenant)) attachment.catchUp(event);
@@ -59,6 +62,7 @@ export function openLive({ store, session, contextFor }: LiveWiring): Live {
     },
     async close() {
       (await following?.catch(() => undefined))?.stop();
+      forgetFacts?.();
       later.close();
       await bus.close();
       await writer.drain();
