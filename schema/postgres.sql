@@ -168,12 +168,14 @@ create table decision (
   decided_at bigint not null,
   local text,
   job_id text,
+  event_id text,
   note text,
   constraint decision_pkey PRIMARY KEY (seq),
   constraint decision_tenant_id_schedule_seq_slot_at_key UNIQUE (tenant_id, schedule_seq, slot_at),
   constraint decision_schedule_seq_fkey FOREIGN KEY (schedule_seq) REFERENCES schedule(seq),
   constraint decision_check CHECK ((until_at >= slot_at)),
-  constraint decision_check1 CHECK (((job_id IS NULL) = (kind = ANY (ARRAY['skipped_missed'::text, 'skipped_overlap'::text, 'skipped_paused'::text])))),
+  constraint decision_check1 CHECK (((job_id IS NULL) OR (event_id IS NULL))),
+  constraint decision_check2 CHECK (((COALESCE(job_id, event_id) IS NULL) = (kind = ANY (ARRAY['skipped_missed'::text, 'skipped_overlap'::text, 'skipped_paused'::text])))),
   constraint decision_kind_check CHECK ((kind = ANY (ARRAY['fired'::text, 'late'::text, 'caught_up'::text, 'shifted_dst'::text, 'backfilled'::text, 'manual'::text, 'skipped_missed'::text, 'skipped_overlap'::text, 'skipped_paused'::text]))),
   constraint decision_slots_check CHECK ((slots >= 1))
 );
@@ -428,6 +430,7 @@ create table listener (
   state text not null,
   heard_seq bigint not null,
   heard_to bigint,
+  for_all bigint not null,
   registered_at bigint not null,
   updated_at bigint not null,
   removed_at bigint,
@@ -437,6 +440,7 @@ create table listener (
   constraint listener_check CHECK (((state = 'removed'::text) = (removed_at IS NOT NULL))),
   constraint listener_check1 CHECK (((state = 'catching_up'::text) = (heard_to IS NOT NULL))),
   constraint listener_concurrency_check CHECK ((concurrency >= 1)),
+  constraint listener_for_all_check CHECK ((for_all = ANY (ARRAY[(0)::bigint, (1)::bigint]))),
   constraint listener_losses_check CHECK ((losses >= 0)),
   constraint listener_ordered_check CHECK ((ordered = ANY (ARRAY[(0)::bigint, (1)::bigint]))),
   constraint listener_starts_from_check CHECK ((starts_from = ANY (ARRAY['now'::text, 'beginning'::text, 'time'::text, 'event'::text]))),
@@ -915,7 +919,7 @@ create table schedule (
   constraint schedule_overlap_check CHECK ((overlap = ANY (ARRAY['first'::text, 'last'::text, 'both'::text]))),
   constraint schedule_pause_after_check CHECK ((pause_after > 0)),
   constraint schedule_source_check CHECK ((source = ANY (ARRAY['code'::text, 'api'::text]))),
-  constraint schedule_target_check CHECK ((target = ANY (ARRAY['job'::text, 'template'::text])))
+  constraint schedule_target_check CHECK ((target = ANY (ARRAY['job'::text, 'template'::text, 'event'::text])))
 );
 
 CREATE INDEX schedules_due ON daybook.schedule USING btree (next_at) WHERE (next_at IS NOT NULL);

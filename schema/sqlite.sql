@@ -157,10 +157,12 @@ CREATE TABLE decision (
   decided_at integer not null,
   local text,
   job_id text,
+  event_id text,
   note text,
   unique (tenant_id, schedule_seq, slot_at),
   check (until_at >= slot_at),
-  check ((job_id is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
+  check (job_id is null or event_id is null),
+  check ((coalesce(job_id, event_id) is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
 ) strict;
 
 CREATE TABLE event (
@@ -382,6 +384,8 @@ CREATE TABLE listener (
   state text not null check (state in ('live', 'catching_up', 'removed')),
   heard_seq integer not null,
   heard_to integer,
+  -- 1: one of each tenant; that of the tenant '*' is for who is to come.
+  for_all integer not null check (for_all in (0, 1)),
   registered_at integer not null,
   updated_at integer not null,
   removed_at integer,
@@ -748,7 +752,7 @@ CREATE TABLE schedule (
   starts_at integer,
   ends_at integer,
   anchor_at integer,
-  target text not null check (target in ('job', 'template')),
+  target text not null check (target in ('job', 'template', 'event')),
   target_name text not null,
   job text not null,
   missed text not null check (missed in ('latest', 'all', 'skip')),

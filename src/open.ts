@@ -119,6 +119,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         beforeSettled: { [scheduleKind]: lockSchedules },
         onSettled: { [scheduleKind]: scheduledJobEnded },
       }),
+      events,
     );
     const attachment =
       options.attach === false

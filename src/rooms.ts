@@ -5,7 +5,7 @@ import type { CallsRoom } from "./calls/room.ts";
 import type { AppsHere } from "./apps/apps.ts";
 import type { AnyApp } from "./apps/define.ts";
 import { invalid } from "./core/error.ts";
-import type { AnyEvent, AnyListener } from "./events/define.ts";
+import { isEvent, type AnyEvent, type AnyListener } from "./events/define.ts";
 import type { EventsRoom } from "./events/events.ts";
 import type { LiveDefinition } from "./events/live/define.ts";
 import type { Live } from "./events/live/live.ts";
@@ -111,11 +111,14 @@ export function collectLive(use: readonly Definition[]): readonly LiveDefinition
   return [...found.values()];
 }
 
-/** The events of `use`, and those that its listeners hear, by topic. */
+/** The events of `use`, those that its listeners hear and its schedules publish, by topic. */
 export function collectEvents(use: readonly Definition[]): Map<string, AnyEvent> {
   const found = new Map<string, AnyEvent>();
   const heard = [...collectListeners(use), ...collectLive(use)].flatMap(({ events }) => events);
-  for (const each of [...use.filter((one) => one.kind === "event"), ...heard]) {
+  const said = use.flatMap((each) =>
+    each.kind === "schedule" && isEvent(each.options.event) ? each.options.event : [],
+  );
+  for (const each of [...use.filter((one) => one.kind === "event"), ...heard, ...said]) {
     const known = found.get(each.topic);
     if (known !== undefined && known !== each) {
       throw invalid(`two events in "use" have the topic "${each.topic}": keep one definition`);

@@ -1,4 +1,4 @@
-// schedule(): a job that is due again and again, defined in code.
+// schedule(): a job or an event that is due again and again, defined in code.
 import { defineSchedule, type AnySchedule, type DefinitionOptions } from "./schedules/define.ts";
 import type { ScheduleOptions } from "./schedules/options.ts";
 

@@ -125,12 +125,10 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
     const { does, name, site } = registration;
     const schedule =
       does.kind === "schedule"
-        ? await checkSchedule(
-            name,
-            does.schedule,
-            (job) => engine.definitions.get(job),
-            async () => undefined,
-          )
+        ? await checkSchedule(name, does.schedule, (job) => engine.definitions.get(job), {
+            readTemplate: async () => undefined,
+            prepareEvent: undefined,
+          })
         : null;
     ready.push({ registration, schedule, source: await resolveSource(site) });
   }

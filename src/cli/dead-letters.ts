@@ -1,7 +1,8 @@
 // daybook dead-letters: deliveries that nobody could take, and what is done about them.
 import type { Command } from "commander";
 import { invalid } from "../core/error.ts";
-import type { LetterFilter } from "../events/read-dead-letter.ts";
+import type { DeadLetterRecord, LetterFilter } from "../events/read-dead-letter.ts";
+import type { Answer } from "./answer.ts";
 import { letterJson, letterTable, letterWords } from "./event-words.ts";
 import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
 import { plainCell, showTable } from "./show.ts";
@@ -87,6 +88,7 @@ function redrive(group: Command): void {
     .action((id: string | undefined, { rate, dryRun, ...which }: Which & { rate?: number; dryRun?: true }) => {
       needOne(id, which);
       return withBook(command, changing, async (book) => {
+        if (id !== undefined && dryRun === true) return wouldBe(await book.deadLetters.get(id), "tried again");
         if (id !== undefined) {
           const { jobId } = await book.deadLetters.redrive(id);
           return { json: { count: 1, jobId }, text: () => `${id} is tried again by job ${jobId}` };
@@ -110,6 +112,7 @@ function discard(group: Command): void {
       needOne(id, which);
       if (reason === undefined && dryRun !== true) throw invalid("give --reason: why they are given up");
       return withBook(command, changing, async (book) => {
+        if (id !== undefined && dryRun === true) return wouldBe(await book.deadLetters.get(id), "discarded");
         if (id !== undefined) {
           await book.deadLetters.discard(id, reason ?? "");
           return { json: { count: 1 }, text: () => `${id} is discarded` };
@@ -118,6 +121,12 @@ function discard(group: Command): void {
         return { json: { count }, text: () => `${count} ${dryRun === true ? "would be" : "are"} discarded` };
       });
     });
+}
+
+// One that is not dead would be refused.
+function wouldBe({ status }: DeadLetterRecord, done: string): Answer {
+  const count = status === "dead" ? 1 : 0;
+  return { json: { count }, text: () => `${count} would be ${done}` };
 }
 
 function addWhich(command: Command): Command {

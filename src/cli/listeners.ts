@@ -68,13 +68,14 @@ export function listeners(program: Command): void {
         return said({ name, to, skipped }, `${name} passes over ${skipped} deliveries`);
       }),
   );
-  named(group, "remove", "end a listener: nothing more is collected for it").action(
-    (name: string, _options: object, command: Command) =>
+  named(group, "remove", "end a listener: nothing more is collected for it")
+    .option("--all-tenants", "one for all tenants ends for each of them")
+    .action((name: string, { allTenants }: { allTenants?: true }, command: Command) =>
       withBook(command, changing, async (book) => {
-        await book.listeners.remove(name);
+        await book.listeners.remove(name, allTenants === true ? { tenants: "all" } : {});
         return said({ name, removed: true }, `${name} is removed`);
       }),
-  );
+    );
 }
 
 function named(group: Command, verb: string, description: string): Command {

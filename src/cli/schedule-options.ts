@@ -30,11 +30,13 @@ export function addWhenOptions(command: Command, orNone = ""): Command {
 
 export function addHowOptions(command: Command, orNone = ""): Command {
   return command
-    .addOption(new Option("--job <name>", "the name of the job that it makes").conflicts("template"))
-    .option("--template <name>", "the template that it makes jobs from")
+    .addOption(new Option("--job <name>", "the name of the job that it makes").conflicts(["template", "event"]))
+    .addOption(new Option("--template <name>", "the template that it makes jobs from").conflicts("event"))
+    .option("--event <topic>", "the topic of the event that it publishes")
+    .option("--payload <json>", "the payload of the event, given like --params")
     .option("--params <json>", 'the params as JSON, "@file" to read them from a file, "-" from standard input')
     .option("--queue <queue>", "the queue of its jobs")
-    .option("--priority <n>", "the priority of its jobs, from -1000 to 1000")
+    .option("--priority <n>", "the priority of its jobs or events, from -1000 to 1000")
     .option("--tag <tag>", "a tag of its jobs; may be given several times", collect)
     .addOption(
       new Option("--missed <policy>", "slots that nobody was there for (default: latest)").choices([
@@ -74,7 +76,7 @@ export async function toTiming(given: Given): Promise<PreviewTiming> {
   return (await readGiven(given)) as unknown as PreviewTiming;
 }
 
-async function readGiven({ params, tag, ...given }: Given): Promise<Record<string, unknown>> {
+async function readGiven({ params, payload, tag, ...given }: Given): Promise<Record<string, unknown>> {
   const numbers = ["priority", "maxFires", "pauseAfterFailures"] as const;
   const flags = { priority: "--priority", maxFires: "--max-fires", pauseAfterFailures: "--pause-after-failures" };
   const read = numbers
@@ -84,6 +86,7 @@ async function readGiven({ params, tag, ...given }: Given): Promise<Record<strin
     ...given,
     ...Object.fromEntries(read),
     ...(params === undefined ? {} : { params: await readParams(String(params)) }),
+    ...(payload === undefined ? {} : { payload: await readParams(String(payload)) }),
     ...(tag === undefined ? {} : { tags: tag }),
   };
 }

@@ -36,7 +36,7 @@ export async function scheduleWords(schedule: ScheduleRecord): Promise<string> {
     [schedule.target.kind, plainCell(schedule.target.name, 200)],
     ["made by", schedule.source === "code" ? "code" : "hand"],
     ["missed", `${schedule.missed}${lateness(schedule.maxLatenessMs)}`],
-    ["concurrency", schedule.concurrency],
+    ["concurrency", schedule.target.kind === "event" ? null : schedule.concurrency],
     ["jitter", schedule.jitterMs === 0 ? null : `up to ${formatDuration(schedule.jitterMs)}`],
     ["start", start === null ? null : isoTime(start)],
     ["end", end === null ? null : isoTime(end)],
@@ -50,7 +50,7 @@ export async function scheduleWords(schedule: ScheduleRecord): Promise<string> {
     ["updated", moment(schedule.updatedAt)],
   ];
   const said = fields.filter((field): field is readonly [string, string] => field[1] !== null);
-  return `${await showFields(said)}\n\nparams\n${showJson(schedule.params)}`;
+  return `${await showFields(said)}\n\n${schedule.target.kind === "event" ? "payload" : "params"}\n${showJson(schedule.params)}`;
 }
 
 function lateness(ms: number | null): string {
@@ -88,12 +88,12 @@ function noteOf({ paused, nextAt }: ScheduleRecord): string {
 
 export function decisionTable(items: readonly DecisionRecord[]): Promise<string> {
   return showTable(
-    ["slot", "slots", "decision", "job", "note"],
+    ["slot", "slots", "decision", "job or event", "note"],
     items.map((each) => [
       each.slots === 1 ? isoTime(each.at) : `${isoTime(each.at)}\n${isoTime(each.until)}`,
       String(each.slots),
       each.kind,
-      each.jobId ?? "",
+      each.jobId ?? each.eventId ?? "",
       plainCell(each.note ?? "", 60),
     ]),
   );

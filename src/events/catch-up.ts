@@ -11,13 +11,15 @@ import { forUpdate } from "../storage/word.ts";
 import type { RunContext } from "../jobs/context.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import { jobsChannel } from "../jobs/job.ts";
+import type { JobEnded } from "../jobs/hooks.ts";
+import { jobsChannel, type JobRow } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { deliverAgain, lastDeliveries } from "./deliver-again.ts";
 import { newDelivery, type Delivered } from "./delivery.ts";
 import { catchUpKind, type EventRow } from "./event.ts";
 import { topicsOf } from "./listener-index.ts";
 import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
+import { letAllGo } from "./order.ts";
 import { matchesTopic } from "./topic.ts";
 
 export type CatchUpParams = { readonly catchUp: number };
@@ -67,7 +69,8 @@ async function hearSlice(tx: Tx, seq: number): Promise<Step> {
   const to = listener.heard_to ?? 0;
   const heard = await hear(tx, listener, to);
   if (heard === undefined) return "last";
-  await tx.run(sql`update listener set heard_seq = ${heard} where seq = ${seq}`);
+  await tx.run(sql`update listener set heard_seq = ${heard.last} where seq = ${seq}`);
+  await letAllGo(tx, heard.waiting);
   return "more";
 }
 
@@ -78,13 +81,22 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
   if (listener === undefined) return "done";
   const to = await lastSeq(tx, listener.tenant_id);
   const heard = await hear(tx, listener, to);
-  if (heard !== undefined && heard < to) {
-    await tx.run(sql`update listener set heard_seq = ${heard}, heard_to = ${to} where seq = ${seq}`);
+  if (heard !== undefined && heard.last < to) {
+    await tx.run(sql`update listener set heard_seq = ${heard.last}, heard_to = ${to} where seq = ${seq}`);
+    await letAllGo(tx, heard.waiting);
     return "more";
   }
   await tx.run(sql`update listener set heard_seq = ${to}, heard_to = null, state = 'live' where seq = ${seq}`);
   await stampListeners(tx);
+  await letAllGo(tx, heard?.waiting ?? []);
   return "done";
+}
+
+/** The job ended. Whoever set the listener back in its last moment saw that there was one, and made no other. */
+export async function catchUpEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<void> {
+  if (status !== "completed") return;
+  const listener = await tx.get<ListenerRow>(sql`select * from listener where seq = ${job.kind_seq} ${forUpdate}`);
+  if (listener?.state === "catching_up") await beginCatchUp(tx, listener);
 }
 
 async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {
@@ -93,8 +105,15 @@ async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {
 
 type Said = Delivered & Pick<EventRow, "topic" | "published_at">;
 
-/** Makes the deliveries of one slice up to `to`; the number of its last event, or undefined when none is left. */
-async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<number | undefined> {
+type Heard = {
+  /** The number of its last event. */
+  readonly last: number;
+  /** Deliveries that were under way before, and wait for their turn. */
+  readonly waiting: readonly JobRow[];
+};
+
+/** Makes the deliveries of one slice up to `to`; undefined when none is left. */
+async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<Heard | undefined> {
   const said = await tx.all<Said>(sql`select seq, tenant_id, id, topic, priority, key, published_at, available_at,
       cause_run_id, root_run_id from event
     where tenant_id = ${listener.tenant_id} and seq > ${listener.heard_seq} and seq <= ${to}
@@ -108,18 +127,18 @@ async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<number |
     if (event.published_at < from || !topics.some((pattern) => matchesTopic(pattern, event.topic))) continue;
     jobs.push(await newDelivery(tx, listener, event));
   }
-  await bring(tx, listener, jobs);
-  return last;
+  return { last, waiting: await bring(tx, listener, jobs) };
 }
 
 // What was delivered before, to a listener that was set back, is delivered once more as the next job of its chain; what is
 // under way already is not.
-async function bring(tx: Tx, listener: ListenerRow, jobs: readonly NewJob[]): Promise<void> {
-  if (jobs.length === 0) return;
+async function bring(tx: Tx, listener: ListenerRow, jobs: readonly NewJob[]): Promise<JobRow[]> {
+  if (jobs.length === 0) return [];
   const events = jobs.map((job) => job.kind_seq ?? 0);
   const known = await lastDeliveries(tx, listener, events);
   const first = jobs.filter((job) => !known.has(job.kind_seq ?? 0));
   if (first.length > 0) await insertJobs(tx, first);
   for (const last of known.values()) if (last.finished_at !== null) await deliverAgain(tx, listener, last);
   tx.wake(jobsChannel);
+  return [...known.values()].filter((last) => last.finished_at === null && last.waits_for === "order");
 }

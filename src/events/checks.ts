@@ -68,10 +68,12 @@ export const eventChecks: readonly Check[] = [
   {
     promise: "E7",
     name: "of an ordered key only the oldest delivery runs",
+    // One that ran already when its listener was set back is not called off; what is delivered once more follows it.
     find: () => sql`select job.id as finding from job where job.kind = 'delivery' and job.limit_key is not null
       and job.status = 'running' and (exists (select 1 from job older where older.kind = 'delivery'
           and older.limit_key is not null and older.finished_at is null and older.tenant_id = job.tenant_id
-          and older.limit_key = job.limit_key and older.kind_seq < job.kind_seq)
+          and older.limit_key = job.limit_key and older.kind_seq < job.kind_seq
+          and not (older.origin = 'manual' and older.created_at >= job.started_at))
         or exists (select 1 from dead_letter letter where letter.ended_at is null and letter.order_key is not null
           and letter.tenant_id = job.tenant_id and letter.order_key = job.limit_key
           and letter.event_seq < job.kind_seq))`,
@@ -86,7 +88,10 @@ export const eventChecks: readonly Check[] = [
         and older.kind_seq < job.kind_seq)
       and not exists (select 1 from dead_letter letter where letter.ended_at is null and letter.order_key is not null
         and letter.tenant_id = job.tenant_id and letter.order_key = job.limit_key
-        and letter.event_seq < job.kind_seq)`,
+        and letter.event_seq < job.kind_seq)
+      and not exists (select 1 from listener where listener.tenant_id = job.tenant_id
+        and job.name = 'listener:' || listener.name and listener.state = 'catching_up'
+        and listener.heard_seq < job.kind_seq)`,
     advice: "a worker's next sweep lets it go; if it stays, no worker is running",
   },
 ];

@@ -59,6 +59,9 @@ export type ListenerOptions<On, Context> = {
   /** Events of one `key` one after another, in the order of their commits, also across retries and dead letters. */
   readonly ordered?: boolean;
   readonly queue?: string;
+  /** The listener is one of each tenant, also of those that come later: with its own position, pause and dead letters, and
+   *  with `book` bound to the event's tenant. Default: it belongs to the tenant of `open`. */
+  readonly tenants?: "all";
   readonly run: (payload: PayloadOf<On>, context: Context) => unknown;
 };
 
@@ -76,12 +79,13 @@ export type AnyListener = {
   readonly concurrency: number | null;
   readonly ordered: boolean;
   readonly queue: string;
+  readonly allTenants: boolean;
   readonly run: (payload: never, context: never) => unknown;
 };
 
 const known = [
   ...(["on", "from", "attempts", "backoff", "timeout", "losses"] as const),
-  ...(["concurrency", "ordered", "queue", "run"] as const),
+  ...(["concurrency", "ordered", "queue", "tenants", "run"] as const),
 ];
 
 /** 250 ms · 2ⁿ after n failures. */
@@ -103,6 +107,12 @@ export function defineListener(name: string, options: ListenerOptions<unknown, n
   if (typeof options.run !== "function") throw invalid(`listener "${name}" has no run function`);
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   const heard = heardBy(name, options.on);
+  const { tenants, from } = options;
+  if (tenants !== undefined && tenants !== "all")
+    throw invalid(`tenants ${quote(tenants)} of listener "${name}" is not "all"`);
+  if (tenants === "all" && typeof from === "object" && "event" in from) {
+    throw invalid(`listener "${name}" is for all tenants, and an event belongs to one of them: give a time`);
+  }
   return {
     kind: "listener",
     name,
@@ -116,6 +126,7 @@ export function defineListener(name: string, options: ListenerOptions<unknown, n
     concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
     ordered: options.ordered ?? false,
     queue: checkName(options.queue ?? "default", "queue"),
+    allTenants: tenants === "all",
     run: options.run,
   };
 }
@@ -134,7 +145,7 @@ export function heardBy(name: string, on: unknown): readonly Heard[] {
   });
 }
 
-function isEvent(value: unknown): value is AnyEvent {
+export function isEvent(value: unknown): value is AnyEvent {
   return typeof value === "object" && value !== null && "kind" in value && value.kind === "event";
 }
 

@@ -66,7 +66,7 @@ export function eventVerbs(room: EventsRoom, within: Within): EventVerbs {
 }
 
 /** The definition that is meant; a topic that nobody defined is one without a schema. */
-export function lookUp({ definitions }: EventsRoom, wanted: AnyEvent | string): AnyEvent {
+export function lookUp({ definitions }: Pick<EventsRoom, "definitions">, wanted: AnyEvent | string): AnyEvent {
   if (typeof wanted === "string") return definitions.get(wanted) ?? { kind: "event", topic: wanted, schema: undefined };
   const known = definitions.get(wanted.topic);
   if (known === undefined || known === wanted) return wanted;

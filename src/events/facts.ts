@@ -1,15 +1,19 @@
 // What the engine states becomes an event when somebody listens to it: users can listen to the system itself. Nobody
-// pays for what nobody hears.
+// pays for what nobody hears. It is stored for durable listeners; live ones alone hear it in the process where it happened,
+// as they hear what is emitted.
 import { limits } from "../core/limits.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import type { JobEnded, ToSay } from "../jobs/hooks.ts";
+import { heardOf, type JobRow } from "../jobs/job.ts";
 import type { Cause } from "../telemetry/cause.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
-import type { JobRow } from "../jobs/job.ts";
+import { nobody } from "./all-tenants.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
-import { parentOf } from "./lineage.ts";
+import { parentOf, type Parent } from "./lineage.ts";
 import { anybodyHears, listenersOf } from "./listener-index.ts";
+import { factEar } from "./live/ears.ts";
+import type { LiveEvent } from "./live/live-event.ts";
 import { eventPriority } from "./prepare.ts";
 import { insertEvent, newEvent } from "./publish.ts";
 
@@ -18,16 +22,23 @@ const jobTopics = ["job.completed", "job.failed", "job.cancelled", "job.skipped"
 
 /** Whether anybody, in any tenant, listens to jobs. */
 export function wantsJobFacts(tx: Tx): Promise<boolean> {
-  return anybodyHears(tx, jobTopics);
+  return wantsAny(tx, jobTopics);
+}
+
+/** Whether anybody, in any tenant, listens to one of these: here and now, or durably. */
+export async function wantsAny(tx: Tx, topics: readonly string[]): Promise<boolean> {
+  const ear = factEar(tx);
+  if (ear !== undefined && topics.some((topic) => ear.tenants(topic).size > 0)) return true;
+  return anybodyHears(tx, topics);
 }
 
 /** A job ended. Deliveries are not told: a listener to the ends of jobs would hear its own for ever. */
 export async function tellJobEnded(tx: Tx, type: string, ended: JobEnded, row: JobRow): Promise<void> {
   if (row.kind === deliveryKind || row.kind === catchUpKind) return;
-  if ((await listenersOf(tx, row.tenant_id, type)).length === 0) return;
   const { id, name, status, attempt, run, retriedBy } = ended;
   const runId = run?.id ?? row.run_id;
-  const cause = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
+  const ids = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
+  const cause = { ...ids, ...heardOf(row) };
   await tell(tx, row.tenant_id, { topic: type, payload: { id, name, status, attempt, run, retriedBy }, cause });
 }
 
@@ -41,11 +52,13 @@ type Fact = {
 
 /** Says something to one tenant, if it has a listener for it. */
 export async function tell(tx: Tx, tenant: string, { topic, payload, key = null, cause }: Fact): Promise<void> {
-  const listeners = await listenersOf(tx, tenant, topic);
-  if (listeners.length === 0) return;
+  const isStored = (await listenersOf(tx, tenant, topic)).length > 0;
+  const ear = factEar(tx);
+  if (!isStored && ear?.wants(tenant, topic) !== true) return;
   const parent = await parentOf(tx, tenant, cause);
   // A circle through the ends of jobs stops here. The work itself must not fail for it.
   if (parent !== undefined && parent.depth >= limits.chainDepthMax) return;
+  if (!isStored) return emit(tx, tenant, { topic, payload, cause }, parent);
   const prepared = {
     ...{ id: null, topic, payload: toJson(payload, { what: "payload" }), priority: eventPriority, key },
     ...{ dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, headers: null },
@@ -54,11 +67,42 @@ export async function tell(tx: Tx, tenant: string, { topic, payload, key = null,
   await insertEvent(tx, newEvent(tx, tenant, prepared, parent));
 }
 
+// A circle through live listeners alone stops at the same depth, although nothing of it is in the book.
+function emit(tx: Tx, tenant: string, { topic, payload, cause }: Fact, parent: Parent | undefined): void {
+  const depth = cause?.depth ?? parent?.depth;
+  const chainDepth = depth === undefined ? 0 : depth + 1;
+  if (chainDepth > limits.chainDepthMax) return;
+  const fact: LiveEvent = {
+    ...{ id: null, tenant, topic, payload, key: null, headers: {}, at: tx.now, chainDepth },
+    stored: parent === undefined ? null : { id: parent.id, rootId: parent.rootId },
+    causeRunId: cause === undefined || cause.runId === "" ? null : cause.runId,
+    rootRunId: cause === undefined || cause.rootRunId === "" ? null : cause.rootRunId,
+  };
+  const ear = factEar(tx);
+  tx.afterCommit(() => ear?.hear(fact));
+}
+
+/** Says something in the name of another room, whoever listens. Nothing caused it. Returns its id. */
+export async function say(
+  tx: Tx,
+  tenant: string,
+  said: ToSay,
+  headers: Readonly<Record<string, string>>,
+): Promise<string> {
+  const prepared = {
+    ...{ ...said, id: null, key: null, dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, cause: undefined },
+    headers: toJson(headers, { what: "headers" }),
+  };
+  return (await insertEvent(tx, newEvent(tx, tenant, prepared, undefined))).id;
+}
+
 /** Says something to every tenant that listens to it: a session belongs to none of them. */
 export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
-  if (!(await anybodyHears(tx, [fact.topic]))) return;
+  const live = factEar(tx)?.tenants(fact.topic) ?? new Set<string>();
+  if (live.size === 0 && !(await anybodyHears(tx, [fact.topic]))) return;
   const tenants = await tx.all<{ tenant_id: string }>(
-    sql`select distinct tenant_id from listener where state = 'live' order by tenant_id`,
+    sql`select distinct tenant_id from listener where state = 'live' and tenant_id <> ${nobody} order by tenant_id`,
   );
-  for (const { tenant_id: tenant } of tenants) await tell(tx, tenant, fact);
+  const all = new Set([...tenants.map((row) => row.tenant_id), ...live]);
+  for (const tenant of all) await tell(tx, tenant, fact);
 }

@@ -4,9 +4,9 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { heardOf } from "../jobs/job.ts";
 import type { Cause } from "../telemetry/cause.ts";
 import { deliveryKind } from "./event.ts";
-import { recallRun } from "./live/recent-runs.ts";
 
 /** The event that caused a new one; undefined when none did. */
 export type Parent = { readonly id: string; readonly rootId: string; readonly depth: number };
@@ -29,7 +29,7 @@ export function refuseTooDeep(topic: string, parent: Parent): void {
   );
 }
 
-type Step = { kind: string | null; kind_seq: number | null; cause_run_id: string | null };
+type Step = { kind: string | null; kind_seq: number | null; cause_run_id: string | null; about: string | null };
 
 // From run to the run that made its job, until one of them was listening. A longer way is not followed: what runs for
 // weeks by enqueueing itself has no beginning worth finding.
@@ -37,7 +37,9 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
   let at: string | null = runId;
   for (let steps = 0; at !== null && steps < limits.chainDepthMax; steps++) {
     const found: Step | undefined = await jobOfRun(tx, tenant, at);
-    if (found === undefined) return heardLive(tx, tenant, at);
+    if (found === undefined) return undefined;
+    const { event } = heardOf(found);
+    if (event !== undefined) return event;
     if (found.kind === deliveryKind) {
       return tx.get<Parent>(sql`select id, root_event_id as "rootId", chain_depth as depth from event
         where seq = ${found.kind_seq}`);
@@ -47,21 +49,12 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
   return undefined;
 }
 
-// A live listener has no job; its run names what it heard, once it is written down.
-async function heardLive(tx: Tx, tenant: string, runId: string): Promise<Parent | undefined> {
-  const known = recallRun(tx.ids, runId);
-  if (known !== undefined) return known;
-  return tx.get<Parent>(sql`select event.id, event.root_event_id as "rootId", event.chain_depth as depth
-    from run join event on event.tenant_id = run.tenant_id and event.id = run.event_id
-    where run.tenant_id = ${tenant} and run.id = ${runId}`);
-}
-
 // One statement, because the run may end meanwhile. One that goes on is its job's row; there are never more of these than
 // workers have hands.
 async function jobOfRun(tx: Tx, tenant: string, runId: string): Promise<Step | undefined> {
-  return tx.get<Step>(sql`select job.kind, job.kind_seq, job.cause_run_id
+  return tx.get<Step>(sql`select job.kind, job.kind_seq, job.cause_run_id, job.about
       from run join job on job.tenant_id = run.tenant_id and job.id = run.job_id
       where run.tenant_id = ${tenant} and run.id = ${runId}
-    union all select kind, kind_seq, cause_run_id from job
+    union all select kind, kind_seq, cause_run_id, about from job
       where status = 'running' and tenant_id = ${tenant} and run_id = ${runId}`);
 }

@@ -28,6 +28,8 @@ export type ListenerRow = {
   heard_seq: number;
   /** While it catches up: everything up to here is committed. */
   heard_to: number | null;
+  /** 1: it is one of each tenant. */
+  for_all: number;
   registered_at: number;
   updated_at: number;
   removed_at: number | null;
@@ -41,6 +43,11 @@ export function deliveryName(listener: string): string {
 /** The order that a delivery keeps: of one listener, by the key of the event. */
 export function orderKey(listener: string, key: string): string {
   return `${deliveryName(listener)}\n${key}`;
+}
+
+/** The listener of such an order. A name holds no line break, whatever a key holds. */
+export function listenerOfOrder(order: string): string {
+  return order.slice(deliveryName("").length, order.indexOf("\n"));
 }
 
 // Which listeners there are must not change between the moment a publisher looks and its commit: else an event could be

@@ -7,7 +7,8 @@ import { pauseName, resumeName } from "../jobs/pause.ts";
 import type { StartFrom } from "./define.ts";
 import { topicsOf } from "./listener-index.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
-import { findListener, removeListener, rewindListener, skipListener, type SkipTo } from "./steer-listener.ts";
+import { findListener, removeListener, rewindListener, skipListener } from "./steer-listener.ts";
+import type { RemoveOptions, SkipTo } from "./steer-listener.ts";
 
 export type ListenerRecord = {
   readonly name: string;
@@ -19,6 +20,8 @@ export type ListenerRecord = {
   readonly queue: string;
   readonly startedFrom: string;
   readonly registeredAt: number;
+  /** Whether it is one of each tenant. */
+  readonly forAllTenants: boolean;
   /** Whether a session that lives runs it. It collects either way. */
   readonly hosted: boolean;
   readonly paused: { readonly at: number; readonly note: string | null } | null;
@@ -46,7 +49,7 @@ export type Listeners = {
   /** Passes over what waits before a position (default all of it). Dead letters stay. */
   skip(name: string, to?: SkipTo): Promise<{ readonly skipped: number }>;
   /** Ends it: nothing more is collected for it, until a program registers it again. */
-  remove(name: string): Promise<void>;
+  remove(name: string, options?: RemoveOptions): Promise<void>;
 };
 
 export function listenerVerbs(engine: Engine, tenant: string): Listeners {
@@ -67,7 +70,7 @@ export function listenerVerbs(engine: Engine, tenant: string): Listeners {
     resume: (name) => write(async (tx) => resumeName(tx, await named(tx, name))),
     rewind: (name, to) => write((tx) => rewindListener(tx, name, to)),
     skip: (name, to) => skipListener(engine, tenant, name, to),
-    remove: (name) => write((tx) => removeListener(tx, name)),
+    remove: (name, options) => write((tx) => removeListener(tx, name, options)),
   };
 }
 
@@ -120,6 +123,7 @@ function toRecord(row: Row, now: number, behind: readonly (Behind | undefined)[]
     queue: row.queue,
     startedFrom: row.starts_from,
     registeredAt: row.registered_at,
+    forAllTenants: row.for_all === 1,
     hosted: row.hosted !== null,
     paused: row.paused_at === null ? null : { at: row.paused_at, note: row.paused_note },
     lag: { events: behind.reduce((sum, each) => sum + (each?.events ?? 0), 0), seconds: (now - oldest) / 1000 },

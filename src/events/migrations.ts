@@ -59,6 +59,8 @@ export const eventMigrations: readonly Migration[] = [
         state text not null check (state in ('live', 'catching_up', 'removed')),
         heard_seq ${integer} not null,
         heard_to ${integer},
+        -- 1: one of each tenant; that of the tenant '*' is for who is to come.
+        for_all ${integer} not null check (for_all in (0, 1)),
         registered_at ${integer} not null,
         updated_at ${integer} not null,
         removed_at ${integer},

@@ -2,12 +2,15 @@
 // waiting retry, a dead letter and one that is redriven are not finished. The claim asks, because it alone sees everything
 // that is committed: a publisher's transaction may be older than what stands before it. What must wait is parked, and
 // whoever ends the oldest lets the next one go, in the same transaction and under the same lock.
+//
+// A listener that was set back hears the old events first: until it has come to an event, that one's delivery waits.
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { OrderedJob } from "../jobs/hooks.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { lockLimits } from "../jobs/limit.ts";
+import { listenerOfOrder } from "./listener.ts";
 
 /** Whether one before it is not finished. Asked under the lock of its key, which claim and settle take. */
 export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
@@ -16,7 +19,9 @@ export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
       select 1 from job where kind = 'delivery' and limit_key is not null and finished_at is null
         and tenant_id = ${tenant} and limit_key = ${key} and kind_seq < ${event})
     or exists (select 1 from dead_letter where ended_at is null and order_key is not null
-        and tenant_id = ${tenant} and order_key = ${key} and event_seq < ${event})`);
+        and tenant_id = ${tenant} and order_key = ${key} and event_seq < ${event})
+    or exists (select 1 from listener where tenant_id = ${tenant} and name = ${listenerOfOrder(key ?? "")}
+        and state = 'catching_up' and heard_seq < ${event})`);
   return before !== undefined;
 }
 
@@ -35,6 +40,14 @@ export async function letNextGo(tx: Tx, { tenant_id: tenant, limit_key: key }: O
     where seq = ${next.seq} and status = 'waiting' and waits_for = 'order'`);
   if (released > 0) tx.wake(jobsChannel);
   return released;
+}
+
+/** The same for those of many keys, which are locked first, all of them in one order. */
+export async function letAllGo(tx: Tx, waiting: readonly Ordered[]): Promise<void> {
+  const keys = new Map(waiting.map((each) => [`${each.tenant_id}\n${each.limit_key}`, each]));
+  if (keys.size === 0) return;
+  await lockLimits(tx, [...keys.keys()]);
+  for (const each of keys.values()) await letNextGo(tx, each);
 }
 
 type Ordered = Pick<OrderedJob, "tenant_id" | "limit_key">;

@@ -1,5 +1,6 @@
 // Publish: one row for the event and one for each delivery, in whatever transaction the caller is in.
 import { DaybookError } from "../core/error.ts";
+import { killPoint } from "../core/fault.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -70,7 +71,9 @@ export async function insertEvent(tx: Tx, row: NewEvent, only?: readonly Listene
     const seq = await insertRow(tx, row, listeners.length);
     if (seq !== undefined) {
       const event: EventRow = { ...row, seq, deliveries: listeners.length };
+      killPoint("events.said");
       await deliver(tx, event, listeners);
+      killPoint("events.delivered");
       tx.wake(eventsChannel);
       tellPublished(tx, event);
       if (eventPublished.heard) tx.afterCommit(() => eventPublished.state(event));

@@ -5,14 +5,16 @@ import { toJson } from "../core/json.ts";
 import { timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
 import { laneOf } from "../jobs/lane.ts";
+import { nobody, tenantsFor } from "./all-tenants.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { AnyListener, StartFrom } from "./define.ts";
 import { closeListeners, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
 
 type Settings = Pick<
   ListenerRow,
-  "topics" | "queue" | "ordered" | "attempts" | "backoff" | "timeout_ms" | "losses" | "concurrency"
+  "topics" | "queue" | "ordered" | "attempts" | "backoff" | "timeout_ms" | "losses" | "concurrency" | "for_all"
 >;
 
 export async function registerListeners(
@@ -21,67 +23,83 @@ export async function registerListeners(
   listeners: readonly AnyListener[],
 ): Promise<void> {
   if (listeners.length === 0) return;
-  const rows = await store.read<ListenerRow>(sql`select * from listener where tenant_id = ${tenant}`);
-  const known = new Map(rows.map((row) => [row.name, row]));
+  const names = listeners.map(({ name }) => name);
+  const rows = await store.read<ListenerRow>(sql`select * from listener where name ${anyOf("text", names)}`);
+  const isKnown = (each: AnyListener, of: string): boolean =>
+    isSame(
+      rows.find((row) => row.tenant_id === of && row.name === each.name),
+      settingsOf(each),
+    );
   // Most programs start with nothing new, and then nobody has to wait for anybody.
-  const news = listeners.filter((each) => !isSame(known.get(each.name), settingsOf(each)));
+  const news = listeners.filter((each) => !isKnown(each, tenant) || (each.allTenants && !isKnown(each, nobody)));
   if (news.length > 0) {
     await store.write(
       async (tx) => {
         await closeListeners(tx);
-        for (const each of news) await register(tx, each);
+        for (const each of news) await registerFor(tx, each);
         await stampListeners(tx);
       },
       { tenant },
     );
   }
   // One whose job was given up, or whose process ended before it was made, is helped on.
-  const stuck = listeners.filter((each) => known.get(each.name)?.state === "catching_up");
+  const stuck = rows.filter((row) => row.state === "catching_up" && (row.tenant_id === tenant || row.for_all === 1));
   if (stuck.length > 0) await store.write((tx) => resumeCatchUp(tx, stuck), { tenant });
 }
 
-async function register(tx: Tx, listener: AnyListener): Promise<void> {
+async function registerFor(tx: Tx, listener: AnyListener): Promise<void> {
+  await register(tx, listener, tx.tenant);
+  if (!listener.allTenants) return;
+  for (const tenant of new Set([...(await tenantsFor(tx, listener.name)), nobody])) {
+    const old = await find(tx, listener.name, tenant);
+    // What a tenant has under that name by itself is not taken from it.
+    if (tenant === tx.tenant || (old !== undefined && old.for_all === 0 && old.state !== "removed")) continue;
+    await register(tx, listener, tenant);
+  }
+}
+
+async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<void> {
   const settings = settingsOf(listener);
   // Here, and not by the first publisher: whoever makes a lane holds up the others who need it until its commit.
-  await laneOf(tx, tx.tenant, settings.queue);
-  const old = await find(tx, listener.name);
+  if (tenant !== nobody) await laneOf(tx, tenant, settings.queue);
+  const old = await find(tx, listener.name, tenant);
   if (old !== undefined && old.state !== "removed") {
     await tx.run(sql`update listener set topics = ${settings.topics}, queue = ${settings.queue},
         ordered = ${settings.ordered}, attempts = ${settings.attempts}, backoff = ${settings.backoff},
         timeout_ms = ${settings.timeout_ms}, losses = ${settings.losses}, concurrency = ${settings.concurrency},
-        updated_at = ${tx.now}
+        for_all = ${settings.for_all}, updated_at = ${tx.now}
       where seq = ${old.seq}`);
     return;
   }
-  const last = await lastSeq(tx, tx.tenant);
+  const last = await lastSeq(tx, tenant);
   const start = await startOf(tx, listener, last);
   const behind = start.starts_from !== "now" && start.starts_seq < last;
   // Its name keeps its row and its history, also when it was removed in the meantime.
   await tx.run(sql`insert into listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
-      concurrency, starts_from, starts_at, starts_seq, state, heard_seq, heard_to, registered_at, updated_at)
-    values (${tx.tenant}, ${listener.name}, ${settings.topics}, ${settings.queue}, ${settings.ordered},
+      concurrency, starts_from, starts_at, starts_seq, state, heard_seq, heard_to, for_all, registered_at, updated_at)
+    values (${tenant}, ${listener.name}, ${settings.topics}, ${settings.queue}, ${settings.ordered},
       ${settings.attempts}, ${settings.backoff}, ${settings.timeout_ms}, ${settings.losses}, ${settings.concurrency},
       ${start.starts_from}, ${start.starts_at}, ${start.starts_seq}, ${behind ? "catching_up" : "live"},
-      ${behind ? start.starts_seq : last}, ${behind ? last : null}, ${tx.now}, ${tx.now})
+      ${behind ? start.starts_seq : last}, ${behind ? last : null}, ${settings.for_all}, ${tx.now}, ${tx.now})
     on conflict (tenant_id, name) do update set topics = excluded.topics, queue = excluded.queue,
       ordered = excluded.ordered, attempts = excluded.attempts, backoff = excluded.backoff,
       timeout_ms = excluded.timeout_ms, losses = excluded.losses, concurrency = excluded.concurrency,
       starts_from = excluded.starts_from, starts_at = excluded.starts_at, starts_seq = excluded.starts_seq,
-      state = excluded.state, heard_seq = excluded.heard_seq, heard_to = excluded.heard_to,
+      state = excluded.state, heard_seq = excluded.heard_seq, heard_to = excluded.heard_to, for_all = excluded.for_all,
       updated_at = excluded.updated_at, removed_at = null`);
-  const made = await find(tx, listener.name);
+  const made = await find(tx, listener.name, tenant);
   if (behind && made !== undefined) await beginCatchUp(tx, made);
 }
 
-async function resumeCatchUp(tx: Tx, listeners: readonly AnyListener[]): Promise<void> {
-  for (const { name } of listeners) {
-    const row = await find(tx, name);
+async function resumeCatchUp(tx: Tx, stuck: readonly ListenerRow[]): Promise<void> {
+  for (const { name, tenant_id: tenant } of stuck) {
+    const row = await find(tx, name, tenant);
     if (row?.state === "catching_up") await beginCatchUp(tx, row);
   }
 }
 
-async function find(tx: Tx, name: string): Promise<ListenerRow | undefined> {
-  return tx.get<ListenerRow>(sql`select * from listener where tenant_id = ${tx.tenant} and name = ${name}`);
+async function find(tx: Tx, name: string, tenant: string): Promise<ListenerRow | undefined> {
+  return tx.get<ListenerRow>(sql`select * from listener where tenant_id = ${tenant} and name = ${name}`);
 }
 
 type Start = Pick<ListenerRow, "starts_from" | "starts_at" | "starts_seq">;
@@ -122,6 +140,7 @@ function settingsOf(listener: AnyListener): Settings {
     timeout_ms: listener.timeoutMs,
     losses: listener.losses,
     concurrency: listener.concurrency,
+    for_all: listener.allTenants ? 1 : 0,
   };
 }
 

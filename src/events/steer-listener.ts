@@ -1,6 +1,8 @@
 // What a person does with a listener: hold it, set it back, let it pass over what waits, take it away.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { cancelJob } from "../jobs/cancel.ts";
@@ -17,15 +19,24 @@ export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
   throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
 }
 
-/** Everything from that position on is delivered once more. */
+/** Everything from that position on is delivered once more. One that catches up has not heard all of what it must: it can
+ *  only begin anew, because a later position could lie behind what it has not come to. */
 export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom, "now">): Promise<void> {
   await closeListeners(tx);
   const row = await findListener(tx, name);
+  if (row.state === "catching_up" && to !== "beginning") {
+    throw new DaybookError(
+      "conflict",
+      `listener "${name}" still catches up: wait until it is live, or rewind it to the beginning`,
+      {
+        details: { name },
+      },
+    );
+  }
   const position =
     to === "beginning" ? { starts_at: null, starts_seq: 0 } : await positionOf(tx, to, `the rewind of "${name}"`);
   const last = await lastSeq(tx, tx.tenant);
-  const from = row.state === "catching_up" ? Math.min(row.heard_seq, position.starts_seq) : position.starts_seq;
-  await tx.run(sql`update listener set state = 'catching_up', heard_seq = ${from}, heard_to = ${last},
+  await tx.run(sql`update listener set state = 'catching_up', heard_seq = ${position.starts_seq}, heard_to = ${last},
       starts_at = ${position.starts_at}, updated_at = ${tx.now}
     where seq = ${row.seq}`);
   await stampListeners(tx);
@@ -97,11 +108,21 @@ async function skipSlice(
   return { cancelled, last: rows.at(-1)?.seq };
 }
 
+export type RemoveOptions = {
+  /** `"all"`: one for all tenants is removed from each of them, and those who come later do not get it. */
+  readonly tenants?: "all";
+};
+
 /** It hears nothing more. What waits for it stays, and so does its name in the history. */
-export async function removeListener(tx: Tx, name: string): Promise<void> {
+export async function removeListener(tx: Tx, name: string, options: RemoveOptions = {}): Promise<void> {
+  refuseUnknown(options, ["tenants"], "listeners.remove");
+  if (options.tenants !== undefined && options.tenants !== "all") {
+    throw invalid(`tenants ${quote(options.tenants)} is not "all": leave it out, or say "all"`);
+  }
   await closeListeners(tx);
   const row = await findListener(tx, name);
+  const theirs = options.tenants === "all" ? sql`or (for_all = 1 and name = ${name} and state <> 'removed')` : sql``;
   await tx.run(sql`update listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
-    where seq = ${row.seq}`);
+    where seq = ${row.seq} ${theirs}`);
   await stampListeners(tx);
 }

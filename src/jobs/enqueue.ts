@@ -4,6 +4,7 @@ import { DaybookError } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { heardBy } from "../telemetry/cause.ts";
 import { passOn } from "./free-slots.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
@@ -75,6 +76,7 @@ async function enqueueInto(tx: Tx, lane: number, prepared: Prepared): Promise<En
 export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
   const availableAt = Math.max(tx.now, prepared.at ?? tx.now + prepared.delayMs);
   const waits = availableAt > tx.now;
+  const heard = heardBy(prepared.cause);
   return {
     tenant_id: tx.tenant,
     id: tx.ids(),
@@ -107,6 +109,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     cause_run_id: prepared.cause?.runId ?? null,
     root_run_id: prepared.cause?.rootRunId ?? null,
     ...(prepared.traceparent === undefined ? {} : { traceparent: prepared.traceparent }),
+    ...(heard === undefined ? {} : { about: JSON.stringify({ heard }) }),
     ...(prepared.templateId === undefined ? {} : { template_id: prepared.templateId }),
     ...prepared.owner,
   };

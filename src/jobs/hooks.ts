@@ -16,6 +16,9 @@ export type JobEnded = {
   readonly retriedBy: string | null;
 };
 
+/** What is to be said, checked. The payload is JSON. */
+export type ToSay = { readonly topic: string; readonly payload: string; readonly priority: number };
+
 export type JobHooks = {
   /** A job ended; events publish it if someone listens. */
   onFact?(tx: Tx, fact: { readonly type: `job.${JobStatus}`; readonly job: JobEnded }, row: JobRow): Awaitable<void>;
@@ -26,6 +29,10 @@ export type JobHooks = {
   readonly beforeSettled?: { readonly [kind: string]: (tx: Tx, kindSeqs: readonly number[]) => Awaitable<void> };
   /** Something else happened, in another room; events publish it if someone of the tenant listens. */
   tell?(tx: Tx, tenant: string, fact: { readonly topic: string; readonly payload: unknown }): Awaitable<void>;
+  /** Events are a room beside the others that say something: what is given is checked before any transaction begins … */
+  prepareEvent?(event: unknown, payload: unknown, options: { readonly priority?: number }): Promise<ToSay>;
+  /** … and said in one. Returns the event's id. */
+  say?(tx: Tx, tenant: string, said: ToSay, headers: Readonly<Record<string, string>>): Promise<string>;
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };

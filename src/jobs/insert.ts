@@ -78,8 +78,8 @@ export function insertJobs(tx: Tx, rows: readonly NewJob[]): PromiseLike<number>
 }
 
 function belongs(row: NewJob): boolean {
-  const { template_id, group_seq, chain_seq, kind, app, traceparent } = row;
-  return (template_id ?? group_seq ?? chain_seq ?? kind ?? app ?? traceparent ?? null) !== null;
+  const { template_id, group_seq, chain_seq, kind, about, app, traceparent } = row;
+  return (template_id ?? group_seq ?? chain_seq ?? kind ?? about ?? app ?? traceparent ?? null) !== null;
 }
 
 // Deliveries are as many as jobs, and are nothing but that.

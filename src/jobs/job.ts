@@ -16,10 +16,16 @@
 //
 // A running job's row is its open run: run id, session and start are on it. When the run ends it becomes one row of
 // `run`, which never changes. The run id is the fence: only who knows it may end it.
+import type { Heard } from "../telemetry/cause.ts";
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
 export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order";
 export type JobOrigin = "enqueued" | "retry" | "manual" | "direct";
+
+/** What was heard by the live run that made a job, or made the job that made it. */
+export function heardOf({ about }: Pick<JobRow, "about">): Heard {
+  return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
+}
 
 export type JobRow = {
   seq: number;
@@ -74,7 +80,7 @@ export type JobRow = {
   /** The room above that made it, and its row there; null for a job of its own. */
   kind: string | null;
   kind_seq: number | null;
-  /** JSON: what that room tells the handler. */
+  /** JSON: what that room tells the handler, or what was heard by the live run that made it. */
   about: string | null;
   /** 1 when somebody waits for the end. */
   awaited: number;

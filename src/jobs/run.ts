@@ -7,6 +7,7 @@ import { adviceOf } from "./advice.ts";
 import { inSpan, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
+import { heardOf } from "./job.ts";
 import { logRefused, resultJson } from "./result-json.ts";
 import type { Engine } from "./engine.ts";
 import type { Ending } from "./outcome.ts";
@@ -48,7 +49,8 @@ export function run(
 
 async function execute(engine: Engine, definition: AnyJob, state: RunState, parts: ContextParts): Promise<Ending> {
   const { job } = state;
-  const cause = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id, parentRunId: job.cause_run_id };
+  const ids = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id, parentRunId: job.cause_run_id };
+  const cause = { ...ids, ...heardOf(job) };
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;

@@ -20,6 +20,16 @@ export const scheduleChecks: readonly Check[] = [
   },
   {
     promise: "S1",
+    name: "a decision that published names an event, unless that was cleaned up",
+    find: () => sql`select decision.event_id as finding from decision
+      left join event on event.tenant_id = decision.tenant_id and event.id = decision.event_id
+      where decision.event_id is not null and event.seq is null and not exists (select 1 from pruning
+        where pruning.tenant_id = decision.tenant_id and pruning.what = 'event'
+          and pruning.pruned_at >= decision.decided_at)`,
+    advice: `rows of event were removed by hand, or ${report}`,
+  },
+  {
+    promise: "S1",
     name: "an open job of a schedule has its decision",
     // A retry belongs to the decision about the first job of its chain, which may have been pruned since.
     find: () => sql`select job.id as finding from job

@@ -4,28 +4,32 @@ import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { insertJobs } from "../jobs/insert.ts";
+import type { JobHooks } from "../jobs/hooks.ts";
+import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { slotsAfter, type Fire } from "./decide.ts";
-import { jobFor } from "./fire.ts";
+import { jobFor, sayFor } from "./fire.ts";
 import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
 import { findSchedule } from "./find-schedule.ts";
 import { insertDecisions, insertSkips, type DecisionRow } from "./write-decisions.ts";
 import type { Slot } from "./timing/slot.ts";
 
-export type Triggered = { readonly jobId: string };
+/** The job that it made, or the event that it published. */
+export type Triggered =
+  | { readonly jobId: string; readonly eventId: null }
+  | { readonly jobId: null; readonly eventId: string };
 
 /** Fires once, now, whatever the schedule says; also while it is paused. */
-export async function triggerSchedule(tx: Tx, name: string): Promise<Triggered> {
+export async function triggerSchedule(tx: Tx, hooks: JobHooks, name: string): Promise<Triggered> {
   const row = await findSchedule(tx, name);
   const taken = await decidedSlots(tx, row, tx.now, tx.now + 1000);
   const timing = timingOf(row);
   // Never in the place of a slot of its own, which is still to be decided.
   let at = tx.now;
   while (taken.has(at) || timing.next(at - 1)?.at === at) at++;
-  const [jobId] = await fireSlots(tx, row, [{ at, local: "", dst: null }], "manual");
-  return { jobId: jobId ?? "" };
+  const [made] = await fireSlots(tx, hooks, row, { slots: [{ at, local: "", dst: null }], kind: "manual" });
+  return row.target === "event" ? { jobId: null, eventId: made ?? "" } : { jobId: made ?? "", eventId: null };
 }
 
 export type Backfilled = {
@@ -39,8 +43,13 @@ export type Backfilled = {
 /** Fires the slots from `from` up to `to` that were not fired before. What was skipped there is fired now. */
 export async function backfillSchedule(
   tx: Tx,
-  name: string,
-  { from, to, dryRun }: { readonly from: number; readonly to: number; readonly dryRun: boolean },
+  hooks: JobHooks,
+  {
+    name,
+    from,
+    to,
+    dryRun,
+  }: { readonly name: string; readonly from: number; readonly to: number; readonly dryRun: boolean },
 ): Promise<Backfilled> {
   if (to < from) throw invalid("backfill: the end is before the start");
   if (to > tx.now) throw invalid("backfill is for the past: the end is in the future");
@@ -59,7 +68,7 @@ export async function backfillSchedule(
   const open = slots.filter((slot) => !taken.has(slot.at));
   if (!dryRun && open.length > 0) {
     await forgetSkipped(tx, row, open);
-    await fireSlots(tx, row, open, "backfilled");
+    await fireSlots(tx, hooks, row, { slots: open, kind: "backfilled" });
     await moveCursor(tx, row, open);
   }
   return { dryRun, slots: open.map((slot) => slot.at), already: slots.length - open.length };
@@ -78,32 +87,46 @@ async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Prom
   );
 }
 
-async function fireSlots(tx: Tx, row: ScheduleRow, slots: readonly Slot[], kind: DecisionKind): Promise<string[]> {
+async function fireSlots(
+  tx: Tx,
+  hooks: JobHooks,
+  row: ScheduleRow,
+  { slots, kind }: { readonly slots: readonly Slot[]; readonly kind: DecisionKind },
+): Promise<string[]> {
   const target = await targetOf(tx, row);
   if ("refused" in target) throw new DaybookError("conflict", `schedule "${row.name}" cannot fire: ${target.refused}`);
   const ids: string[] = [];
   const decisions: DecisionRow[] = [];
-  const jobs = [];
+  const jobs: NewJob[] = [];
   for (const slot of slots) {
     const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at };
-    const job = await jobFor(tx, row, fire, target, false);
-    jobs.push(job);
-    ids.push(job.id);
+    const job = "said" in target ? null : await jobFor(tx, row, fire, target, false);
+    const event = "said" in target ? await sayFor(tx, hooks, row, { fire, said: target.said }) : null;
+    if (job !== null) jobs.push(job);
+    ids.push(event ?? job?.id ?? "");
     decisions.push({
       ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: slot.at, until_at: slot.at, slots: 1, kind },
-      ...{ decided_at: tx.now, local: slot.local === "" ? null : slot.local, job_id: job.id, note: null },
+      ...{
+        decided_at: tx.now,
+        local: slot.local === "" ? null : slot.local,
+        job_id: job?.id ?? null,
+        event_id: event,
+        note: null,
+      },
     });
   }
   await insertDecisions(tx, decisions);
-  await insertJobs(tx, jobs);
+  if (jobs.length > 0) {
+    await insertJobs(tx, jobs);
+    tx.wake(jobsChannel);
+  }
   await tx.run(sql`update schedule set last_fired_at = ${tx.now} where seq = ${row.seq}`);
-  tx.wake(jobsChannel);
   return ids;
 }
 
 async function firedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
   const rows = await tx.all<{ slot_at: number }>(sql`select slot_at from decision where tenant_id = ${row.tenant_id}
-    and schedule_seq = ${row.seq} and slot_at between ${from} and ${to} and job_id is not null`);
+    and schedule_seq = ${row.seq} and slot_at between ${from} and ${to} and coalesce(job_id, event_id) is not null`);
   return new Set(rows.map((each) => each.slot_at));
 }
 
@@ -118,10 +141,10 @@ async function forgetSkipped(tx: Tx, row: ScheduleRow, open: readonly Slot[]): P
   const first = open[0]?.at ?? 0;
   const last = open.at(-1)?.at ?? 0;
   await tx.run(sql`delete from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
-    and job_id is null and slot_at >= ${first} and until_at <= ${last}`);
+    and job_id is null and event_id is null and slot_at >= ${first} and until_at <= ${last}`);
   const cut = await tx.all<{ seq: number; slot_at: number; until_at: number; slots: number }>(sql`select seq, slot_at,
       until_at, slots from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
-    and job_id is null and slot_at <= ${last} and until_at >= ${first}`);
+    and job_id is null and event_id is null and slot_at <= ${last} and until_at >= ${first}`);
   const timing = timingOf(row);
   for (const span of cut) {
     // What remains of it lies before, behind, or on both sides of what is filled.

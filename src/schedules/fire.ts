@@ -1,21 +1,23 @@
-// Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs and cursors
+// Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs or events, and cursors
 // in one transaction. On PostgreSQL others pass by the rows that we hold; the unique slot is the last word.
+import { DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
+import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { rowSet, skipLocked } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { FireInfo } from "../jobs/context.ts";
 import { newJob } from "../jobs/enqueue.ts";
-import type { JobHooks } from "../jobs/hooks.ts";
+import type { JobHooks, ToSay } from "../jobs/hooks.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { decide, type Fire } from "./decide.ts";
 import { openFires } from "./open-fires.ts";
 import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
-import { targetOf } from "./target.ts";
+import { targetOf, type Target } from "./target.ts";
 import { insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
 
 type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] };
@@ -62,15 +64,15 @@ async function tellSkipped(
   rows: readonly ScheduleRow[],
   decisions: readonly DecisionRow[],
 ): Promise<void> {
-  for (const { job_id: job, tenant_id: tenant, schedule_seq: seq, ...decision } of decisions) {
-    if (job !== null) continue;
+  for (const { job_id: job, event_id: event, tenant_id: tenant, schedule_seq: seq, ...decision } of decisions) {
+    if ((job ?? event) !== null) continue;
     const { slot_at: at, until_at: until, slots, kind, note } = decision;
     const schedule = rows.find((row) => row.seq === seq)?.name ?? null;
     await hooks.tell?.(tx, tenant, { topic: "schedule.skipped", payload: { schedule, at, until, slots, kind, note } });
   }
 }
 
-/** Makes the jobs of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
+/** Makes the jobs, or says the events, of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
 async function fireAll(
   tx: Tx,
   hooks: JobHooks,
@@ -94,6 +96,12 @@ async function fireAll(
     if (open.length > 0 && row.concurrency === "cancel") {
       for (const id of open) await cancelJob(tx, hooks, id, row.tenant_id);
     }
+    if ("said" in target) {
+      const id = await sayFor(tx, hooks, row, { fire, said: target.said });
+      written.decisions.push({ ...decisionOf(tx, row, fire), event_id: id });
+      Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
+      continue;
+    }
     const waits = open.length > 0 && (row.concurrency === "queue" || inLine(row, fire));
     const job = await jobFor(tx, row, fire, target, waits);
     written.jobs.push(job);
@@ -114,7 +122,7 @@ export async function jobFor(
   tx: Tx,
   row: ScheduleRow,
   fire: Fire,
-  target: Extract<Awaited<ReturnType<typeof targetOf>>, { prepared: unknown }>,
+  target: Extract<Target, { prepared: unknown }>,
   waits: boolean,
 ): Promise<NewJob> {
   const about: FireInfo = {
@@ -138,10 +146,21 @@ export async function jobFor(
   };
 }
 
+/** Publishes the event of this slot. Its headers say which slot that is, as `job.schedule` does for a job. */
+export async function sayFor(
+  tx: Tx,
+  { say }: JobHooks,
+  { tenant_id: tenant, name }: ScheduleRow,
+  { fire: { slot, kind }, said }: { readonly fire: Fire; readonly said: ToSay },
+): Promise<string> {
+  if (say === undefined) throw new DaybookError("internal", "nobody publishes events here: report it");
+  return say(tx, tenant, said, { schedule: name, slot: isoTime(slot.at), reason: kind });
+}
+
 function decisionOf(tx: Tx, row: ScheduleRow, { slot, kind, missed }: Fire): DecisionRow {
   return {
     ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: slot.at, until_at: slot.at, slots: 1, kind },
-    ...{ decided_at: tx.now, local: slot.local, job_id: null },
+    ...{ decided_at: tx.now, local: slot.local, job_id: null, event_id: null },
     note: missed > 0 ? `${missed} before it were missed` : null,
   };
 }

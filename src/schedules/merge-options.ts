@@ -14,7 +14,8 @@ type OrNull<Options> = { readonly [Key in keyof Options]?: Options[Key] | null }
 export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   const changes: object = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const timing = timingKeys.some((key) => key in changes) ? keptTiming(row, changes) : timingFrom(row);
-  const target = "job" in changes || "template" in changes ? {} : targetFrom(row);
+  const isOther = "job" in changes || "template" in changes || "event" in changes;
+  const target = isOther ? {} : targetFrom(row);
   const { zone, gap, overlap, starts_at: start, ends_at: end, missed, concurrency } = row;
   const { max_lateness_ms: maxLateness, jitter_ms: jitter, max_fires: maxFires, pause_after: pauseAfterFailures } = row;
   const rest = {
@@ -32,7 +33,9 @@ export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   };
   // One moment has no bounds, and those that it had were of another timing.
   const bounds = "in" in changes ? { start: null, end: null } : {};
-  const merged = { ...timing, ...target, ...rest, ...bounds, ...changes };
+  // What is about jobs neither comes from an event nor goes to one.
+  const ofJobs = row.target === "event" || "event" in changes ? { concurrency: null, pauseAfterFailures: null } : {};
+  const merged = { ...timing, ...target, ...rest, ...ofJobs, ...bounds, ...changes };
   const entries = Object.entries(merged).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries) as unknown as ScheduleOptions;
 }
@@ -57,12 +60,14 @@ function timingFrom({ kind, expression, anchor_at: anchor }: ScheduleRow): objec
 
 function targetFrom(row: ScheduleRow): object {
   const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
+  const said = { event: row.target_name, payload: JSON.parse(prepared.params) as unknown, ...settings };
+  if (row.target === "event") return said;
   return row.target === "template"
     ? { template: row.target_name, params: overrides, ...settings }
     : { job: row.target_name, params: JSON.parse(prepared.params) as unknown, ...settings };
 }
 
-const targetKeys = ["job", "template", "params", "queue", "priority", "tags"];
+const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
 
 /** What the definition of the job said when the schedule was made stays, unless the edit is about the job: a process that
  *  does not know the definition (a command line) must not forget its attempts, timeout and limits. */

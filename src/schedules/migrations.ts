@@ -22,7 +22,7 @@ export const scheduleMigrations: readonly Migration[] = [
         starts_at ${integer},
         ends_at ${integer},
         anchor_at ${integer},
-        target text not null check (target in ('job', 'template')),
+        target text not null check (target in ('job', 'template', 'event')),
         target_name text not null,
         job text not null,
         missed text not null check (missed in ('latest', 'all', 'skip')),
@@ -65,10 +65,12 @@ export const scheduleMigrations: readonly Migration[] = [
         decided_at ${integer} not null,
         local text,
         job_id text,
+        event_id text,
         note text,
         unique (tenant_id, schedule_seq, slot_at),
         check (until_at >= slot_at),
-        check ((job_id is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
+        check (job_id is null or event_id is null),
+        check ((coalesce(job_id, event_id) is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
       )${strict}`,
       // The seed's names and words; docs/origins.md says what differs.
       sql`create view schedules as select

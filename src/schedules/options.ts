@@ -5,7 +5,7 @@ import { invalid } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { FireConcurrency, Missed, ScheduleRow } from "./schedule.ts";
-import { checkTarget, type CheckedTarget, type LookUp, type ReadTemplate, type TargetOptions } from "./target.ts";
+import { checkTarget, type CheckedTarget, type Around, type LookUp, type TargetOptions } from "./target.ts";
 import { createTiming, type Timing, type TimingInput, type TimingOptions } from "./timing/timing.ts";
 
 export type Policies = {
@@ -14,7 +14,7 @@ export type Policies = {
   /** How late a missed slot may still be run; default one period (at most a day) for `latest`, a day for `all`. */
   readonly maxLateness?: Duration;
   /** When the job of the slot before has not ended: leave this one out (default), let it wait, cancel the other, or run
-   *  both. */
+   *  both. Not for events, which are said and over. */
   readonly concurrency?: FireConcurrency;
   /** Fires up to so much later, by an amount that is this schedule's own, so that many do not fire at once. */
   readonly jitter?: Duration;
@@ -42,25 +42,31 @@ const known = [
   ...timingKeys,
   ...(["anchor", "zone", "gap", "overlap", "start", "end"] as const),
   ...(["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures"] as const),
-  ...(["job", "template", "params", "queue", "priority", "tags"] as const),
+  ...(["job", "template", "params", "queue", "priority", "tags", "event", "payload"] as const),
 ];
 
 export async function checkSchedule(
   name: string,
   options: ScheduleOptions,
   lookUp: LookUp,
-  readTemplate: ReadTemplate,
+  around: Around,
 ): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
   const { timing, jitter_ms } = checkWhen(name, options);
   const inMs = "in" in options && options.in !== undefined ? durationMs(options.in, "in") : null;
   const { kind, expression, zone, gap, overlap, start, end, anchor } = timing.stored;
-  const { missed = "latest", concurrency = "skip", maxLateness, maxFires, pauseAfterFailures } = options;
+  const {
+    missed = "latest",
+    concurrency = options.event === undefined ? "skip" : "allow",
+    maxLateness,
+    maxFires,
+    pauseAfterFailures,
+  } = options;
   oneOf("missed", missed, ["latest", "all", "skip"]);
   oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
   return {
     ...{ kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor, timing, inMs },
-    ...(await checkTarget(name, options, lookUp, readTemplate)),
+    ...(await checkTarget(name, options, lookUp, around)),
     ...{ missed, concurrency },
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
     jitter_ms,

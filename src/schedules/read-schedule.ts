@@ -31,7 +31,8 @@ export type ScheduleRecord = {
   readonly end: number | null;
   /** For people: "every day at 07:00 (Europe/Madrid)". */
   readonly words: string;
-  readonly target: { readonly kind: "job" | "template"; readonly name: string };
+  readonly target: { readonly kind: "job" | "template" | "event"; readonly name: string };
+  /** Of an event, its payload. */
   readonly params: unknown;
   readonly missed: Missed;
   /** Null: one period, at most a day, for `latest`; a day for `all`. */
@@ -59,7 +60,9 @@ export type DecisionRecord = {
   readonly decidedAt: number;
   /** What the local clock reads by the expression; null for one that was triggered by hand. */
   readonly local: string | null;
+  /** The job that the slot made, or the event that it published. */
   readonly jobId: string | null;
+  readonly eventId: string | null;
   readonly note: string | null;
 };
 
@@ -99,7 +102,7 @@ export async function listDecisions(
   const { seq } = await readOne(store, tenant, name);
   const after: Sql = filter.after === undefined ? sql`` : sql`and slot_at < ${checkCursor(filter.after)}`;
   const rows =
-    await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id, note
+    await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id, event_id, note
     from decision where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
     order by slot_at desc limit ${limit + 1}`);
   const items = rows.slice(0, limit).map(toDecision);
@@ -122,6 +125,7 @@ export function toDecision(row: DecisionRead): DecisionRecord {
     decidedAt: row.decided_at,
     local: row.local,
     jobId: row.job_id,
+    eventId: row.event_id,
     note: row.note,
   };
 }

@@ -1,4 +1,4 @@
-// A schedule says when a job is due. Every slot (a moment at which it is due) is decided exactly once, and the decision is
+// A schedule says when a job is due, or an event. Every slot (a moment at which it is due) is decided exactly once, and the decision is
 // a row: what was made of the slot, and why. The job that a slot makes and its decision are one transaction, so there is
 // never one without the other, and two processes that see the same slot cannot both fire it.
 //
@@ -31,7 +31,7 @@ export type ScheduleRow = {
   starts_at: number | null;
   ends_at: number | null;
   anchor_at: number | null;
-  target: "job" | "template";
+  target: "job" | "template" | "event";
   target_name: string;
   /** JSON of what a fire enqueues; see target.ts. */
   job: string;

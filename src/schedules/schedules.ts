@@ -71,27 +71,24 @@ export type Schedules = ScheduleVerbs & {
   preview(what: string | ScheduleOptions | PreviewTiming, options?: PreviewOptions): Promise<FirePreview[]>;
 };
 
-export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Within): ScheduleVerbs {
+export function scheduleVerbs(engine: Pick<Engine, "definitions" | "hooks">, within: Within): ScheduleVerbs {
   const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
   const alone = { shared: false } as const;
   const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template), alone);
+  const around = { readTemplate, prepareEvent: engine.hooks.prepareEvent };
   const made = (name: string, unknown: boolean): string | null =>
     unknown ? `no definition of job "${name}" is known here: its jobs wait for a process that has one` : null;
   return {
     async create(name: string, options: ScheduleOptions<never>) {
       refuseTenants(name, options);
-      const checked = await checkSchedule(name, options, lookUp, readTemplate);
+      const checked = await checkSchedule(name, options, lookUp, around);
       const row = await within((tx) => createSchedule(tx, name, checked), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
     },
     async edit(name, changes) {
       refuseTenants(name, changes);
       const old = await within((tx) => findSchedule(tx, name), alone);
-      const checked = keepTarget(
-        old,
-        changes,
-        await checkSchedule(name, mergeOptions(old, changes), lookUp, readTemplate),
-      );
+      const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), lookUp, around));
       const edit = { checked, revision: old.revision };
       const row = await within((tx) => editSchedule(tx, name, edit), alone);
       return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
@@ -99,11 +96,11 @@ export function scheduleVerbs(engine: Pick<Engine, "definitions">, within: Withi
     pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null), alone),
     resume: (name) => within((tx) => resumeSchedule(tx, name), alone),
     remove: (name) => within((tx) => removeSchedule(tx, name), alone),
-    trigger: (name) => within((tx) => triggerSchedule(tx, name), alone),
+    trigger: (name) => within((tx) => triggerSchedule(tx, engine.hooks, name), alone),
     async backfill(name, from, to, options = {}) {
       refuseUnknown(options, ["dryRun"], "backfill");
       const stretch = { from: timeMs(from, "from"), to: timeMs(to, "to"), dryRun: options.dryRun ?? false };
-      return within((tx) => backfillSchedule(tx, name, stretch), alone);
+      return within((tx) => backfillSchedule(tx, engine.hooks, { name, ...stretch }), alone);
     },
   };
 }
@@ -140,7 +137,10 @@ async function preview(
     const row = await readOne(store, tenant, what);
     if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
     const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
-    const checked = await checkSchedule(what, mergeOptions(row, options.edit), lookUp, async () => undefined);
+    const checked = await checkSchedule(what, mergeOptions(row, options.edit), lookUp, {
+      readTemplate: async () => undefined,
+      prepareEvent: engine.hooks.prepareEvent,
+    });
     const edited = countedFrom(store.clock.now(), checked);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }

@@ -1,5 +1,6 @@
-// What a schedule fires: a job by name, or a template. What the definition says (attempts, limits …) is written down when
+// What a schedule fires: a job by name, a template, or an event. What the definition says (attempts, limits …) is written down when
 // the schedule is made, so that a process which does not know the definition can fire it all the same.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { DaybookError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
@@ -7,6 +8,7 @@ import type { Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
+import type { JobHooks, ToSay } from "../jobs/hooks.ts";
 import { mergeParams } from "../jobs/template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
 import type { TemplateRow } from "../jobs/template/template.ts";
@@ -14,9 +16,21 @@ import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
   (
-    | { readonly job: Job<Input> | string; readonly template?: undefined; readonly params?: Input }
-    | { readonly template: string; readonly job?: undefined; readonly params?: unknown }
+    | (NoEvent & { readonly job: Job<Input> | string; readonly template?: undefined; readonly params?: Input })
+    | (NoEvent & { readonly template: string; readonly job?: undefined; readonly params?: unknown })
+    | (NoJob & { readonly event: SaidEvent<Input> | string; readonly payload?: Input })
   );
+
+type NoEvent = { readonly event?: undefined; readonly payload?: undefined };
+type NoJob = { readonly job?: undefined; readonly template?: undefined; readonly params?: undefined };
+
+/** An event as this room sees it, which is beside that of events. */
+type SaidEvent<Input = unknown> = {
+  readonly kind: "event";
+  readonly topic: string;
+  readonly schema: StandardSchemaV1 | undefined;
+  readonly "~types"?: { readonly input: Input; readonly output: unknown };
+};
 
 /** As it is stored: what `enqueue` needs, and for a template what lies over its defaults. */
 export type StoredTarget = {
@@ -24,6 +38,13 @@ export type StoredTarget = {
   readonly overrides: unknown;
   /** What the schedule itself says; the rest is the definition's or the template's. */
   readonly settings: Pick<EnqueueOptions, "queue" | "priority" | "tags">;
+};
+
+/** An event as it is stored. Its payload stands where the params of a job do. */
+type StoredEvent = {
+  readonly prepared: Pick<Prepared, "params" | "priority">;
+  readonly overrides: null;
+  readonly settings: Pick<EnqueueOptions, "priority">;
 };
 
 export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> & {
@@ -36,6 +57,12 @@ export type LookUp = (name: string) => AnyJob | undefined;
 /** What a template says now; its job's definition is written down with the schedule. */
 export type ReadTemplate = (name: string) => Promise<{ job_name: string; params: string } | undefined>;
 
+/** What a target is checked with besides the definitions. */
+export type Around = {
+  readonly readTemplate: ReadTemplate;
+  readonly prepareEvent: JobHooks["prepareEvent"];
+};
+
 export const readTemplateIn =
   (tx: Tx): ReadTemplate =>
   async (name) =>
@@ -45,17 +72,21 @@ export async function checkTarget(
   name: string,
   options: TargetOptions,
   lookUp: LookUp,
-  readTemplate: ReadTemplate,
+  { readTemplate, prepareEvent }: Around,
 ): Promise<CheckedTarget> {
-  const { job, template, params, queue, priority, tags } = options;
+  const { job, template, event, params, queue, priority, tags } = options;
   const settings = {
     ...(queue === undefined ? {} : { queue }),
     ...(priority === undefined ? {} : { priority }),
     ...(tags === undefined ? {} : { tags }),
   };
-  if ((job === undefined) === (template === undefined)) {
-    throw invalid(`schedule "${name}" fires one thing: give "job" or "template"`);
+  if ([job, template, event].filter((each) => each !== undefined).length !== 1) {
+    throw invalid(`schedule "${name}" fires one thing: give "job", "template" or "event"`);
   }
+  if (event === undefined && options.payload !== undefined) {
+    throw invalid(`schedule "${name}" makes jobs, which have "params": "payload" is for "event"`);
+  }
+  if (event !== undefined) return checkEvent(name, options, prepareEvent);
   if (template !== undefined) {
     const now = await readTemplate(template);
     const known = now === undefined ? undefined : lookUp(now.job_name);
@@ -81,29 +112,52 @@ export async function checkTarget(
   };
 }
 
+// An event is said and over: there is no job that could run, overlap or fail, and nothing to say about one.
+const ofJobs = ["params", "queue", "tags", "concurrency", "pauseAfterFailures"] as const;
+
+async function checkEvent(
+  name: string,
+  options: TargetOptions,
+  prepareEvent: JobHooks["prepareEvent"],
+): Promise<CheckedTarget> {
+  const idle = ofJobs.find((key) => (options as Record<string, unknown>)[key] !== undefined);
+  if (idle !== undefined) {
+    const instead = idle === "params" ? 'give "payload"' : "leave it out";
+    throw invalid(`schedule "${name}" publishes an event, and "${idle}" is about jobs: ${instead}`);
+  }
+  if (prepareEvent === undefined) throw new DaybookError("internal", "nobody publishes events here: report it");
+  const settings = options.priority === undefined ? {} : { priority: options.priority };
+  const { topic, payload, priority } = await prepareEvent(options.event, options.payload, settings);
+  const stored: StoredEvent = { prepared: { params: payload, priority }, overrides: null, settings };
+  return { target: "event", target_name: topic, job: toJson(stored, { what: "schedule" }), unknown: false };
+}
+
 // Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
 function withoutCause({ cause: _cause, traceparent: _trace, ...prepared }: Prepared): Omit<Prepared, "cause"> {
   return prepared;
 }
 
 /** Whether two say the same themselves, whatever the definitions of their jobs say by now. */
-export function isSameTarget(one: Target, other: Target): boolean {
+export function isSameTarget(one: Stored, other: Stored): boolean {
   return ownWords(one) === ownWords(other);
 }
 
-type Target = Pick<ScheduleRow, "target" | "target_name" | "job">;
+type Stored = Pick<ScheduleRow, "target" | "target_name" | "job">;
 
-function ownWords({ target, target_name: name, job }: Target): string {
+function ownWords({ target, target_name: name, job }: Stored): string {
   const { prepared, overrides, settings } = JSON.parse(job) as StoredTarget;
-  return JSON.stringify([target, name, target === "job" ? prepared.params : null, overrides, settings]);
+  return JSON.stringify([target, name, target === "template" ? null : prepared.params, overrides, settings]);
 }
 
-/** What to enqueue now, or why nothing can be. A template is read when it is fired. */
-export async function targetOf(
-  tx: Tx,
-  row: ScheduleRow,
-): Promise<{ readonly prepared: Prepared; readonly templateId: string | null } | { readonly refused: string }> {
+/** What is fired: a job to enqueue, or something to say. */
+export type Target = { readonly prepared: Prepared; readonly templateId: string | null } | { readonly said: ToSay };
+
+/** What to fire now, or why nothing can be. A template is read when it is fired. */
+export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { readonly refused: string }> {
   const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
+  if (row.target === "event") {
+    return { said: { topic: row.target_name, payload: prepared.params, priority: prepared.priority } };
+  }
   if (row.target === "job") return { prepared: { ...prepared, cause: undefined }, templateId: null };
   const template =
     await tx.get<Template>(sql`select id, job_name, params, queue, priority, attempts, backoff, timeout_ms,

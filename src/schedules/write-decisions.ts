@@ -15,7 +15,9 @@ export type DecisionRow = {
   kind: DecisionKind;
   decided_at: number;
   local: string | null;
+  /** What was fired: a job, or an event. */
   job_id: string | null;
+  event_id: string | null;
   note: string | null;
 };
 
@@ -27,19 +29,19 @@ const decisionColumns = {
     until_at: "integer",
     slots: "integer",
   } as const),
-  ...({ kind: "text", decided_at: "integer", local: "text", job_id: "text", note: "text" } as const),
+  ...({ kind: "text", decided_at: "integer", local: "text", job_id: "text", event_id: "text", note: "text" } as const),
 };
 
 export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
   if (rows.length === 0) return;
   await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
-      job_id, note) ${eachRow(decisionColumns, rows)}`);
+      job_id, event_id, note) ${eachRow(decisionColumns, rows)}`);
 }
 
 export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, note }: Skip): DecisionRow {
   return {
     ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: first.at, until_at: last.at, slots, kind },
-    ...{ decided_at: tx.now, local: first.local, job_id: null, note },
+    ...{ decided_at: tx.now, local: first.local, job_id: null, event_id: null, note },
   };
 }
 

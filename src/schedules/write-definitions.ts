@@ -23,7 +23,7 @@ export type ScheduleWriter = {
 };
 
 export function createScheduleWriter(
-  { store, definitions }: Pick<Engine, "store" | "definitions">,
+  { store, definitions, hooks }: Pick<Engine, "store" | "definitions" | "hooks">,
   tenant: string,
   schedules: readonly AnySchedule[],
 ): ScheduleWriter {
@@ -31,10 +31,12 @@ export function createScheduleWriter(
   const forAll = schedules.filter(({ options }) => options.tenants === "all");
   const readTemplate: ReadTemplate = (name) => store.write((tx) => readTemplateIn(tx)(name), { tenant });
 
+  const around = { readTemplate, prepareEvent: hooks.prepareEvent };
+
   async function check(some: readonly AnySchedule[]): Promise<[string, CheckedSchedule][]> {
     const all: [string, CheckedSchedule][] = [];
     for (const { name, options } of some) {
-      all.push([name, await checkSchedule(name, options, (job) => definitions.get(job), readTemplate)]);
+      all.push([name, await checkSchedule(name, options, (job) => definitions.get(job), around)]);
     }
     return all;
   }

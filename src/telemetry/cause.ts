@@ -5,6 +5,16 @@ import type { Cause } from "../core/cause.ts";
 
 export type { Cause } from "../core/cause.ts";
 
+/** What a job takes along from a live run, and hands on to the jobs it makes: that run is written down later, and what it
+ *  heard perhaps never, so the job's own row must say how deep in a chain of events it stands. */
+export type Heard = Pick<Cause, "event" | "depth">;
+
+export function heardBy(cause: Cause | undefined): Heard | undefined {
+  if (cause?.depth === undefined) return undefined;
+  const { depth, event } = cause;
+  return event === undefined ? { depth } : { depth, event };
+}
+
 const current = new AsyncLocalStorage<Cause>();
 
 export function currentCause(): Cause | undefined {

@@ -30,6 +30,11 @@ for (const backend of backends) {
     const groups = await answer(["dead-letters", "list", "--by-error"], url);
     const [letter] = items(await answer(["dead-letters", "list", "--error", "RangeError"], url));
     const dry = await answer(["dead-letters", "redrive", "--listener", "hear", "--dry-run"], url);
+    const dryOnes = [];
+    for (const verb of [["redrive"], ["discard", "--reason", "old"]]) {
+      dryOnes.push(await answer(["dead-letters", ...verb, String(letter?.["id"]), "--dry-run"], url));
+    }
+    const [untouched] = items(await answer(["dead-letters", "list"], url));
     const needed = await refusal(["dead-letters", "discard", String(letter?.["id"])], url);
     const gone = await answer(["dead-letters", "discard", String(letter?.["id"]), "--reason", "old"], url);
     const letterWords = await runCli(["dead-letters", "show", String(letter?.["id"]), "--book", url]);
@@ -44,6 +49,7 @@ for (const backend of backends) {
       [letter?.["listener"], letter?.["status"], dry, gone],
       ["hear", "dead", { count: 1 }, { count: 1 }],
     );
+    assert.deepEqual([dryOnes, untouched?.["status"]], [[{ count: 1 }, { count: 1 }], "dead"]);
     assert.match(needed[2], /give --reason/);
     assert.match(letterWords.stdout, /status +discarded[^]*reason +old/);
 
@@ -79,6 +85,9 @@ for (const backend of backends) {
     let over = false;
     void tail.ended.then(() => (over = true));
 
+    const badTopic = await refusal(["events", "tail", "--topic", "a..b", "--count", "1"], url);
+    const badCount = await refusal(["events", "tail", "--count", "some"], url);
+    assert.match(`${badTopic[2]} ${badCount[2]}`, /empty segment.*--count/);
     for (let n = 0; !over; n++) {
       await book.events.publish("a.b", { n });
       await book.events.publish("c.d", { n });

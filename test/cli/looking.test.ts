@@ -68,14 +68,14 @@ for (const backend of backends) {
     const words = await runCli(["sessions", "--book", url, "--limit", "1"]);
 
     const items = parsed(all.stdout)["items"] as Record<string, unknown>[];
-    assert.deepEqual(
-      items.map((each) => each["id"]),
-      [second.book.sessionId, book.sessionId],
-    );
+    // Both sessions live, so their beats move on from one command to the next.
+    const ids = (page: Record<string, unknown>): unknown[] =>
+      (page["items"] as Record<string, unknown>[]).map((each) => each["id"]);
+    assert.deepEqual(ids({ items }), [second.book.sessionId, book.sessionId]);
     for (const each of items) assert.match(String(each["startedAt"]), iso);
     assert.deepEqual(items[0]?.["stoppedAt"], null);
-    assert.deepEqual(first["items"], items.slice(0, 1));
-    assert.deepEqual(rest, { items: items.slice(1), next: null });
+    assert.deepEqual(ids(first), [second.book.sessionId]);
+    assert.deepEqual([ids(rest), rest["next"]], [[book.sessionId], null]);
     assert.match(words.stdout, /^id +host +pid +status +started +last beat +stopped +dropped +error\n/);
     assert.match(words.stdout, new RegExp(`${String(second.book.sessionId)} .* running `));
     assert.match(words.stdout, new RegExp(`daybook sessions --after ${after}\n$`));

@@ -69,7 +69,7 @@ for (const backend of backends) {
 
     for (const [args, expected] of [
       [["--job", "send"], /says not when/],
-      [["--every", "1h"], /give "job" or "template"/],
+      [["--every", "1h"], /give "job", "template" or "event"/],
       [["--in", "soon", "--job", "send"], /in is "soon", which is not a duration/],
       [["--at", "2020-01-01T00:00:00Z", "--job", "send"], /would never fire/],
       [["--every", "1h", "--daily", "07:00", "--job", "send"], /in 2 ways \(every, daily\)/],
@@ -117,6 +117,26 @@ for (const backend of backends) {
     assert.equal((await answer(["schedules", "show", "night"], url))["expression"], "02:30");
   });
 
+  test(`${backend}: a schedule of an event is added, shown and triggered, and its payload is edited`, async (t) => {
+    const { book, url } = await openTest(t, backend, { worker: false });
+    const event = ["--event", "house.dusk", "--payload", '{"lights":"on"}'];
+
+    const made = await answer(["schedules", "add", "dusk", "--daily", "18:30", ...event, "--priority", "5"], url);
+    const both = await refusal(["schedules", "add", "two", "--every", "1h", "--job", "send", ...event], url);
+    const edited = await answer(["schedules", "edit", "dusk", "--payload", "[1]"], url);
+    const triggered = await answer(["schedules", "trigger", "dusk"], url);
+    const words = await runCli(["schedules", "show", "dusk", "--book", url]);
+
+    assert.deepEqual([made["target"], made["params"]], [{ kind: "event", name: "house.dusk" }, { lights: "on" }]);
+    assert.match(both[2], /cannot be used with/);
+    assert.deepEqual(edited["params"], [1]);
+    const said = await book.events.get(String(triggered["eventId"]));
+    assert.deepEqual([triggered["jobId"], said.topic, said.payload, said.priority], [null, "house.dusk", [1], 5]);
+    assert.match(words.stdout, /event +house\.dusk/);
+    assert.match(words.stdout, new RegExp(`payload\n[^]*manual +[^ ]* *${said.id}`));
+    assert.ok(!words.stdout.includes("concurrency"));
+  });
+
   test(`${backend}: trigger, backfill and why, with the ledger to look at`, async (t) => {
     const clock = manualClock({ at: Date.UTC(2026, 0, 15, 12, 0, 1) });
     const { book, url } = await openTest(t, backend, { use: [send], clock });
@@ -162,7 +182,7 @@ for (const backend of backends) {
     assert.match(why.stdout, /^backfilled\nIt ran because somebody asked [^]*Its job is /);
     assert.equal(none["isSlot"], false);
     assert.match(String((none["because"] as string[])[0]), /^It is not due at 2026-01-15T14:30:00/);
-    assert.match(table.stdout, /\nslot +slots +decision +job +note\n/);
+    assert.match(table.stdout, /\nslot +slots +decision +job or event +note\n/);
     assert.deepEqual([soon["kind"], Date.parse(String(soon["nextAt"])) > Date.now()], ["once", true]);
     // The others have jobs that are open.
     assert.deepEqual(dryPrune, { dryRun: true, decisions: 1 });

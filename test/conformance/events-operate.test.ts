@@ -269,7 +269,10 @@ for (const backend of backends) {
     });
     const worker = await book.startWorker({ concurrency: 4 });
 
-    while (heard.length === 0) await clock.advance(100);
+    // Slowly: a clock that runs ahead of the book would make of the second slot one that was missed.
+    const decided = async (): Promise<number> => (await book.schedules.decisions("often")).items.length;
+    while ((await decided()) === 0) await clock.advance(100);
+    while (heard.length === 0) await clock.advance((await decided()) > 1 ? 1 : 100);
     gate.resolve();
     await worker.idle();
 

@@ -20,7 +20,7 @@ for (const backend of backends) {
   test(`${backend}: doctor finds a decision without its job, unless something was pruned since`, async (t) => {
     const { book } = await openTest(t, backend, { use: [work] });
     for (const name of ["gone", "other"]) await book.schedules.create(name, { ...options, job: work });
-    const { jobId } = await book.schedules.trigger("gone");
+    const jobId = String((await book.schedules.trigger("gone")).jobId);
     assert.deepEqual(await findings(book), []);
 
     const name = "a decision that fired names a job of its schedule, unless that was pruned";
@@ -38,7 +38,7 @@ for (const backend of backends) {
   test(`${backend}: a finished job that prune removed is not missed`, async (t) => {
     const { book } = await openTest(t, backend, { use: [work] });
     await book.schedules.create("hourly", { ...options, job: work });
-    const { jobId } = await book.schedules.trigger("hourly");
+    const jobId = String((await book.schedules.trigger("hourly")).jobId);
     await (await book.startWorker()).idle();
     await book.jobs.prune({ olderThan: "0s" });
     await assert.rejects(book.jobs.get(jobId), { code: "not_found" });
@@ -48,7 +48,7 @@ for (const backend of backends) {
   test(`${backend}: doctor finds an open job without its decision, and not its retry`, async (t) => {
     const { book } = await openTest(t, backend, { use: [fails] });
     await book.schedules.create("hourly", { ...options, job: fails });
-    const { jobId } = await book.schedules.trigger("hourly");
+    const jobId = String((await book.schedules.trigger("hourly")).jobId);
     await (await book.startWorker()).idle();
     const chain = await book.jobs.chain(jobId);
     assert.equal(chain.length, 2);
@@ -62,7 +62,7 @@ for (const backend of backends) {
     const { book } = await openTest(t, backend, { use: [work] });
     await book.schedules.create("hourly", { ...options, job: work });
     const [first, second] = [await book.schedules.trigger("hourly"), await book.schedules.trigger("hourly")];
-    const wait = (id: string) =>
+    const wait = (id: string | null) =>
       book.write(
         (tx) => tx.sql`update job set status = 'waiting', waits_for = 'order', waits_key = 'hourly' where id = ${id}`,
       );
@@ -71,7 +71,10 @@ for (const backend of backends) {
     await wait(first.jobId);
     const name = "a job that waits for the one before it of its schedule has one before it";
     const [[promise, found, ids]] = (await findings(book)) as [[string, string, string[]]];
-    assert.deepEqual([promise, found, ids.toSorted()], ["J15", name, [first.jobId, second.jobId].toSorted()]);
+    assert.deepEqual(
+      [promise, found, ids.toSorted()],
+      ["J15", name, [first.jobId, second.jobId].map(String).toSorted()],
+    );
   });
 
   test(`${backend}: doctor finds a schedule that has stopped without a reason`, async (t) => {

@@ -64,7 +64,7 @@ for (const backend of backends) {
 test("a program that lists a schedule also runs the job that the schedule fires", async () => {
   const work = job("work", { run: () => "done" });
   await using book = await open(":memory:", { use: [schedule("hourly", { every: "1h", job: work, params: {} })] });
-  const { jobId } = await book.schedules.trigger("hourly");
+  const jobId = String((await book.schedules.trigger("hourly")).jobId);
   await (await book.startWorker()).idle();
   assert.equal((await book.jobs.get(jobId)).status, "completed");
 });

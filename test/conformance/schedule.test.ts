@@ -260,7 +260,7 @@ for (const backend of backends) {
       await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, missed: "skip" });
       clock.step(4 * hour);
       await tick();
-      const { jobId } = await book.schedules.trigger("hourly");
+      const jobId = String((await book.schedules.trigger("hourly")).jobId);
       await book.schedules.trigger("hourly");
       assert.equal((await book.jobs.get(jobId)).status, "queued");
       const stretch = [noon, noon + 3 * hour] as const;

@@ -1,81 +1,39 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, test, type TestContext } from "node:test";
-import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
-import { open, seededRandom, type Book } from "../../src/index.ts";
-import { startChild, type Child } from "../support/child-process.ts";
-import { backends, cleanup, testFolder, testUrl, type Backend } from "../support/open-test.ts";
-
-type Scene = { book: Book; ledger: string; start(): Promise<Child> };
-
-async function openScene(t: TestContext, backend: Backend): Promise<Scene> {
-  const url = await testUrl(t, backend);
-  const ledger = join(testFolder(t), "heard");
-  writeFileSync(ledger, "");
-  const start = async (): Promise<Child> => {
-    const child = startChild(t, "hear", [url, ledger]);
-    await child.said("working");
-    return child;
-  };
-  const first = await start(); // the listeners are registered before anything is said
-  first.kill();
-  await first.ended;
-  const book = await open(url, { worker: false });
-  cleanup(t, () => book.close());
-  return { book, ledger, start };
-}
-
-const heard = (ledger: string): string[][] =>
-  readFileSync(ledger, "utf8")
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => line.split(" "));
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await systemClock.sleep(20);
-}
-
-const lag = async (book: Book): Promise<number> =>
-  (await book.listeners.list()).reduce((sum, { lag: { events } }) => sum + events, 0);
+import { describe, test } from "node:test";
+import { listener, type AnyListener } from "../../src/index.ts";
+import { startChild } from "../support/child-process.ts";
+import { heard, killWhileHearing, lag, openScene, until } from "../support/event-kills.ts";
+import { backends, openTest } from "../support/open-test.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
     test("100 events for three listeners are all heard and done once in the record, whatever is killed", async (t) => {
-      const seed = Math.floor(systemRandom() * 2 ** 32);
-      t.diagnostic(`seed ${seed}`);
-      const random = seededRandom(seed);
-      const { book, ledger, start } = await openScene(t, backend);
-      const children = [await start(), await start()];
+      await killWhileHearing(t, backend, 20);
+    });
 
-      for (let kills = 0; kills < 20; kills++) {
-        for (let n = kills * 5; n < kills * 5 + 5; n++) await book.events.publish("talk.said", { n });
-        await systemClock.sleep(random() * 60);
-        const victim = kills % 2;
-        children[victim]?.kill();
-        children[victim] = await start();
+    test("killed anywhere while it publishes, an event is there with all its deliveries, or not at all", async (t) => {
+      const { book, url } = await openTest(t, backend, { use: ["one", "two"].map(ear) });
+      const points = ["events.said", "events.delivered"].flatMap((name) => [1, 2].map((pass) => `${name}:${pass}`));
+
+      for (const point of points) {
+        const child = startChild(t, "say", [url], { env: { DAYBOOK_CRASH_AT: point } });
+        const { signal, stderr } = await child.ended;
+        assert.equal(signal, "SIGKILL", `${point}: ${stderr}`);
+        // Each transaction says two things; the first transaction is on disk when the second one begins.
+        assert.equal((await book.events.list()).items.length, 0, point);
       }
-      await until(async () => (await lag(book)) === 0);
+      const child = startChild(t, "say", [url], { env: { DAYBOOK_CRASH_AT: "events.said:4" } });
+      assert.equal((await child.ended).signal, "SIGKILL");
 
-      const { items } = await book.events.list({ limit: 100 });
-      assert.equal(items.length, 100);
-      const done = items.flatMap(({ payload, deliveries }) =>
-        deliveries.map((each) => `${each.listener} ${(payload as { n: number }).n} ${each.status}`),
+      const { items } = await book.events.list();
+      assert.deepEqual(
+        items.map(({ deliveries }) => deliveries.map(({ listener }) => listener)),
+        [
+          ["one", "two"],
+          ["one", "two"],
+        ],
       );
-      const names = ["one", "three", "two"];
-      const all = Array.from({ length: 100 }, (_, n) => names.map((name) => `${name} ${n}`)).flat();
-      assert.deepEqual(new Set(done), new Set(all.map((each) => `${each} acked`)));
-      assert.equal(done.length, 300);
-      const pairs = new Set(heard(ledger).map(([name, n]) => `${name} ${n}`));
-      assert.deepEqual(pairs, new Set(all));
-      const twice = await book.read(
-        (tx) => tx.sql`select kind_seq, name from job where kind = 'delivery' and status = 'completed'
-          group by kind_seq, name having count(*) > 1`,
-      );
-      assert.deepEqual(twice, []);
       assert.deepEqual(await book.doctor(), []);
-      t.diagnostic(`${heard(ledger).length} starts for 300 deliveries`);
     });
 
     test("a handler that kills its process is a dead letter after its losses, and takes no neighbour with it", async (t) => {
@@ -111,4 +69,8 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
   });
+}
+
+function ear(name: string): AnyListener {
+  return listener(name, { on: "talk.*", run: () => undefined });
 }

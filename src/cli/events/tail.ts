@@ -4,9 +4,10 @@ import type { Book } from "../../book.ts";
 import { systemClock } from "../../core/clock.ts";
 import { isoTime } from "../../core/time.ts";
 import type { EventRecord } from "../../events/read-event.ts";
-import { matchesTopic } from "../../events/topic.ts";
+import { checkPattern, matchesTopic } from "../../events/topic.ts";
 import { eventJson } from "../event-words.ts";
 import { plainCell } from "../show.ts";
+import { wholeNumber } from "../whole-number.ts";
 import { looking, withBook } from "../with-book.ts";
 
 const example = `
@@ -18,14 +19,17 @@ Example:
 const lookEveryMs = 300;
 const pageSize = 200;
 
-type Options = { readonly topic?: string; readonly count?: string };
+// What was told is remembered by its id, as long as it could still stand on the pages that are looked at.
+const knownMax = 10_000;
+
+type Options = { readonly topic?: string; readonly count?: number };
 
 export function tailEvents(group: Command): void {
   group
     .command("tail")
     .description("follow events as they are published")
     .option("--topic <pattern>", "only these: a topic, or a pattern with * and >")
-    .option("--count <n>", "end after so many")
+    .option("--count <n>", "end after so many", wholeNumber("--count"))
     .addHelpText("after", example)
     .action((options: Options, command: Command) =>
       withBook(command, looking, async (book, signal) => {
@@ -43,12 +47,12 @@ async function follow(
   { topic, count }: Options,
   tell: (event: EventRecord) => void,
 ): Promise<number> {
-  const most = count === undefined ? Number.POSITIVE_INFINITY : Number(count);
+  const most = count ?? Number.POSITIVE_INFINITY;
+  if (topic !== undefined) checkPattern(topic);
   const known = new Set((await book.events.list({ limit: pageSize })).items.map(({ id }) => id));
   let told = 0;
   while (!signal.aborted && told < most) {
-    const { items } = await book.events.list({ limit: pageSize });
-    for (const event of items.toReversed()) {
+    for (const event of await newSince(book, known)) {
       if (known.has(event.id) || told >= most) continue;
       known.add(event.id);
       if (topic !== undefined && !matchesTopic(topic, event.topic)) continue;
@@ -58,6 +62,21 @@ async function follow(
     if (told < most) await systemClock.sleep(lookEveryMs, signal).catch(() => undefined);
   }
   return told;
+}
+
+/** The oldest first. A burst may be longer than a page: then the pages before it are read too. */
+async function newSince(book: Book, known: Set<string>): Promise<EventRecord[]> {
+  const found: EventRecord[] = [];
+  for (let after: string | null | undefined; after !== null && found.length < knownMax;) {
+    const page = await book.events.list({ limit: pageSize, ...(after === undefined ? {} : { after }) });
+    found.push(...page.items.filter(({ id }) => !known.has(id)));
+    after = page.items.some(({ id }) => known.has(id)) ? null : page.next;
+  }
+  for (const id of known) {
+    if (known.size <= knownMax) break;
+    known.delete(id);
+  }
+  return found.toReversed();
 }
 
 function print(event: EventRecord, json: boolean): void {

@@ -7,14 +7,15 @@ import { scheduleJson, scheduleWords } from "../schedule-words.ts";
 import { changing, withBook } from "../with-book.ts";
 
 const addExample = `
-Give one of --cron, --every, --daily, --at, --in, and one of --job, --template. Only the name of the job
+Give one of --cron, --every, --daily, --at, --in, and one of --job, --template, --event. Only the name of the job
 is known here, not its definition: what that says of attempts, timeout and limits does not apply, unless
 a template says it. Slots before now are not caught up on.
 
 Example:
   $ daybook schedules add --book shop.db receipts --daily 07:00 --zone Europe/Madrid --job send-receipts
   $ daybook schedules add --book shop.db poll --every 90s --template poll-orders --concurrency queue
-  $ daybook schedules add --book shop.db month-end --cron '0 18 LW * *' --job close-month --missed all`;
+  $ daybook schedules add --book shop.db month-end --cron '0 18 LW * *' --job close-month --missed all
+  $ daybook schedules add --book shop.db dusk --daily 18:30 --event house.dusk --payload '{"lights":"on"}'`;
 
 const editExample = `
 What is not given stays, and "none" takes a setting back. Slots before the edit are not caught up on.

@@ -60,8 +60,9 @@ export function steerSchedules(group: Command): void {
     .addHelpText("after", triggerExample)
     .action((name: string, _options: unknown, command: Command) =>
       withBook(command, changing, async (book) => {
-        const { jobId } = await book.schedules.trigger(name);
-        return { json: { name, jobId }, text: () => `${name} made job ${jobId}` };
+        const { jobId, eventId } = await book.schedules.trigger(name);
+        const made = jobId === null ? `published event ${eventId}` : `made job ${jobId}`;
+        return { json: { name, jobId, eventId }, text: () => `${name} ${made}` };
       }),
     );
 }

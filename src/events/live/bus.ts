@@ -21,6 +21,8 @@ export type LiveBus = {
   dispatch(event: LiveEvent): number;
   /** Whether anyone would hear it: ask before reading what nobody would. */
   readonly wants: (tenant: string, topic: string) => boolean;
+  /** The tenants whose listeners hear the topic; one that serves all counts for the tenant that attached it. */
+  readonly tenants: (topic: string) => ReadonlySet<string>;
   list(tenant: string): LiveListener[];
   /** Detaches all, cancels what runs, and waits for its end. */
   close(): Promise<void>;
@@ -55,6 +57,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
   const attached = new Map<string, Attached>();
   const recent = new Map<string, Recent>();
   const routes = new Map<string, readonly Attached[]>();
+  const heardIn = new Map<string, ReadonlySet<string>>();
   // Handlers that a commit sets off run outside of whatever transaction that commit belongs to.
   const outside = AsyncLocalStorage.snapshot();
   let order = 0;
@@ -72,6 +75,20 @@ export function openLiveBus(parts: LiveParts): LiveBus {
     if (routes.size >= routesMax) routes.clear();
     routes.set(key, found);
     return found;
+  }
+
+  // Asked at every end of jobs, so the answer is remembered.
+  function tenantsOf(topic: string): ReadonlySet<string> {
+    const known = heardIn.get(topic);
+    if (known !== undefined) return known;
+    const found = new Set(indexes.values().flatMap((index) => [...index.match(topic)].map(({ tenant }) => tenant)));
+    heardIn.set(topic, found);
+    return found;
+  }
+
+  function forgetRoutes(): void {
+    routes.clear();
+    heardIn.clear();
   }
 
   function hearingOf(each: Attached, tenant: string): Hearing {
@@ -98,11 +115,12 @@ export function openLiveBus(parts: LiveParts): LiveBus {
     const { definition, tenant } = each;
     const index = indexes.get(definition.allTenants ? "" : tenant);
     for (const pattern of definition.topics) index?.remove(pattern, each);
-    routes.clear();
+    forgetRoutes();
   }
 
   return {
     wants: (tenant, topic) => route(tenant, topic).length > 0,
+    tenants: tenantsOf,
     attach(definition, tenant) {
       if (closed) throw new DaybookError("closed", "the book is closed or closing");
       const key = nameKey(definition, tenant);
@@ -115,7 +133,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
       let index = indexes.get(scope);
       if (index === undefined) indexes.set(scope, (index = openPatternIndex()));
       for (const pattern of definition.topics) index.add(pattern, each);
-      routes.clear();
+      forgetRoutes();
       if (definition.immediate) {
         for (const [of, events] of recent) {
           if (!definition.allTenants && of !== tenant) continue;
@@ -169,7 +187,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
       attached.clear();
       indexes.clear();
       recent.clear();
-      routes.clear();
+      forgetRoutes();
     },
   };
 }

@@ -2,6 +2,7 @@
 import type { Ids } from "../../core/id.ts";
 import type { Tx } from "../../storage/store.ts";
 import type { EventRow } from "../event.ts";
+import type { LiveEvent } from "./live-event.ts";
 
 type Hear = (event: EventRow) => void;
 
@@ -13,6 +14,25 @@ export function onPublished(ids: Ids, hear: Hear): () => void {
   const all = ears.get(ids) ?? new Set();
   ears.set(ids, all.add(hear));
   return () => void all.delete(hear);
+}
+
+/** Who hears what the engine states in this process, where it is not stored because no durable listener hears it. */
+export type FactEar = {
+  /** The tenants of the live listeners that hear the topic. */
+  tenants(topic: string): ReadonlySet<string>;
+  wants(tenant: string, topic: string): boolean;
+  hear(fact: LiveEvent): void;
+};
+
+const factEars = new WeakMap<Ids, FactEar>();
+
+export function onFacts(ids: Ids, ear: FactEar): () => void {
+  factEars.set(ids, ear);
+  return () => void factEars.delete(ids);
+}
+
+export function factEar(tx: Tx): FactEar | undefined {
+  return factEars.get(tx.ids);
 }
 
 export function tellPublished(tx: Tx, event: EventRow): void {

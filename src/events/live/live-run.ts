@@ -12,7 +12,6 @@ import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveDefinition } from "./define.ts";
 import { LiveContext } from "./live-context.ts";
 import type { LiveEvent } from "./live-event.ts";
-import { rememberRun } from "./recent-runs.ts";
 
 export type LiveParts = {
   readonly clock: Clock;
@@ -60,7 +59,6 @@ export class LiveRun {
       this.#timer = this.#parts.clock.after(timeoutMs, () => this.abort(timedOut(timeoutMs)));
     }
     const mine = causeOf(this.id, this.event);
-    if (mine.event !== undefined) rememberRun(this.#parts.ids, this.id, mine.event);
     try {
       const handler = run as (payload: unknown, context: unknown) => unknown;
       const traced = { name, kind: "listener", runId: this.id, tenant, attempt: 1, traceparent: null };

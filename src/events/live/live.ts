@@ -11,6 +11,7 @@ import { fitting } from "../prepare.ts";
 import { checkTopic } from "../topic.ts";
 import { openLiveBus, type LiveAttachment, type LiveBus, type LiveListener } from "./bus.ts";
 import type { LiveDefinition } from "./define.ts";
+import { onFacts } from "./ears.ts";
 import { followPublished } from "./follow.ts";
 import { toLiveEvent } from "./heard-row.ts";
 import { lastSaid } from "./last-said.ts";
@@ -44,6 +45,7 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
   );
   // A book without live listeners reads nothing for them.
   let following: ReturnType<typeof followPublished> | undefined;
+  let forgetFacts: (() => void) | undefined;
 
   return {
     bus,
@@ -53,6 +55,7 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
         hear: (event) => later.until(event.available_at, event),
       });
       await following;
+      forgetFacts ??= onFacts(ids, { tenants: bus.tenants, wants: bus.wants, hear: (fact) => void bus.dispatch(fact) });
       const attachment = bus.attach(definition, tenant);
       if (definition.immediate) {
         for (const event of await lastSaid(store, definition, tenant)) attachment.catchUp(event);
@@ -61,6 +64,7 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
     },
     async close() {
       (await following?.catch(() => undefined))?.stop();
+      forgetFacts?.();
       later.close();
       await bus.close();
       await writer.drain();
