@@ -68,6 +68,8 @@ async function letIn(engine: Engine, job: Limited & OrderedJob): Promise<void> {
   await engine.store.write(async (tx) => {
     if (job.kind !== null) await engine.hooks.afterFinish?.[job.kind]?.(tx, job);
     for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant_id: job.tenant_id, waits_key: key });
+    // Whoever wanted to claim meanwhile met our locks, passed by, and would not look again by itself.
+    tx.wake(jobsChannel);
   });
 }
 
