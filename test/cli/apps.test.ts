@@ -5,9 +5,9 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { test, type TestContext } from "node:test";
 import { projectWith, root } from "../docs/snippet.ts";
-import { backends, cleanup, openTest } from "../support/open-test.ts";
+import { cleanup, openTest } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
-import { runCli, startCli } from "./run-cli.ts";
+import { cliBackends, runCli, startCli } from "./run-cli.ts";
 
 /** In this repo the package is found as its sources. */
 const env = { NODE_OPTIONS: "--conditions=@daybook/source" };
@@ -65,7 +65,7 @@ function startRun(t: TestContext, cwd: string, args: readonly string[]) {
   return { running, next, nextOf };
 }
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: a folder of apps is run; what cannot be loaded or set up is said and left out`, async (t) => {
     const { url } = await openTest(t, backend, { worker: false });
     const cwd = projectWith(t, {

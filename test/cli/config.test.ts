@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { projectWith } from "../docs/snippet.ts";
-import { backends, openTest } from "../support/open-test.ts";
+import { openTest } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
-import { startCli } from "./run-cli.ts";
+import { cliBackends, startCli } from "./run-cli.ts";
 import { until } from "./until.ts";
 
 /** In this repo the package is found as its sources. */
@@ -22,7 +22,7 @@ export default {
 } satisfies Config;
 `;
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: what the config of a project declares is run, enqueued and grouped by name`, async (t) => {
     const { book, url } = await openTest(t, backend, { worker: false });
     const cwd = projectWith(t, { "daybook.config.ts": config, "other.ts": config });

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { listener } from "../../src/index.ts";
-import { backends, openTest } from "../support/open-test.ts";
+import { openTest } from "../support/open-test.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { runCli, startCli } from "./run-cli.ts";
+import { cliBackends, runCli, startCli } from "./run-cli.ts";
 
 const broken = { yes: true };
 const hear = listener("hear", {
@@ -15,7 +15,7 @@ const hear = listener("hear", {
   },
 });
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: events, listeners and dead letters by the command line`, async (t) => {
     broken.yes = true;
     const { book, url } = await openTest(t, backend, { use: [hear] });

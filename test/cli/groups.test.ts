@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
-import { backends, openTest } from "../support/open-test.ts";
+import { openTest } from "../support/open-test.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { parsed, runCli, startCli } from "./run-cli.ts";
+import { cliBackends, parsed, runCli, startCli } from "./run-cli.ts";
 
 const quick = job("quick", { run: () => undefined });
 const failing = job("fail", {
@@ -13,7 +13,7 @@ const failing = job("fail", {
   },
 });
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: a group is listed and shown with its progress and its jobs`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [quick, failing] });
     const made = await book.groups.create({ name: "night", mode: "sequential", onFailure: "skip" }, (group) => {

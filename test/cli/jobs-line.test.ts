@@ -3,13 +3,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
-import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { openTest, testFolder } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 
 const quick = job("quick", { run: () => undefined });
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: a job is moved and prioritised from a shell, and says where it stands`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [quick] });
     const ids = (await book.jobs.enqueueMany(quick, [{}, {}, {}])).map(({ id }) => id);

@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { job } from "../../src/index.ts";
-import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { openTest, testFolder } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
-import { parsed, runCli, startCli } from "./run-cli.ts";
+import { cliBackends, parsed, runCli, startCli } from "./run-cli.ts";
 import { until } from "./until.ts";
 
 const sum = job("sum", { run: () => ({ cents: 4000, note: "\u009B31mred" }) });
@@ -17,7 +17,7 @@ const failing = job("fail", {
   },
 });
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: the result of a job is printed, or why there is none`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [sum, silent, failing] });
     const [summed, nothing, failed] = [

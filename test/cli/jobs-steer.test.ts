@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { job, type Book } from "../../src/index.ts";
-import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
+import { cleanup, openTest, type Backend } from "../support/open-test.ts";
 import { answer, items } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 import { until } from "./until.ts";
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: explain names each kind of obstacle`, async (t) => {
     const { book, trusting, url, hold, single, enqueued } = await busyBook(t, backend);
     const place = await book.jobs.enqueue(hold, {}, { priority: -1 });

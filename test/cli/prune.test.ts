@@ -3,15 +3,15 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { command, job } from "../../src/index.ts";
-import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { openTest, testFolder } from "../support/open-test.ts";
 import { answer } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 
 const quick = job("quick", { run: () => undefined });
 const mail = job("mail", { queue: "mail", run: () => undefined });
 const say = command("say", { argv: [process.execPath, "-e", "console.log('said')"], attempts: 1 });
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: finished jobs leave by what a shell asks for, and a dry run removes nothing`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [quick, mail] });
     const acme = book.tenant("acme");

@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { z } from "zod";
 import { entity, relation } from "../../src/index.ts";
 import { projectWith } from "../docs/snippet.ts";
-import { backends, openTest, testUrl } from "../support/open-test.ts";
+import { openTest, testUrl } from "../support/open-test.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 
 const Order = entity("order", {
   schema: z.object({ id: z.string(), total: z.number(), place: z.object({ city: z.string() }).optional() }),
@@ -22,7 +22,7 @@ import { entity } from "daybook";
 export const Order = entity("order", { schema: z.object({ id: z.string(), total: z.number() }), key: "id" });
 `;
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: records are listed, shown, compared, followed, written and deleted`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [Placed], worker: false });
     await book.records.put(

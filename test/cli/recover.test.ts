@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { command, job } from "../../src/index.ts";
-import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { openTest, testFolder } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 
 const work = job("work", { run: () => undefined });
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: recover says what a dead process left, and ends it with --apply`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [work] });
     const { id } = await book.jobs.enqueue(work);

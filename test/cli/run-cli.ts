@@ -4,6 +4,12 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { backends, type Backend } from "../support/open-test.ts";
+
+/** What the engines do differently is below the command line and tested there, and each of these runs is a process of its own:
+ *  `npm test` has them on SQLite, and `npm run proof` on both. How a book is named, opened, looked at and run is tested on both
+ *  always. */
+export const cliBackends: readonly Backend[] = process.env["DAYBOOK_TEST_SEED"] === "random" ? backends : ["sqlite"];
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
 

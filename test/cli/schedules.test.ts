@@ -4,15 +4,15 @@ import { test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
 import { projectWith } from "../docs/snippet.ts";
-import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
+import { cleanup, openTest, openTestStore } from "../support/open-test.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { runCli, startCli } from "./run-cli.ts";
+import { cliBackends, runCli, startCli } from "./run-cli.ts";
 import { until } from "./until.ts";
 
 const send = job("send", { attempts: 7, timeout: "9s", run: () => undefined });
 const daily = ["--daily", "02:30", "--zone", "Europe/Madrid", "--job", "send"];
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: a schedule is added, shown, edited, paused, resumed and removed`, async (t) => {
     const { book, url } = await openTest(t, backend, { worker: false });
     const policies = ["--missed", "all", "--max-lateness", "2h", "--concurrency", "queue", "--jitter", "1m"];

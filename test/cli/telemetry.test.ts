@@ -6,14 +6,14 @@ import { rawSql } from "../../src/storage/sql.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { startSession } from "../../src/telemetry/session.ts";
 import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
-import { backends, openTestStore } from "../support/open-test.ts";
+import { openTestStore } from "../support/open-test.ts";
 import { insertRuns } from "../telemetry/raw-run.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 
 const hour = 3_600_000;
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: summaries, overview, errors, the slowest, lists, logs, metrics and retention answer`, async (t) => {
     const { store, url } = await openTestStore(t, backend);
     const now = systemClock.now();

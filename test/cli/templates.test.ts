@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backends, openTest } from "../support/open-test.ts";
+import { openTest } from "../support/open-test.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { runCli } from "./run-cli.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
 
-for (const backend of backends) {
+for (const backend of cliBackends) {
   test(`${backend}: a template is created, shown, edited, archived and restored`, async (t) => {
     const { url } = await openTest(t, backend);
     const given = ["--queue", "mail", "--priority", "-5", "--attempts", "8", "--timeout", "30s", "--losses", "1"];
