@@ -23,18 +23,22 @@ export type Settled = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
-  // On PostgreSQL the question travels with what follows.
-  const facts = hooks.onFact === undefined ? false : (hooks.wantsFacts?.(tx) ?? true);
-  // Between the run's insert and the job's update nobody else may end the run.
-  await lockJobs(tx, endings);
+  // On PostgreSQL the question travels with the locks: between the run's insert and the job's update nobody else may end
+  // the run.
+  const [facts] = await Promise.all([wantsFacts(tx, hooks), lockJobs(tx, endings)]);
   const owned = await endRuns(tx, endings);
   if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
-  const rows = await readInteresting(tx, owned, endings, await facts, hooks);
+  const rows = await readInteresting(tx, owned, endings, facts, hooks);
   await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const retried = rows.length === 0 ? 0 : await follow(tx, hooks, rows, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
+}
+
+async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {
+  if (hooks.onFact === undefined) return false;
+  return (await hooks.wantsFacts?.(tx)) ?? true;
 }
 
 // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One

@@ -54,9 +54,7 @@ export async function flushUnits(tx: Tx, units: readonly RecordUnit[]): Promise<
   const made = commits.map(({ unit, changes }) => ({ ...toCommit(unit), rows: changes.map(toRow) }));
   const flush = tx.dialect === "sqlite" ? flushSqlite : flushPostgres;
   // Asked first, so that on PostgreSQL the question travels with the flush and the head is not held any longer for it.
-  const asked = whoHears(tx, commits);
-  const { first, closed } = await flush(tx, made);
-  const heard = await asked;
+  const [heard, { first, closed }] = await Promise.all([whoHears(tx, commits), flush(tx, made)]);
   const expected = made.flatMap(({ rows }) => rows).filter((row) => row.kind !== "created").length;
   if (closed !== expected) {
     throw new DaybookError(

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { eventKillPoints } from "../support/event-kill-points.ts";
 import { listener, type AnyListener } from "../../src/index.ts";
 import { startChild } from "../support/child-process.ts";
 import { heard, killWhileHearing, lag, openScene, until } from "../support/event-kills.ts";
@@ -13,7 +14,7 @@ for (const backend of backends) {
 
     test("killed anywhere while it publishes, an event is there with all its deliveries, or not at all", async (t) => {
       const { book, url } = await openTest(t, backend, { use: ["one", "two"].map(ear) });
-      const points = ["events.said", "events.delivered"].flatMap((name) => [1, 2].map((pass) => `${name}:${pass}`));
+      const points = eventKillPoints.flatMap((name) => [1, 2].map((pass) => `${name}:${pass}`));
 
       for (const point of points) {
         const child = startChild(t, "say", [url], { env: { DAYBOOK_CRASH_AT: point } });

@@ -3,6 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { callKillPoints } from "../support/call-kills.ts";
+import { eventKillPoints } from "../support/event-kill-points.ts";
 import { commandKillPoints, dieAt, killPoints } from "../support/job-kill-points.ts";
 import { backends } from "../support/open-test.ts";
 import { scheduleKillPoints } from "../support/schedule-kill-points.ts";
@@ -15,7 +16,7 @@ test("every kill point of the product is among those that are tested", () => {
 
   assert.deepEqual(
     new Set(found),
-    new Set([...killPoints, ...commandKillPoints, ...scheduleKillPoints, ...callKillPoints]),
+    new Set([...killPoints, ...commandKillPoints, ...scheduleKillPoints, ...callKillPoints, ...eventKillPoints]),
   );
 });
 
