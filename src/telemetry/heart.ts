@@ -27,12 +27,15 @@ export function startHeart(store: Store, session: string, onLost: () => void): H
   const beat = new Float64Array(beats);
   beat[0] = clock.monotonic();
 
-  // Every committed group stamps the beat when it is older than a second, so a busy writer needs nobody's help.
+  // Every committed group stamps the beat when it is older than a second, so a busy writer needs nobody's help. Until the
+  // answer is there, the session may have been ended by others: what is asked for is not yet a beat.
+  let askedMs = clock.monotonic();
   store.beforeCommit({
-    due: () => clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs,
+    due: () => clock.monotonic() - Math.max(askedMs, beat[0] ?? 0) >= limits.beatMs,
     async run(tx) {
-      beat[0] = clock.monotonic();
+      const atMs = (askedMs = clock.monotonic());
       if ((await tx.run(beatStatement(session, tx.now))) === 0) lose();
+      else beat[0] = Math.max(atMs, beat[0] ?? 0);
     },
   });
   const helper = clock === systemClock ? beatByThread() : beatByTimer();
