@@ -11,14 +11,12 @@ import { eventReads, eventVerbs, type Events } from "./events/events.ts";
 import { listenerVerbs, type Listeners } from "./events/listeners.ts";
 import { liveVerbs, type LiveVerbs } from "./events/live/live.ts";
 import type { AnyJob } from "./jobs/define.ts";
-import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
-import { endWaiting } from "./jobs/waiters.ts";
 import { startWorker } from "./jobs/worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
@@ -35,8 +33,8 @@ import { everyMinute, retain, type RetainedAll } from "./retain.ts";
 import { openSessions, type Sessions } from "./telemetry/sessions.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
-import { endWatching } from "./records/watch.ts";
 import { bookRecords, type Records } from "./book-records.ts";
+import { closeRooms } from "./close-rooms.ts";
 
 /** How things went, and how long that is kept. */
 export type Telemetry = TelemetryReads & {
@@ -214,28 +212,6 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     [Symbol.asyncDispose]: close,
   };
   return keepRooms(book, rooms);
-}
-
-async function closeRooms(rooms: Rooms): Promise<void> {
-  const { workers, attachment, store, jobs, calls, ticker, live, apps, folder, worker } = rooms;
-  await ticker?.stop();
-  await Promise.all([...workers].map((worker) => worker.stop()));
-  await apps?.here.close();
-  await live?.close();
-  await calls.agents.close();
-  // Who only looks at a book leaves it as it is.
-  if (worker !== false) await folder.stop();
-  // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
-  endWaiting(store);
-  endWatching(store);
-  try {
-    // Queues that this process holds go on without waiting for somebody to find out that it has ended.
-    if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));
-    await attachment?.detach();
-  } finally {
-    // A book that can no longer be written is closed all the same; others will find its session silent.
-    await store.close();
-  }
 }
 
 function checkWork(verb: string, work: unknown): void {

@@ -37,7 +37,6 @@ export async function startWorker(
   const claimer: Claimer = {
     ...{ sessionSeq: engine.session().seq, hosts, queues: settings.queues },
     ...{ cursor: 0, hostCursors: new Map() },
-    ...{ mustWait: engine.hooks.mustWait },
     ...(reserved === undefined ? {} : { reserved }),
     ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
   };
