@@ -52,7 +52,9 @@ for (const backend of backends) {
     let again: (() => void) | undefined;
     const { book: first, url } = await openTest(t, backend);
     for (const n of [1, 2]) await first.events.publish(Said, { n });
-    const use = [listener("l", { on: Said, from: "beginning", run: ({ n }) => void heard.push(n) })];
+    const { id: event } = await first.events.publish(Said, { n: 3 });
+    // It hears the first two only because it is set back. The third may still be under way then.
+    const use = [listener("l", { on: Said, from: { event }, run: ({ n }) => void heard.push(n) })];
     const rewound = Promise.withResolvers<void>();
     const { book } = await openTest(t, backend, {
       ...{ url, use },
@@ -71,8 +73,8 @@ for (const backend of backends) {
 
     assert.equal((await book.listeners.get("l")).state, "live");
     assert.deepEqual(
-      heard.toSorted((a, b) => a - b),
-      [1, 1, 2, 2],
+      heard.filter((n) => n < 3).toSorted((a, b) => a - b),
+      [1, 2],
     );
   });
 

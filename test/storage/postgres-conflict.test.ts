@@ -76,13 +76,19 @@ describe("concurrent units on PostgreSQL", () => {
     await createCounter(store);
     const meeting = Promise.withResolvers<void>();
     let arrived = 0;
-    const addTo = (first: string, second: string): Promise<void> =>
-      store.write(async (tx) => {
+    const oneIsDone = Promise.withResolvers<void>();
+    const addTo = async (first: string, second: string): Promise<void> => {
+      let runs = 0;
+      await store.write(async (tx) => {
+        // Run again while the other is being woken, it could take the row back and block it a second time.
+        if (++runs > 1) await oneIsDone.promise;
         await tx.run(sql`update counter set value = value + 1 where id = ${first}`);
         if (++arrived === 2) meeting.resolve();
         await meeting.promise;
         await tx.run(sql`update counter set value = value + 1 where id = ${second}`);
       });
+      oneIsDone.resolve();
+    };
 
     await Promise.all([addTo("a", "b"), addTo("b", "a")]);
 
