@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book, type ManualClock, type OpenOptions } from "../../src/index.ts";
-import { fireDue } from "../../src/schedules/fire.ts";
 import { scheduledJobEnded } from "../../src/schedules/settled.ts";
 import { begunBy, heldJob } from "../jobs/handlers.ts";
+import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
 const hour = 3_600_000;
@@ -24,9 +24,7 @@ for (const backend of backends) {
       const clock = manualClock({ at: start });
       const { book, url } = await openTest(t, backend, { use: [work], clock, ...options });
       const { store } = await openTestStore(t, backend, { url, clock });
-      const tick = async (): Promise<void> => {
-        while (await store.write((tx) => fireDue(tx, hooks))) continue;
-      };
+      const tick = (): Promise<void> => fireAll(store, hooks);
       return { book, clock, url, tick };
     };
     const ledger = async (book: Book, name: string): Promise<string[]> =>

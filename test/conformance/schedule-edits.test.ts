@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, schedule, type Book } from "../../src/index.ts";
-import { fireDue } from "../../src/schedules/fire.ts";
+import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
 const hour = 3_600_000;
@@ -15,9 +15,7 @@ for (const backend of backends) {
       const clock = manualClock({ at: start });
       const { book, url } = await openTest(t, backend, { use: [work], clock });
       const { store } = await openTestStore(t, backend, { url, clock });
-      const tick = async (): Promise<void> => {
-        while (await store.write((tx) => fireDue(tx, {}))) continue;
-      };
+      const tick = (): Promise<void> => fireAll(store);
       return { book, clock, url, tick };
     };
     const ledger = async (book: Book, name: string): Promise<string[]> =>

@@ -5,12 +5,12 @@ import { job, manualClock } from "../../src/index.ts";
 import { begin } from "../../src/jobs/alone.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { settle } from "../../src/jobs/settle.ts";
-import { fireDue } from "../../src/schedules/fire.ts";
 import type { ScheduleOptions } from "../../src/schedules/options.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
 import { lockSchedules, scheduledJobEnded } from "../../src/schedules/settled.ts";
 import { startTicker } from "../../src/schedules/ticker.ts";
 import { openEngine } from "../jobs/open-engine.ts";
+import { fireAll } from "../schedules/fire-all.ts";
 import { backends, cleanup, type Backend } from "../support/open-test.ts";
 
 const hour = 3_600_000;
@@ -27,7 +27,7 @@ for (const backend of backends) {
       await verbs.create("line", { cron: "* * * * *", job: work, params: {}, concurrency: "queue" });
       for (const ms of [1000, minute, minute]) {
         at.clock.step(ms);
-        while (await at.store.write((tx) => fireDue(tx, hooks))) continue;
+        await fireAll(at.store, hooks);
       }
       const statuses = async (): Promise<string[]> =>
         (await at.rows<{ status: string }>("select status from job order by seq")).map(({ status }) => status);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
+import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
 const hour = 3_600_000;
@@ -21,7 +22,7 @@ for (const backend of backends) {
       const { store } = await openTestStore(t, backend, { url, clock });
       const look = (): Promise<boolean> => store.write((tx) => fireDue(tx, {}));
       const tick = async (): Promise<void> => {
-        while (await look()) continue;
+        await fireAll(store);
       };
       return { book, clock, tick, look, work, told };
     };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, open, schedule, type Book } from "../../src/index.ts";
-import { fireDue } from "../../src/schedules/fire.ts";
+import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
 const minute = 60_000;
@@ -22,7 +22,7 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend, { url, use: [all], clock });
       const { store } = await openTestStore(t, backend, { url, clock });
       clock.step(1000);
-      while (await store.write((tx) => fireDue(tx, {}))) continue;
+      await fireAll(store);
 
       const kinds = async (seen: Book): Promise<string[]> =>
         (await seen.schedules.decisions("minutes")).items.map(({ kind }) => kind);

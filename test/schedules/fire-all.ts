@@ -1,0 +1,11 @@
+import type { JobHooks } from "../../src/jobs/hooks.ts";
+import { fireDue } from "../../src/schedules/fire.ts";
+import { sql } from "../../src/storage/sql.ts";
+import type { Store } from "../../src/storage/store.ts";
+
+/** Fires until nothing is due. A worker of the same book may hold a slot meanwhile; it is waited for as well. */
+export async function fireAll(store: Store, hooks: JobHooks = {}): Promise<void> {
+  do {
+    while (await store.write((tx) => fireDue(tx, hooks))) continue;
+  } while ((await store.read(sql`select seq from schedule where next_at <= ${store.clock.now()} limit 1`)).length > 0);
+}
