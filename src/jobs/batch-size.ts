@@ -22,7 +22,8 @@ export function createBatchSize(concurrency: number): BatchSize {
     },
     ran(ms) {
       if (ms * (current / concurrency) > batchMsMax) {
-        current = concurrency;
+        // By halves: one run that the machine held up must not make small batches of all the quick ones behind it.
+        current = Math.max(concurrency, Math.ceil(current / 2));
         fast = 0;
       } else if (++fast >= current) {
         current = Math.min(most, current * 2);
