@@ -125,22 +125,6 @@ for (const backend of backends) {
       assert.deepEqual((await kinds(book, "paused")).at(-1), "fired");
     });
 
-    test("two processes with clocks 90 s apart fire 30 slots 30 times", async (t) => {
-      const fast = await openAt(t, noon + 90_000);
-      const slow = await openAt(t, noon, {}, fast.url);
-      await fast.book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, concurrency: "allow" });
-      for (let second = 0; second < 1800; second += 15) {
-        await Promise.all([fast.tick(), slow.tick()]);
-        fast.clock.step(15_000);
-        slow.clock.step(15_000);
-      }
-      const { items } = await fast.book.schedules.decisions("minutes", { limit: 500 });
-      const slots = items.map(({ at }) => at);
-      assert.equal(new Set(slots).size, slots.length);
-      assert.deepEqual([items.length, await jobsOf(fast.book)], [30, 30]);
-      assert.ok(items.every(({ kind }) => kind === "fired"));
-    });
-
     test("a clock that is set back repeats nothing, and one that is set forward was down", async (t) => {
       const { book, clock, tick } = await openAt(t, noon + 1);
       await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, concurrency: "allow" });
