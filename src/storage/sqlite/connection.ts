@@ -4,6 +4,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import type { Query } from "../sql.ts";
+import { rowMakerOf, type MakeRow } from "./make-row.ts";
 import { fromSqliteError } from "./sqlite-error.ts";
 
 export type Connection = {
@@ -29,6 +30,8 @@ export type ConnectionOptions = {
   readonly fault?: Fault | undefined;
 };
 
+type Prepared = { readonly statement: StatementSync; readonly makeRow: MakeRow | undefined };
+
 export type Durability = "full" | "normal";
 export type Fault = (moment: "before" | "after", text: string) => void;
 
@@ -50,16 +53,17 @@ export function checkSqliteVersion(version: string): void {
 export function openConnection(location: string, options: ConnectionOptions = {}): Connection {
   const { fault } = options;
   const db = openDatabase(location, options);
-  const cache = new Map<string, StatementSync>();
+  const cache = new Map<string, Prepared>();
 
-  function prepare(text: string): StatementSync {
-    let statement = cache.get(text);
-    if (statement === undefined) {
-      statement = db.prepare(text);
+  function prepare(text: string): Prepared {
+    let prepared = cache.get(text);
+    if (prepared === undefined) {
+      const statement = db.prepare(text);
+      prepared = { statement, makeRow: rowMakerOf(statement, text) };
       if (cache.size >= limits.statementsCachedMax) cache.delete(cache.keys().next().value ?? "");
-      cache.set(text, statement);
+      cache.set(text, prepared);
     }
-    return statement;
+    return prepared;
   }
   function guarded<T>(text: string, run: () => T): T {
     try {
@@ -87,7 +91,7 @@ export function openConnection(location: string, options: ConnectionOptions = {}
         throw fromSqliteError(error, location);
       }
     },
-    exec: (text) => guarded(text, () => void prepare(text).run()),
+    exec: (text) => guarded(text, () => void prepare(text).statement.run()),
     script: (text) => guarded(text, () => db.exec(text)),
     close() {
       if (db.isOpen) db.close();
@@ -117,16 +121,22 @@ function openDatabase(location: string, options: ConnectionOptions): DatabaseSyn
   }
 }
 
-function allPrepared(statement: StatementSync, query: Query): unknown[] {
-  if (query.rows === undefined) return statement.all(...bindable(query.params));
-  return query.rows.flatMap((row) => statement.all(...bindable(row)));
+function allPrepared({ statement, makeRow }: Prepared, query: Query): unknown[] {
+  const found =
+    query.rows === undefined
+      ? statement.all(...bindable(query.params))
+      : query.rows.flatMap((row) => statement.all(...bindable(row)));
+  return makeRow === undefined ? found : (found as unknown as unknown[][]).map(makeRow);
 }
 
-function getPrepared(statement: StatementSync, query: Query): unknown {
-  return query.rows === undefined ? statement.get(...bindable(query.params)) : allPrepared(statement, query)[0];
+function getPrepared(prepared: Prepared, query: Query): unknown {
+  if (query.rows !== undefined) return allPrepared(prepared, query)[0];
+  const { statement, makeRow } = prepared;
+  const found = statement.get(...bindable(query.params));
+  return makeRow === undefined || found === undefined ? found : makeRow(found as unknown as unknown[]);
 }
 
-function runPrepared(statement: StatementSync, query: Query): number {
+function runPrepared({ statement }: Prepared, query: Query): number {
   if (query.rows === undefined) return Number(statement.run(...bindable(query.params)).changes);
   let changes = 0;
   for (const row of query.rows) changes += Number(statement.run(...bindable(row)).changes);

@@ -1,0 +1,19 @@
+// Rows as objects. The driver makes each row a dictionary without a prototype, which costs more to make and to read than
+// all the rest of a small row. So rows come as arrays, and a function that was compiled for their columns makes objects
+// of one shape of them: a claim of a hundred jobs takes half the time (decision 016).
+import type { StatementSync } from "node:sqlite";
+import { compileFunction } from "node:vm";
+
+export type MakeRow = (values: readonly unknown[]) => object;
+
+/** Makes the statement answer in arrays, and returns what makes rows of them. Undefined where the columns depend on the
+ *  schema: what a star stands for may change while the statement lives. */
+export function rowMakerOf(statement: StatementSync, text: string): MakeRow | undefined {
+  if (text.includes("*")) return undefined;
+  const names = statement.columns().map(({ name }) => name);
+  if (names.length === 0) return undefined;
+  statement.setReturnArrays(true);
+  // A quoted name in brackets is a key whatever it says: `__proto__` too.
+  const members = names.map((name, index) => `[${JSON.stringify(name)}]: values[${index}]`);
+  return compileFunction(`return { ${members.join(", ")} };`, ["values"]) as MakeRow;
+}
