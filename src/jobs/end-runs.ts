@@ -25,9 +25,9 @@ function isPlain(ending: Ending): boolean {
 }
 
 async function endSuccesses(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
-  const rows = endings.map(({ seq, runId, durationMs, result }) => ({
-    ...{ seq, run_id: runId, duration_ms: Math.max(0, durationMs), result: result ?? null },
-  }));
+  const rows = endings.map(({ seq, runId, durationMs, result }) => {
+    return { seq, run_id: runId, duration_ms: Math.max(0, durationMs), result: result ?? null };
+  });
   const columns = { seq: "integer", run_id: "text", duration_ms: "real", result: "text" } as const;
   await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
       duration_ms, status, result, cause_run_id, root_run_id, app, instance, registration)

@@ -50,7 +50,8 @@ export function run(
 async function execute(engine: Engine, definition: AnyJob, state: RunState, parts: ContextParts): Promise<Ending> {
   const { job } = state;
   const ids = { runId: job.run_id, rootRunId: job.root_run_id ?? job.run_id, parentRunId: job.cause_run_id };
-  const cause = { ...ids, ...heardOf(job) };
+  // Nothing is copied that need not be: this runs once for every job.
+  const cause = job.about === null ? ids : { ...ids, ...heardOf(job) };
   try {
     const parsed: unknown = JSON.parse(job.params);
     const { options, builtIn } = definition;
@@ -65,7 +66,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const kept = resultJson(result);
     // What finish has settled, it has said by itself.
     if (!state.settled) logRefused(kept, state, parts);
-    return { ...endingOf(engine, state, "success"), ...kept };
+    return Object.assign(endingOf(engine, state, "success"), kept);
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };

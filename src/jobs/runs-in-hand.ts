@@ -70,14 +70,22 @@ export function createRuns(
   }
 
   const newState = (job: ClaimedJob): RunState => ({
-    ...{ job, startedMs: clock.monotonic(), controller: undefined, abortReason: undefined, onAbort: undefined },
-    ...{ progress: undefined, logs: [], logged: 0, settled: false, step: undefined },
+    job,
+    startedMs: clock.monotonic(),
+    controller: undefined,
+    abortReason: undefined,
+    onAbort: undefined,
+    progress: undefined,
+    logs: [],
+    logged: 0,
+    settled: false,
+    step: undefined,
   });
 
   const parts: Parameters<typeof run>[3] = {
     ended(state, ending) {
       if (ending !== undefined) desk.ended(ending);
-      leftHand(state);
+      leftHand(state, ending?.durationMs);
     },
     now: () => clock.now(),
     changed(state) {
@@ -109,11 +117,11 @@ export function createRuns(
     leftHand(state);
   }
 
-  function leftHand({ job, startedMs }: RunState): void {
+  function leftHand({ job, startedMs }: RunState, durationMs = clock.monotonic() - startedMs): void {
     running.delete(job.run_id);
     crew.ended(job);
     if (running.size === 0 && ready.length === 0) for (const resolve of waiting.splice(0)) resolve();
-    tell.ended(clock.monotonic() - startedMs);
+    tell.ended(durationMs);
     pump();
     if (self.inHand === 0) crew.wakeOthers(self);
   }
