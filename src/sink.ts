@@ -4,6 +4,7 @@ import { checkWebhook, deliver, type Webhook } from "./calls/client/deliver.ts";
 import { useBroker, type Broker } from "./calls/sink/broker.ts";
 import { receiverId, streamId, type CloudEvent } from "./calls/sink/message.ts";
 import { invalid } from "./core/error.ts";
+import { killPoint } from "./core/fault.ts";
 import { limits } from "./core/limits.ts";
 import { checkName } from "./core/name.ts";
 import { isoTime } from "./core/time.ts";
@@ -35,7 +36,12 @@ export function sink<const On extends Heard | readonly Heard[]>(name: string, op
   checkName(name, "sink name");
   const { to, timeout = "30s", ...rest } = options;
   const { send, ...usual } = wayTo(name, to);
-  const run = (payload: unknown, context: ListenerContext): unknown => send(messageOf(context.event, payload), context);
+  const run = async (payload: unknown, context: ListenerContext): Promise<unknown> => {
+    killPoint("sinks.begun");
+    const sent = await send(messageOf(context.event, payload), context);
+    killPoint("sinks.sent");
+    return sent;
+  };
   const made = listener(sinkPrefix + name, { ...usual, ...rest, timeout, ordered: true, run });
   // What goes out is what was said: a schema may make of it what JSON cannot hold.
   return { ...made, raw: true };
