@@ -90,6 +90,7 @@ export type { DecisionPage, DecisionRecord, SchedulePage, ScheduleRecord } from 
 export type { PreviewOptions, PreviewTiming, Schedules, ScheduleVerbs } from "./schedules/schedules.ts";
 export type { Why } from "./schedules/why.ts";
 export { sink, type SinkFunction, type SinkOptions, type SinkTarget } from "./sink.ts";
+export type { SinkRecord, Sinks } from "./sinks.ts";
 export type { Broker, Publication } from "./calls/sink/broker.ts";
 export type { CloudEvent } from "./calls/sink/message.ts";
 export { nats } from "./calls/sink/nats/nats.ts";
