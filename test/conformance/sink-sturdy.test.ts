@@ -96,7 +96,7 @@ for (const backend of backends) {
       await workAll(book);
 
       assert.deepEqual(
-        server.received.map(({ headers }) => headers["webhook-id"]).toSorted(),
+        server.received.map(({ headers }) => String(headers["webhook-id"])).toSorted(),
         ["%C3%A9%0A1", "acme%2F1", "acme/%C3%A9%0A1", "acme/1"].toSorted(),
       );
       assert.deepEqual(
