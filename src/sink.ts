@@ -2,16 +2,16 @@
 // of each key, so retries, dead letters, redrive, pause and lag are the listeners' own. This is the outbox.
 import { checkWebhook, deliver, type Webhook } from "./calls/client/deliver.ts";
 import { useBroker, type Broker } from "./calls/sink/broker.ts";
-import { receiverId, streamId, type CloudEvent } from "./calls/sink/message.ts";
+import { receiverId, sinkPrefix, streamId, type CloudEvent } from "./calls/sink/message.ts";
 import { invalid } from "./core/error.ts";
 import { killPoint } from "./core/fault.ts";
 import { limits } from "./core/limits.ts";
 import { checkName } from "./core/name.ts";
 import { isoTime } from "./core/time.ts";
-import type { AnyListener, Heard, ListenerOptions } from "./events/define.ts";
+import { defineListener, type AnyListener, type Heard, type ListenerOptions } from "./events/define.ts";
 import type { EventInfo } from "./events/event-info.ts";
 import { neverBlamed } from "./jobs/outcome.ts";
-import { listener, type ListenerContext } from "./listener.ts";
+import type { ListenerContext } from "./listener.ts";
 import { roomsOf } from "./rooms.ts";
 
 export type SinkTarget = { readonly webhook: Webhook } | { readonly broker: Broker } | SinkFunction;
@@ -42,13 +42,10 @@ export function sink<const On extends Heard | readonly Heard[]>(name: string, op
     killPoint("sinks.sent");
     return sent;
   };
-  const made = listener(sinkPrefix + name, { ...usual, ...rest, timeout, ordered: true, run });
+  const made = defineListener(sinkPrefix + name, { ...usual, ...rest, timeout, ordered: true, run });
   // What goes out is what was said: a schema may make of it what JSON cannot hold.
   return { ...made, raw: true };
 }
-
-/** The names of sinks among the listeners begin with this. */
-export const sinkPrefix = "sink:";
 
 /** How messages get there, and what holds for that way unless the program says otherwise. */
 type Way = { readonly send: SinkFunction; readonly losses?: number; readonly concurrency?: number };

@@ -1,9 +1,9 @@
 // Sinks as people see them. They are listeners, seen by their own names, with when they last brought something out.
+import { sinkPrefix } from "./calls/sink/message.ts";
 import { DaybookError, isDaybookError } from "./core/error.ts";
 import { deliveryName } from "./events/listener.ts";
 import { listenerVerbs, type Lag, type ListenerRecord, type Listeners } from "./events/listeners.ts";
 import type { Engine } from "./jobs/engine.ts";
-import { sinkPrefix } from "./sink.ts";
 import { sql } from "./storage/sql.ts";
 
 export type SinkRecord = Omit<ListenerRecord, "ordered"> & {

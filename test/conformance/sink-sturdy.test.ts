@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { systemClock } from "../../src/core/clock.ts";
-import { event, job, sink, type Book, type CloudEvent } from "../../src/index.ts";
+import { event, job, listener, sink, type Book, type CloudEvent } from "../../src/index.ts";
 import { inOrder, ok, openCalls, status, target, workAll, type Answer, type Target } from "../calls/target.ts";
 import { backends } from "../support/open-test.ts";
 
@@ -192,4 +192,5 @@ test("what a sink cannot be is refused where it is written", () => {
   const both = { ...to, broker: { publish: async () => undefined } };
   assert.throws(() => sink("x", { on: "a.b", to: both }), /goes nowhere: "to" is one of/);
   assert.throws(() => sink("x", { on: "a.b", to, tenant: "all" } as never), /tenants/);
+  assert.throws(() => listener("sink:x", { on: "a.b", run: () => undefined }), /define it by sink\(\)/);
 });

@@ -37,6 +37,8 @@ export function withNats(register: () => void): void {
 export type NatsServer = {
   readonly url: string;
   start(): Promise<void>;
+  /** Stops it where it is, and lets it go on: it is there and does not answer. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void;
   /** Ends it without a word, as a crash would. */
   kill(): Promise<void>;
   /** Makes a stream that takes these subjects. */
@@ -55,6 +57,7 @@ export async function natsServer(
   const folder = testFolder(t);
   let port = -1;
   let monitor = "";
+  let signal: NatsServer["signal"] = () => undefined;
   let end = async (): Promise<void> => undefined;
   async function start(): Promise<void> {
     const file = join(folder, "nats.conf");
@@ -64,6 +67,7 @@ export async function natsServer(
     );
     const child = spawn(natsProgram ?? "nats-server", ["-c", file], { stdio: ["ignore", "ignore", "pipe"] });
     const ended = once(child, "exit");
+    signal = (name) => void child.kill(name);
     end = async () => {
       child.kill("SIGKILL");
       await ended;
@@ -99,6 +103,7 @@ export async function natsServer(
   return {
     url: `nats://127.0.0.1:${port}`,
     start,
+    signal: (name) => signal(name),
     kill: () => end(),
     stream: (name, ...subjects) => manage(async (manager) => void (await manager.streams.add({ name, subjects }))),
     messages: (stream) =>

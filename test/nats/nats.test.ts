@@ -84,6 +84,37 @@ withNats(() => {
     });
   }
 
+  test("a server that does not answer is given up after a while; what it took in meanwhile is not there twice", async (t) => {
+    const server = await natsServer(t);
+    await server.stream("ALL", "a.>");
+    const all = sink("all", {
+      ...{ on: "a.*", backoff: ["1s"] },
+      to: nats({ servers: server.url, timeout: "300ms" }),
+    });
+    const { book, clock } = await openCalls(t, "sqlite", { use: [all] });
+    for (const key of ["a", "b"]) await book.events.publish("a.first", {}, { key });
+    await workAll(book);
+    server.signal("SIGSTOP");
+    for (const topic of ["a.b", "a.c"]) await book.events.publish(topic, {}, { key: "k" });
+    await workAll(book);
+    assert.match(await failure(book), /^"a\.b" was not acknowledged within 300 ms: it may be in the stream$/);
+    clock.step(1000);
+    await workAll(book);
+    // A process that is stopped takes connections in, and says nothing.
+    assert.match(await failure(book), /^no NATS server answers at/);
+    server.signal("SIGCONT");
+    // However slow the machine is just now.
+    while ((await out(book)).includes(null)) {
+      clock.step(60_000);
+      await workAll(book);
+    }
+
+    assert.deepEqual(
+      (await server.messages("ALL")).map(({ subject }) => subject),
+      ["a.first", "a.first", "a.b", "a.c"],
+    );
+  });
+
   test("two tenants and two sinks with the same event id lose nothing to a stream that drops repeats", async (t) => {
     const server = await natsServer(t);
     await server.stream("ALL", "a.>", "b.>");

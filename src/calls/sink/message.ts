@@ -1,5 +1,8 @@
 // What a sink hands to the outside, and the id under which the other side knows a repeat.
 
+/** The names of sinks among the listeners begin with this. */
+export const sinkPrefix = "sink:";
+
 /** An event as CloudEvents 1.0 writes it. */
 export type CloudEvent = {
   readonly specversion: "1.0";
