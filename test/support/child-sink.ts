@@ -18,13 +18,17 @@ const book = await open(url, { use: [hook, ...stream], calls: { allow: ["127.0.0
 await book.startWorker();
 console.log("working");
 
-for (let n = 0; name !== undefined; n++) {
+// Several of a key in one transaction: they all wait to go out, and only their order keeps them apart.
+const atOnce = 5;
+for (let n = 0; name !== undefined; n += atOnce) {
   for (const letter of ["a", "b", "c"]) {
     const key = `${name}-${letter}`;
     await book.write(async (tx) => {
-      const { id } = await tx.events.publish("order.changed", { n }, { key });
-      await tx.sql`insert into state_change (key, n, event_id) values (${key}, ${n}, ${id})`;
+      for (let next = n; next < n + atOnce; next++) {
+        const { id } = await tx.events.publish("order.changed", { n: next }, { key });
+        await tx.sql`insert into state_change (key, n, event_id) values (${key}, ${next}, ${id})`;
+      }
     });
   }
-  await systemClock.sleep(5);
+  await systemClock.sleep(20);
 }
