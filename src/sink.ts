@@ -36,11 +36,11 @@ export function sink<const On extends Heard | readonly Heard[]>(name: string, op
   checkName(name, "sink name");
   const { to, timeout = "30s", ...rest } = options;
   const { send, ...usual } = wayTo(name, to);
-  const run = async (payload: unknown, context: ListenerContext): Promise<unknown> => {
+  const run = async (payload: unknown, context: ListenerContext): Promise<void> => {
     killPoint("sinks.begun");
-    const sent = await send(messageOf(context.event, payload), context);
+    // What comes back is nobody's result: a client's answer is often an object that no book can keep.
+    await send(messageOf(context.event, payload), context);
     killPoint("sinks.sent");
-    return sent;
   };
   const made = defineListener(sinkPrefix + name, { ...usual, ...rest, timeout, ordered: true, run });
   // What goes out is what was said: a schema may make of it what JSON cannot hold.

@@ -146,6 +146,28 @@ for (const backend of backends) {
       assert.equal(new Set(bodies(server).map(({ id }) => id)).size, 12);
     });
 
+    test("a receiver that never answers is given up in time, and the next of its key goes out after it", async (t) => {
+      const server = await target(
+        t,
+        inOrder(() => undefined, ok),
+      );
+      const hook = sink("hook", { on: "o.*", timeout: "5s", backoff: ["1s"], to: { webhook: { url: server.url } } });
+      const own = sink("own", { on: "o.*", to: () => new Map([[hook, server]]) });
+      const { book, clock } = await openCalls(t, backend, { use: [hook, own] });
+      for (const n of [0, 1]) await book.events.publish("o.x", { n }, { key: "a" });
+      const worker = await book.startWorker();
+      await server.until(1);
+      await clock.advance(5000);
+      await worker.idle();
+      await clock.advance(1000);
+      await worker.idle();
+
+      assert.deepEqual(said(bodies(server)), ["a 0", "a 0", "a 1"]);
+      const { items } = await book.runs.list({ status: "timed_out" });
+      assert.equal(items.length, 1);
+      assert.equal((await book.sinks.get("own")).lag.events, 0, "what a function gives back is not kept");
+    });
+
     test("gone from the code a sink collects, and two processes that have it send each event once and in order", async (t) => {
       const sent: CloudEvent[] = [];
       const own = sink("own", { on: ["o.*", "call.*"], to: (message) => void sent.push(message) });
