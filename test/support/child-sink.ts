@@ -30,5 +30,6 @@ for (let n = 0; name !== undefined; n += atOnce) {
       }
     });
   }
-  await systemClock.sleep(20);
+  // Slower than they go out, else what a slow machine leaves to the end is without bound.
+  await systemClock.sleep(150);
 }
