@@ -1382,7 +1382,9 @@ create view outbox as
    FROM job
      JOIN event ON event.tenant_id = job.tenant_id AND event.seq = job.kind_seq
      LEFT JOIN job later ON later.retry_of = job.seq
-  WHERE job.kind = 'delivery'::text AND later.seq IS NULL AND substr(job.name, 1, 14) = 'listener:sink:'::text;
+  WHERE job.kind = 'delivery'::text AND later.seq IS NULL AND substr(job.name, 1, 14) = 'listener:sink:'::text AND (job.status <> ALL (ARRAY['cancelled'::text, 'skipped'::text])) AND NOT (EXISTS ( SELECT 1
+           FROM dead_letter letter
+          WHERE letter.tenant_id = job.tenant_id AND letter.event_seq = event.seq AND letter.job_id = job.id AND letter.status = 'discarded'::text));
 
 create view relation_history as
  SELECT (((version.type_seq || '/'::text) || version.key) || '@'::text) || version.from_commit AS id,

@@ -947,7 +947,10 @@ CREATE VIEW outbox as select
   case job.status when 'completed' then job.finished_at end as published_at, substr(job.name, 15) as sink
 from job join event on event.tenant_id = job.tenant_id and event.seq = job.kind_seq
 left join job later on later.retry_of = job.seq
-where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:';
+where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:'
+  and job.status not in ('cancelled', 'skipped') and not exists (select 1 from dead_letter letter
+    where letter.tenant_id = job.tenant_id and letter.event_seq = event.seq and letter.job_id = job.id
+      and letter.status = 'discarded');
 
 CREATE VIEW relation_history as select
   version.type_seq || '/' || version.key || '@' || version.from_commit as id, version.tenant_id, record_type.name as relation_type, version.from_key as left_key,

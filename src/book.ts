@@ -23,6 +23,7 @@ import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
+import { sinkVerbs, type Sinks } from "./sinks.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { metrics } from "./metrics.ts";
@@ -60,6 +61,7 @@ export type Book = AsyncDisposable & {
   readonly calls: Calls;
   readonly events: Events & LiveVerbs;
   readonly listeners: Listeners;
+  readonly sinks: Sinks;
   readonly deadLetters: DeadLetters;
   readonly apps: Apps;
   readonly queues: Queues;
@@ -158,6 +160,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...liveVerbs(rooms.live, rooms.events, tenantId),
     },
     listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    sinks: outsideUnits(store, "sinks", sinkVerbs(rooms.jobs, tenantId)),
     deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
     apps: outsideUnits(
       store,

@@ -1,4 +1,5 @@
 // The end of a book in this process: what runs is ended first, then what others may wait for is let go, then the store.
+import { leaveBrokers } from "./calls/sink/broker.ts";
 import { endWaiting } from "./jobs/waiters.ts";
 import { endWatching } from "./records/watch.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
@@ -10,6 +11,7 @@ export async function closeRooms(rooms: Rooms): Promise<void> {
   await Promise.all([...workers].map((worker) => worker.stop()));
   await apps?.here.close();
   await live?.close();
+  await leaveBrokers(calls);
   await calls.agents.close();
   // Who only looks at a book leaves it as it is.
   if (worker !== false) await folder.stop();

@@ -89,7 +89,12 @@ export type { PruneDecisions, PrunedDecisions } from "./schedules/prune-decision
 export type { DecisionPage, DecisionRecord, SchedulePage, ScheduleRecord } from "./schedules/read-schedule.ts";
 export type { PreviewOptions, PreviewTiming, Schedules, ScheduleVerbs } from "./schedules/schedules.ts";
 export type { Why } from "./schedules/why.ts";
-export { sink, type Broker, type CloudEvent, type SinkFunction, type SinkOptions, type SinkTarget } from "./sink.ts";
+export { sink, type SinkFunction, type SinkOptions, type SinkTarget } from "./sink.ts";
+export type { SinkRecord, Sinks } from "./sinks.ts";
+export type { Broker, Publication } from "./calls/sink/broker.ts";
+export type { CloudEvent } from "./calls/sink/message.ts";
+export { nats } from "./calls/sink/nats/nats.ts";
+export type { NatsAuth, NatsOptions } from "./calls/sink/nats/options.ts";
 export type { Webhook } from "./calls/client/deliver.ts";
 export type { CallOptions } from "./calls/settings.ts";
 export type { CallRequest, ShownRequest } from "./calls/request/content.ts";

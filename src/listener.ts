@@ -1,6 +1,8 @@
 // listener(): who hears events, with the context its function gets from this front door.
 import type { JobContext } from "./job.ts";
 import type { Book } from "./book.ts";
+import { sinkPrefix } from "./calls/sink/message.ts";
+import { invalid } from "./core/error.ts";
 import { defineListener, type PayloadOf, type AnyListener, type Heard, type ListenerOptions } from "./events/define.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "./events/live/define.ts";
 import type { LiveContext } from "./events/live/live-context.ts";
@@ -45,6 +47,10 @@ export function listener(
   name: string,
   options: LiveOptions<never, never> | ListenerOptions<unknown, never>,
 ): LiveDefinition | AnyListener {
+  // By that name it would be shown as a sink, and its deliveries as what went out.
+  if (typeof name === "string" && name.startsWith(sinkPrefix)) {
+    throw invalid(`listener name "${name}" begins as those of sinks do: rename it, or define it by sink()`);
+  }
   return isLive(options) ? defineLive(name, options) : defineListener(name, options);
 }
 

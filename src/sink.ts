@@ -1,40 +1,25 @@
 // sink(): hands events to the outside: to a webhook, a function, or a broker. A sink is a durable listener that keeps the order
 // of each key, so retries, dead letters, redrive, pause and lag are the listeners' own. This is the outbox.
 import { checkWebhook, deliver, type Webhook } from "./calls/client/deliver.ts";
+import { useBroker, type Broker } from "./calls/sink/broker.ts";
+import { receiverId, sinkPrefix, streamId, type CloudEvent } from "./calls/sink/message.ts";
 import { invalid } from "./core/error.ts";
-import { toJson } from "./core/json.ts";
+import { killPoint } from "./core/fault.ts";
+import { limits } from "./core/limits.ts";
+import { checkName } from "./core/name.ts";
 import { isoTime } from "./core/time.ts";
-import type { AnyListener, Heard, ListenerOptions } from "./events/define.ts";
+import { defineListener, type AnyListener, type Heard, type ListenerOptions } from "./events/define.ts";
 import type { EventInfo } from "./events/event-info.ts";
-import { listener, type ListenerContext } from "./listener.ts";
+import { neverBlamed } from "./jobs/outcome.ts";
+import type { ListenerContext } from "./listener.ts";
 import { roomsOf } from "./rooms.ts";
-
-/** An event as CloudEvents 1.0 writes it. */
-export type CloudEvent = {
-  readonly specversion: "1.0";
-  /** The event's id: the same on every repeat. */
-  readonly id: string;
-  readonly source: string;
-  readonly type: string;
-  readonly time: string;
-  /** The event's key: what it is about. */
-  readonly subject?: string;
-  readonly datacontenttype: "application/json";
-  readonly data: unknown;
-};
-
-/** Where messages go that is neither HTTP nor a function of the program. */
-export type Broker = {
-  /** Resolves once the broker has it. `message.id` is the same when it is published again. */
-  publish(message: CloudEvent, options: { readonly signal: AbortSignal; readonly tenant: string }): Promise<void>;
-};
 
 export type SinkTarget = { readonly webhook: Webhook } | { readonly broker: Broker } | SinkFunction;
 export type SinkFunction = (message: CloudEvent, context: ListenerContext) => unknown;
 
 export type SinkOptions<On> = Pick<
   ListenerOptions<On, ListenerContext>,
-  "on" | "from" | "attempts" | "backoff" | "losses" | "concurrency" | "queue" | "timeout"
+  "on" | "from" | "attempts" | "backoff" | "losses" | "concurrency" | "queue" | "timeout" | "tenants"
 > & {
   readonly to: SinkTarget;
 };
@@ -48,32 +33,56 @@ export type SinkOptions<On> = Pick<
  *  });
  *  ``` */
 export function sink<const On extends Heard | readonly Heard[]>(name: string, options: SinkOptions<On>): AnyListener {
+  checkName(name, "sink name");
   const { to, timeout = "30s", ...rest } = options;
-  const send = senderTo(name, to);
-  const run = (payload: unknown, context: ListenerContext): unknown => send(messageOf(context.event, payload), context);
-  return listener(sinkPrefix + name, { ...rest, timeout, ordered: true, run });
+  const { send, ...usual } = wayTo(name, to);
+  const run = async (payload: unknown, context: ListenerContext): Promise<void> => {
+    killPoint("sinks.begun");
+    // What comes back is nobody's result: a client's answer is often an object that no book can keep.
+    await send(messageOf(context.event, payload), context);
+    killPoint("sinks.sent");
+  };
+  const made = defineListener(sinkPrefix + name, { ...usual, ...rest, timeout, ordered: true, run });
+  // What goes out is what was said: a schema may make of it what JSON cannot hold.
+  return { ...made, raw: true };
 }
 
-/** The names of sinks among the listeners begin with this. */
-export const sinkPrefix = "sink:";
+/** How messages get there, and what holds for that way unless the program says otherwise. */
+type Way = { readonly send: SinkFunction; readonly losses?: number; readonly concurrency?: number };
 
-function senderTo(name: string, to: unknown): SinkFunction {
-  if (typeof to === "function") return to as SinkFunction;
+function wayTo(name: string, to: unknown): Way {
+  if (typeof to === "function") return { send: to as SinkFunction };
   const target = (typeof to === "object" && to !== null ? to : {}) as { webhook?: Webhook; broker?: Broker };
-  if (target.webhook !== undefined) return toWebhook(target.webhook);
-  const { broker } = target;
-  if (typeof broker?.publish === "function") {
-    return (message, { signal, job }) => broker.publish(message, { signal, tenant: job.tenant });
+  const { webhook, broker, ...others } = target;
+  if ((webhook === undefined) !== (broker === undefined) && Object.keys(others).length === 0) {
+    if (webhook !== undefined) return toWebhook(webhook);
+    if (typeof broker?.publish === "function") return toBroker(name, broker);
   }
-  throw invalid(`sink "${name}" goes nowhere: "to" is { webhook: { url } }, { broker }, or a function`);
+  throw invalid(
+    `sink "${name}" goes nowhere: "to" is one of { webhook: { url } }, nats({ … }), { broker } and a function`,
+  );
 }
 
-function toWebhook(webhook: Webhook): SinkFunction {
+function toWebhook(webhook: Webhook): Way {
   const checked = checkWebhook(webhook);
-  return async (message, { book, job, signal }) => {
-    const { calls, store } = roomsOf(book);
-    const body = toJson(message, { what: "event" });
-    await deliver(calls, store.clock, checked, { tenant: job.tenant, id: message.id, body, signal });
+  return {
+    // No code of the user runs in it. A receiver that hangs must leave room in a worker for everything else.
+    ...{ losses: neverBlamed, concurrency: limits.callsPerHost },
+    send: async (message, { book, job: { tenant }, signal }) => {
+      const { calls, store } = roomsOf(book);
+      const id = receiverId({ tenant, id: message.id });
+      await deliver(calls, store.clock, checked, { tenant, id, body: JSON.stringify(message), signal });
+    },
+  };
+}
+
+function toBroker(name: string, broker: Broker): Way {
+  return {
+    ...(broker.losses === undefined ? {} : { losses: broker.losses }),
+    send: (message, { book, job: { tenant }, signal }) => {
+      const messageId = streamId(name, { tenant, id: message.id });
+      return useBroker(roomsOf(book).calls, broker).publish(message, { signal, tenant, messageId });
+    },
   };
 }
 

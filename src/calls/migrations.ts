@@ -113,14 +113,18 @@ export const callMigrations: readonly Migration[] = [
         method as request_method, request_headers, request_body, cast(response_status as text) as response_status,
         response_headers, response_body, error_message
       from one`,
-      // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out.
+      // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out. What somebody
+      // passed over or gave up will not go out, and is not there: else it would be published for ever, to who asks for the rest.
       sql`create view outbox as select
         event.seq as id, event.tenant_id, coalesce(event.key, event.id) as aggregate_id, event.topic as event_type,
         event.payload as event_payload, event.published_at as created_at,
         case job.status when 'completed' then job.finished_at end as published_at, substr(job.name, 15) as sink
       from job join event on event.tenant_id = job.tenant_id and event.seq = job.kind_seq
       left join job later on later.retry_of = job.seq
-      where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:'`,
+      where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:'
+        and job.status not in ('cancelled', 'skipped') and not exists (select 1 from dead_letter letter
+          where letter.tenant_id = job.tenant_id and letter.event_seq = event.seq and letter.job_id = job.id
+            and letter.status = 'discarded')`,
     ],
   },
 ];

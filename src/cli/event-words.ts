@@ -76,7 +76,9 @@ function treeLines(tree: EventTree, here: string, indent = ""): string[] {
   ];
 }
 
-export function listenerJson(listener: ListenerRecord): Record<string, unknown> {
+type Seen = Pick<ListenerRecord, "state" | "paused" | "hosted" | "registeredAt">;
+
+export function listenerJson(listener: Seen): Record<string, unknown> {
   const { paused, registeredAt } = listener;
   return {
     ...listener,
@@ -85,17 +87,17 @@ export function listenerJson(listener: ListenerRecord): Record<string, unknown> 
   };
 }
 
+export function stateWords({ state, paused, hosted }: Seen): string {
+  return [state.replace("_", " "), ...(paused === null ? [] : ["paused"]), ...(hosted ? [] : ["no host"])].join(", ");
+}
+
 export function listenerTable(listeners: readonly ListenerRecord[]): Promise<string> {
   return showTable(
     ["listener", "hears", "state", "lag", "oldest", "dead letters"],
     listeners.map((each) => [
       plainCell(each.name),
       plainCell(each.topics.join(", ")),
-      [
-        each.state.replace("_", " "),
-        ...(each.paused === null ? [] : ["paused"]),
-        ...(each.hosted ? [] : ["no host"]),
-      ].join(", "),
+      stateWords(each),
       String(each.lag.events),
       each.lag.events === 0 ? "" : `${Math.round(each.lag.seconds)} s`,
       String(each.deadLetters),

@@ -28,12 +28,14 @@ import { run } from "./run.ts";
 import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
 import { sessions } from "./sessions.ts";
+import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
 import { tenants } from "./tenants.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
-  ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, queues, reservations],
+  ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
+  ...[queues, reservations],
   ...[runs, errors, logs, records, commits, recover, prune, retain],
   ...[migrate, info, sessions, tenants, metrics, backup, doctor],
 ];

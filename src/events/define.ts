@@ -80,6 +80,8 @@ export type AnyListener = {
   readonly ordered: boolean;
   readonly queue: string;
   readonly allTenants: boolean;
+  /** It is given what was said as it is, not what a schema makes of it. */
+  readonly raw?: true;
   readonly run: (payload: never, context: never) => unknown;
 };
 

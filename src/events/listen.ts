@@ -45,7 +45,7 @@ async function listen(
   const row = await loadEvent(engine.store, tenant, id);
   if (row === undefined)
     throw new DaybookError("not_found", `event ${id} is no longer in the book`, { details: { id } });
-  const definition = listener.events.find(({ topic }) => topic === row.topic);
+  const definition = listener.raw === true ? undefined : listener.events.find(({ topic }) => topic === row.topic);
   const said: unknown = JSON.parse(row.payload);
   const payload = definition?.schema === undefined ? said : await fitting(definition, said);
   const heard = { id, rootId: row.root_event_id, depth: row.chain_depth };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { open } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
-import { callKillPoints, killSenders, killSinks } from "../support/call-kills.ts";
+import { callKillPoints, killSenders } from "../support/call-kills.ts";
 import { startCallProcess } from "../support/call-process.ts";
 import { backends, cleanup, testUrl } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
@@ -44,10 +44,6 @@ for (const backend of backends) {
 
     test("killed under load, every call that was accepted reaches one end, and none fails without having been sent", async (t) => {
       await killSenders(t, backend, 10);
-    });
-
-    test("killed while it brings events to a webhook, each comes at least once, in order, under the same id", async (t) => {
-      await killSinks(t, backend, 3);
     });
   });
 }

@@ -6,6 +6,7 @@ import { callKillPoints } from "../support/call-kills.ts";
 import { eventKillPoints } from "../support/event-kill-points.ts";
 import { commandKillPoints, dieAt, killPoints } from "../support/job-kill-points.ts";
 import { backends } from "../support/open-test.ts";
+import { sinkKillPoints } from "../support/sink-kills.ts";
 import { scheduleKillPoints } from "../support/schedule-kill-points.ts";
 
 test("every kill point of the product is among those that are tested", () => {
@@ -16,7 +17,14 @@ test("every kill point of the product is among those that are tested", () => {
 
   assert.deepEqual(
     new Set(found),
-    new Set([...killPoints, ...commandKillPoints, ...scheduleKillPoints, ...callKillPoints, ...eventKillPoints]),
+    new Set([
+      ...killPoints,
+      ...commandKillPoints,
+      ...scheduleKillPoints,
+      ...callKillPoints,
+      ...sinkKillPoints,
+      ...eventKillPoints,
+    ]),
   );
 });
 

@@ -16,7 +16,7 @@ export type CallProcess = {
 
 export function startCallProcess(
   t: TestContext,
-  start: { readonly url: string; readonly submits?: number; readonly target?: string; readonly sink?: string },
+  start: { readonly url: string; readonly submits?: number; readonly target?: string },
   env: Record<string, string> = {},
 ): CallProcess {
   const program = fileURLToPath(import.meta.resolve("./call-program.ts"));

@@ -1,21 +1,15 @@
 // A program that sends calls until it is ended. It is started by call-process.ts; tests kill it.
 import { systemClock } from "../../src/core/clock.ts";
 import { open } from "../../src/index.ts";
-import { killedSink } from "./call-kills.ts";
 
-const { url, submits, target, sink } = JSON.parse(process.argv[2] ?? "{}") as {
+const { url, submits, target } = JSON.parse(process.argv[2] ?? "{}") as {
   url: string;
   /** How many it submits, one after the other, to the target. */
   submits?: number;
   target?: string;
-  /** Where its sink brings the events of `order.>`. */
-  sink?: string;
 };
 
-const book = await open(url, {
-  use: sink === undefined ? [] : [killedSink(sink)],
-  calls: { allow: ["127.0.0.1"], perHost: { concurrency: 20 } },
-});
+const book = await open(url, { calls: { allow: ["127.0.0.1"], perHost: { concurrency: 20 } } });
 await book.startWorker({ concurrency: 20 });
 process.send?.({ said: "working" });
 

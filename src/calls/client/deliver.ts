@@ -1,5 +1,6 @@
 // Sends one message to a webhook now, through the same client as calls: for sinks, whose deliveries are jobs already.
 import type { Clock } from "../../core/clock.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
 import { advise } from "../../jobs/advice.ts";
 import { adviceAfter } from "../attempt/verdict.ts";
 import { answered } from "../attempt/end.ts";
@@ -8,6 +9,7 @@ import { checkRequest, type RequestContent } from "../request/content.ts";
 import { markWith } from "../request/redact.ts";
 import { scrubber } from "../request/secrets.ts";
 import type { CallsRoom } from "../room.ts";
+import { cloudEventsJson } from "../sink/message.ts";
 import type { Phases } from "./connector.ts";
 import { exchange, type Answer, type Outgoing } from "./exchange.ts";
 import { failureOf, reasonOf } from "./failure.ts";
@@ -21,10 +23,12 @@ export type Webhook = {
 };
 
 /** The webhook, checked; the message takes the place of the body. */
-export function checkWebhook({ url, headers, secret }: Webhook): RequestContent {
+export function checkWebhook(webhook: Webhook): RequestContent {
+  refuseUnknown(webhook, ["url", "headers", "secret"], "webhook");
+  const { url, headers, secret } = webhook;
   return checkRequest({
     ...{ method: "POST", url, body: "" },
-    headers: { "content-type": "application/cloudevents+json", ...headers },
+    headers: { "content-type": cloudEventsJson, ...headers },
     ...(secret === undefined ? {} : { secret }),
   });
 }
