@@ -106,8 +106,22 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
   },
   "the feed": {
     run: (tx) => tx.records.since(1),
-    sqlite: /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)/,
+    sqlite:
+      /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)\n(?:.*\n)*SEARCH before USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
     postgres: /Scan (?:using|on) record_change_pkey/,
+  },
+  "a difference": {
+    run: (tx) => tx.records.diff(1, 3),
+    sqlite:
+      /SEARCH va USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
+    postgres: /Scan (?:using|on) record_change_pkey/,
+  },
+  // Its versions first, by the index that ends the search, then the commits of those, one by one.
+  "the history of one": {
+    run: (tx) => tx.records.history(Thing, "k1"),
+    sqlite:
+      /SEARCH record_version USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit>\?\)\n(?:.*\n)*SCAN version\nSEARCH made USING PRIMARY KEY \(tenant_id=\? AND id=\?\)/,
+    postgres: /Index Scan using record_version_tenant_id_type_seq_key_from_commit_key on record_version/,
   },
 };
 
