@@ -10,7 +10,7 @@ import { asText } from "../storage/word.ts";
 import { keyOfRow } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { AnyRecordType, RelationKey } from "./relation.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./relation.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type Difference<Value = unknown> = {
@@ -42,6 +42,7 @@ export async function readDiff<Value>(
   options: DiffOptions,
 ): Promise<DiffPage<Value>> {
   refuseUnknown(options, ["type", "limit", "after"], "diff");
+  if (options.type !== undefined) checkDefinition(options.type, "type");
   const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const [a, b] = [(await momentOf(reader, from)) ?? 0, (await momentOf(reader, to)) ?? 0];
   const items: Difference<Value>[] = [];

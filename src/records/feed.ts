@@ -8,7 +8,7 @@ import { asText } from "../storage/word.ts";
 import { keyOfRow } from "./entry.ts";
 import { checkCommit, readHead } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { AnyRecordType, RelationKey } from "./relation.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./relation.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type ChangeRecord<Value = unknown> = {
@@ -59,6 +59,7 @@ export async function readSince<Value>(
   options: SinceOptions,
 ): Promise<ChangePage<Value>> {
   refuseUnknown(options, ["type", "limit"], "since");
+  if (options.type !== undefined) checkDefinition(options.type, "type");
   const limit = checkCount(options.limit ?? limits.pageMax, "limit", 1, limits.bulkRowsMax);
   const head = (await readHead(reader)).commit ?? 0;
   checkCommit(commit, head, "since");

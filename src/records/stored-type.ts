@@ -6,7 +6,7 @@ import { nearest } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import { keyReader, type AnyEntity } from "./entity.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { WritableType } from "./record-type.ts";
+import type { StoredType, WritableType } from "./record-type.ts";
 import type { AnyRecordType } from "./relation.ts";
 
 export type RecordTypeInfo = {
@@ -53,7 +53,7 @@ export async function storedDefinition(reader: RecordReader, name: string): Prom
     sql`${selectTypes} where type.tenant_id = ${reader.tenant} and type.name = ${name}`,
   );
   if (row === undefined) throw await unknownType(reader, name);
-  const stored: WritableType = { ...row, schemaVersion: row.schema_version };
+  const stored: StoredType = { ...row, schemaVersion: row.schema_version, tenant: reader.tenant };
   const about = JSON.parse(row.schema) as { key?: string | null; instanceKey?: string | null };
   const same = { name, schema: unchecked, indexes: [], search: [], stored };
   if (row.kind === "entity") {

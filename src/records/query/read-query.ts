@@ -44,7 +44,7 @@ async function ask(reader: RecordReader, question: Question): Promise<Asked | un
   const row = await reader.typeOf(question.name);
   if (row === undefined) return undefined;
   refuseSides(row.kind, question.where);
-  const subject = subjectOf(row, question.type);
+  const subject = subjectOf(reader, row, question.type);
   const indexes = moment === null && reader.pending().length === 0 ? subject.indexes : [];
   const scope = scopeOf(reader, { subject, moment, names: { next: 1000 }, indexes, alias: rawSql("r") });
   const words = wordsSql(reader, question, moment);
@@ -123,6 +123,9 @@ function wordsSql(reader: RecordReader, { name, type, search }: Question, moment
   if (search === undefined) return sql``;
   if (type === undefined || type.search.length === 0) {
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
+  }
+  if (!reader.isBuilt(type)) {
+    throw invalid(`the words of "${name}" are not gathered: open the book with its definition in "use" to search it`);
   }
   if (moment !== null || reader.pending().length > 0) {
     throw invalid("search is about what is known and committed: leave out asOf, and search before you write");

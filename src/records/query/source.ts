@@ -17,12 +17,11 @@ type Arm = { readonly table: Sql; readonly picks: Sql; readonly indexes: readonl
 export type Subject = {
   readonly row: TypeRow;
   readonly indexes: readonly Index[];
-  readonly ends: { readonly from: readonly Index[]; readonly to: readonly Index[] };
 };
 
-export function subjectOf(row: TypeRow, type: AnyRecordType | undefined): Subject {
-  const ends = type?.kind === "relation" ? { from: type.from.indexes, to: type.to.indexes } : { from: [], to: [] };
-  return { row, indexes: type?.indexes ?? [], ends };
+/** A type that the book was not opened with is read without its indexes: perhaps nobody built them. */
+export function subjectOf(reader: RecordReader, row: TypeRow, type: AnyRecordType | undefined): Subject {
+  return { row, indexes: type !== undefined && reader.isBuilt(type) ? type.indexes : [] };
 }
 
 export const columns = rawSql("key, from_key, to_key, instance_key, body, revision, from_commit, schema_version");
