@@ -200,3 +200,23 @@ test("postgres: a write whose commit may have been kept is not written again", a
 
   assert.equal((await book.records.entry(Person, "ada"))?.revision, 2);
 });
+
+test("postgres: questions of many shapes leave nothing behind on the server", async (t) => {
+  const { book } = await openTest(t, "postgres", { use, worker: false, connections: 2 });
+  const kept = async (): Promise<number> => {
+    const [row] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from pg_prepared_statements`);
+    return row?.n ?? 0;
+  };
+  const ask = async (parts: number): Promise<number> =>
+    book.records
+      .query(Person)
+      .where((person) => or(...Array.from({ length: parts }, (_, age) => person("age").eq(age))))
+      .count();
+  await book.records.put(Person, { id: "ada", age: 0 });
+  await ask(1);
+  const before = await kept();
+
+  for (let parts = 2; parts < 12; parts++) assert.equal(await ask(parts), 1);
+
+  assert.equal(await kept(), before);
+});
