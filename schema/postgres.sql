@@ -512,7 +512,7 @@ create table record (
   from_commit bigint not null,
   body jsonb not null,
   constraint record_pkey PRIMARY KEY (seq),
-  constraint record_tenant_id_type_seq_key_key UNIQUE (tenant_id, type_seq, key),
+  constraint record_type_seq_tenant_id_key_key UNIQUE (type_seq, tenant_id, key),
   constraint record_from_type_seq_fkey FOREIGN KEY (from_type_seq) REFERENCES record_type(seq),
   constraint record_to_type_seq_fkey FOREIGN KEY (to_type_seq) REFERENCES record_type(seq),
   constraint record_type_seq_fkey FOREIGN KEY (type_seq) REFERENCES record_type(seq),

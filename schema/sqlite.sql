@@ -451,7 +451,7 @@ instance_key text,
 revision integer not null check (revision >= 1),
 schema_version integer not null,
 from_commit integer not null, body text not null,
-      unique (tenant_id, type_seq, key),
+      unique (type_seq, tenant_id, key),
 check ((from_key is null) = (to_key is null) and (from_key is null) = (instance_key is null)
   and (from_key is null) = (from_type_seq is null) and (to_key is null) = (to_type_seq is null))) strict;
 

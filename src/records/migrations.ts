@@ -74,8 +74,9 @@ export const recordMigrations: readonly Migration[] = [
         primary key (tenant_id, id)
       )${clustered}`,
       sql`create index commits_by_time on record_commit (tenant_id, committed_at, id)`,
+      // By type first: a type has one tenant, and SQLite counts fastest where one number tells when to stop.
       sql`create table record (seq ${sequence}, ${what}, ${document},
-        unique (tenant_id, type_seq, key), ${endsTogether})${strict}`,
+        unique (type_seq, tenant_id, key), ${endsTogether})${strict}`,
       sql`create index relations_from on record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null`,
       sql`create index relations_to on record (tenant_id, to_type_seq, to_key, type_seq) where to_key is not null`,
       sql`create table record_version (seq ${sequence}, ${what},

@@ -38,8 +38,9 @@ const selectTypes = sql`select type.seq, type.kind, type.name, type.from_type_se
 
 /** Every type of which something was ever written, by name. */
 export async function listTypes(reader: RecordReader): Promise<RecordTypeInfo[]> {
-  const rows = await reader.heavy<StoredRow & { records: number }>(sql`select types.*, (select count(*) from record
-      where record.tenant_id = ${reader.tenant} and record.type_seq = types.seq) as records
+  const rows = await reader.heavy<
+    StoredRow & { records: number }
+  >(sql`select types.*, (select count(*) from record where record.type_seq = types.seq) as records
     from (${selectTypes} where type.tenant_id = ${reader.tenant}) as types order by name`);
   return rows.map((row) => ({
     ...{ name: row.name, kind: row.kind, from: row.from_name, to: row.to_name },
