@@ -8,6 +8,8 @@ import type { CommitNotes } from "./commit-notes.ts";
 import { checkDocument, keyOfDocument, keyOfLink, type Document } from "./document.ts";
 import { exportFormat } from "./export.ts";
 import { nameRecord, recordKey, type RecordKey } from "./record-key.ts";
+import { readHead } from "./moment.ts";
+import { checkHead } from "./precondition.ts";
 import { readRow } from "./read-entry.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { RecordUnit } from "./record-unit.ts";
@@ -60,6 +62,8 @@ export async function importRecords(
   if (!["abort", "skip", "upsert"].includes(onConflict))
     throw invalid(`onConflict ${String(onConflict)}: abort, skip or upsert`);
   const lines = await readLines(reader, definitions, source);
+  // Also of a dry run, and of one that finds nothing to do. Whoever comes in between is met by the first commit.
+  if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
   await checkEnds(reader, lines);
   const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
   const doing: { line: Line; what: Doing }[] = [];

@@ -151,6 +151,12 @@ for (const backend of backends) {
         code: "invalid",
         message: /line 3 is about person "dan", and so is line 1/,
       });
+      for (const dryRun of [true, false]) {
+        await assert.rejects(book.records.import([], { dryRun, ifHead: 7 }), {
+          code: "conflict",
+          message: /expected to be 7, but it is 1/,
+        });
+      }
       assert.equal(await book.records.head(), 1);
       assert.equal((await book.records.import([known, dan, eve])).created, 3);
     });
