@@ -37,6 +37,14 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
       /SEARCH record_version USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit<\?\)/,
     postgres: /Index Scan Backward using record_version_tenant_id_type_seq_key_from_commit_key on record_version/,
   },
+  // However many versions a key has, its newest is one seek.
+  "many by their keys": {
+    run: (tx) => tx.records.putMany(Thing, [{ id: "k1", status: "s", n: 1, place: { city: "c" }, free: "x" }]),
+    sqlite:
+      /CORRELATED SCALAR SUBQUERY \d+\n.*SEARCH past USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\?\)/,
+    postgres:
+      /Limit.*\n.*Index Scan Backward using record_version_tenant_id_type_seq_key_from_commit_key on record_version past/,
+  },
   "an indexed text": {
     run: (tx) =>
       tx.records
