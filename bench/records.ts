@@ -61,7 +61,11 @@ async function compareNow(report: Report, db: DatabaseSync): Promise<void> {
       `select key, body, revision, from_commit from record as r where ${mine} order by key limit 51`,
       "select key, body, n, n from plain where tenant = 'default' order by key limit 51",
     ],
-    ["count", `select count(*) from record as r where ${mine}`, "select count(*) from plain where tenant = 'default'"],
+    [
+      "count",
+      `select count(*) from record as r where type_seq = ${typeSeq}`,
+      "select count(*) from plain where tenant = 'default'",
+    ],
   ];
   for (const [what, ours, plain] of pairs) {
     await report.compare(what, inLoop(time(ours)), [

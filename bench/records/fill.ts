@@ -6,7 +6,10 @@ export const versionsEach = 10;
 
 export function fillRecords(path: string): void {
   const db = new DatabaseSync(path);
-  db.exec("pragma synchronous = off; pragma cache_size = -400000; pragma temp_store = memory");
+  // The session that has the book open beats meanwhile.
+  db.exec(
+    "pragma busy_timeout = 10000; pragma synchronous = off; pragma cache_size = -400000; pragma temp_store = memory",
+  );
   const body = (n: string): string =>
     `json_object('id', printf('k%07d', ${n} % ${keysCount}), 'n', ${n}, 'status', 's' || (${n} % 1000), 'text', '${"x".repeat(100)}')`;
   const numbers = `with recursive g(n) as (select 0 union all select n + 1 from g where n < ${keysCount * versionsEach - 1})`;

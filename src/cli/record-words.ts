@@ -12,13 +12,12 @@ import { plainCell, showTable } from "./show.ts";
 
 /** Words that take no value. */
 const alone = ["isNull", "isNotNull"];
-const sides: Readonly<Record<string, Side>> = { from: "from", to: "to" };
-const keys: Readonly<Record<string, Side>> = {
-  "@key": "key",
-  "@from": "fromKey",
-  "@to": "toKey",
-  "@instance": "instanceKey",
-};
+const keys: ReadonlyMap<string, Side> = new Map([
+  ["@key", "key"],
+  ["@from", "fromKey"],
+  ["@to", "toKey"],
+  ["@instance", "instanceKey"],
+]);
 
 /** `status eq '"paid"'`, one after the other. */
 export function readFilters(words: readonly string[]): unknown[] {
@@ -40,11 +39,11 @@ export function readFilters(words: readonly string[]): unknown[] {
 
 /** `address.city`, `["a.b", "c"]`, `from:country`, or `@key`. */
 export function readPlace(text: string): Place {
-  const key = keys[text];
+  const key = keys.get(text);
   if (key !== undefined) return { side: key, path: [] };
   const [, side, rest = text] = /^(from|to):(.*)$/s.exec(text) ?? [];
   const path: unknown = rest.startsWith("[") ? parseJson(rest, { what: "the path" }) : rest.split(".");
-  return { side: side === undefined ? "value" : (sides[side] ?? "value"), path: path as string[] };
+  return { side: side === "from" || side === "to" ? side : "value", path: path as string[] };
 }
 
 /** A commit's number, or a time. */

@@ -181,6 +181,9 @@ export const limits = {
   commitChangesMax: 10_000,
   // A field is at most as deep as a document may be.
   pathSegmentsMax: 64,
+  // Each part of a condition is a part of a statement; more than a few are a list, which "in" takes as one.
+  conditionsMax: 1000,
+  conditionDepthMax: 16,
   // Further out from one record, a traversal is a report over everything; do it in steps.
   traversalHopsMax: 10,
   traversalPathsMax: 10_000,

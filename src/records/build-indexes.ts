@@ -1,5 +1,6 @@
 // Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type that has
 // such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
+import type { Ids } from "../core/id.ts";
 import { rawSql, render, sql, type Dialect } from "../storage/sql.ts";
 import { openSideWriter } from "../storage/side-writer.ts";
 import type { Store } from "../storage/store.ts";
@@ -7,9 +8,22 @@ import type { Path } from "./field-index.ts";
 import { itemIndex, pathHash, type Built } from "./item-index.ts";
 import { textIndex } from "./text-index.ts";
 import { indexedExpressions } from "./query/term.ts";
+import type { AnyRecordType } from "./relation.ts";
 import type { RecordRoom } from "./room.ts";
 
+const built = new WeakMap<Ids, ReadonlyMap<string, AnyRecordType>>();
+
+/** Whether what the definition declares was built when this book was opened; else nobody may ask for it. */
+export function isBuilt(ids: Ids, type: AnyRecordType): boolean {
+  return built.get(ids)?.get(type.name) === type;
+}
+
 export async function buildIndexes({ store, definitions }: RecordRoom): Promise<void> {
+  await buildMissing(store, definitions);
+  built.set(store.ids, definitions);
+}
+
+async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRecordType>): Promise<void> {
   const wanted = new Map<string, Built>();
   for (const { name, indexes, search } of definitions.values()) {
     if (search.length > 0) {

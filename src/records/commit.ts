@@ -1,5 +1,6 @@
 // Commits as their reader sees them.
 import { checkCount } from "../core/count.ts";
+import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
@@ -48,13 +49,15 @@ export async function listCommits(reader: RecordReader, filter: CommitFilter): P
 
 export async function readCommit(reader: RecordReader, id: number): Promise<CommitRecord> {
   const { commit } = await readHead(reader);
-  checkCommit(id, commit, "commit");
+  if (checkCommit(id, commit, "commit") === 0) throw noneAtAll();
   const [row] = await reader.point<CommitRow>(
     sql`select * from record_commit where tenant_id = ${reader.tenant} and id = ${id}`,
   );
-  // There is no commit 0.
-  if (row === undefined) checkCommit(Number.MAX_SAFE_INTEGER, commit, "commit");
   return toCommit(row as CommitRow);
+}
+
+function noneAtAll(): DaybookError {
+  return new DaybookError("not_found", "there is no commit 0: they count from 1", { details: { commit: 0 } });
 }
 
 function toCommit(row: CommitRow): CommitRecord {

@@ -14,7 +14,12 @@ export type LiveRow = {
 /** `last`: the newest revision that the key ever had, so that one that is made again goes on counting. */
 export type Current = { readonly live: LiveRow | undefined; readonly last: number };
 
-type Found = LiveRow & { readonly live: number; readonly key: string };
+type Found = Omit<LiveRow, "revision"> & {
+  readonly live: number;
+  readonly key: string;
+  /** Null where the key never had a version before the one it has now. */
+  readonly revision: number | null;
+};
 
 export async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise<Current> {
   const rows = await tx.all<Found>(sql`
@@ -38,13 +43,14 @@ export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly strin
   const rows = await tx.all<Found>(sql`
     select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit
       from ${asked()} cross join record where ${mine("record")}
-    union all select asked.key, 0, max(past.seq), '', max(past.revision), 0
-      from ${asked()} cross join record_version as past where ${mine("past")} group by asked.key`);
+    union all select asked.key, 0, 0, '', (select past.revision from record_version as past where ${mine("past")}
+        order by past.from_commit desc limit 1), 0
+      from ${asked()}`);
   const found = Map.groupBy(rows, (row) => row.key);
   return new Map(keys.map((key) => [key, toCurrent(found.get(key) ?? [])]));
 }
 
 function toCurrent(rows: readonly Found[]): Current {
-  const live = rows.find((row) => row.live === 1);
-  return { live, last: Math.max(0, ...rows.map((row) => row.revision)) };
+  const live = rows.find((row): row is Found & LiveRow => row.live === 1);
+  return { live, last: Math.max(0, ...rows.map((row) => row.revision ?? 0)) };
 }

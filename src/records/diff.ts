@@ -5,12 +5,12 @@ import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { sql, type Sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import { asText } from "../storage/word.ts";
 import { keyOfRow } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { AnyRecordType, RelationKey } from "./relation.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./relation.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type Difference<Value = unknown> = {
@@ -42,6 +42,7 @@ export async function readDiff<Value>(
   options: DiffOptions,
 ): Promise<DiffPage<Value>> {
   refuseUnknown(options, ["type", "limit", "after"], "diff");
+  if (options.type !== undefined) checkDefinition(options.type, "type");
   const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const [a, b] = [(await momentOf(reader, from)) ?? 0, (await momentOf(reader, to)) ?? 0];
   const items: Difference<Value>[] = [];
@@ -75,6 +76,12 @@ function selectDiff(
   const only = name === undefined ? sql`` : sql`and record_type.name = ${name}`;
   const beyond = after === undefined ? sql`` : sql`where (type_seq, key) > (${after.type}, ${after.key})`;
   const [low, high] = [Math.min(a, b), Math.max(a, b)];
+  // The version that held at a commit is the newest that had begun by then: one seek, however many there are.
+  const heldAt = (version: string, commit: number): Sql => sql`${rawSql(version)}.tenant_id = changed.tenant_id
+      and ${rawSql(version)}.type_seq = changed.type_seq and ${rawSql(version)}.key = changed.key
+      and ${rawSql(version)}.to_commit > ${commit} and ${rawSql(version)}.from_commit = (
+        select max(from_commit) from record_version as older where older.tenant_id = changed.tenant_id
+          and older.type_seq = changed.type_seq and older.key = changed.key and older.from_commit <= ${commit})`;
   return sql`
     select changed.type_seq, changed.name, changed.key,
       coalesce(now.from_key, va.from_key, vb.from_key) as from_key, coalesce(now.to_key, va.to_key, vb.to_key) as to_key,
@@ -86,10 +93,8 @@ function selectDiff(
         where change.tenant_id = ${tenant} and change.commit_id > ${low} and change.commit_id <= ${high} ${only}) as all_changed
       ${beyond} order by type_seq, key limit ${count}) as changed
     left join record as now on now.tenant_id = changed.tenant_id and now.type_seq = changed.type_seq and now.key = changed.key
-    left join record_version as va on va.tenant_id = changed.tenant_id and va.type_seq = changed.type_seq
-      and va.key = changed.key and va.from_commit <= ${a} and va.to_commit > ${a}
-    left join record_version as vb on vb.tenant_id = changed.tenant_id and vb.type_seq = changed.type_seq
-      and vb.key = changed.key and vb.from_commit <= ${b} and vb.to_commit > ${b}
+    left join record_version as va on ${heldAt("va", a)}
+    left join record_version as vb on ${heldAt("vb", b)}
     order by changed.type_seq, changed.key`;
 }
 

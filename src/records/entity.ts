@@ -3,7 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import type { WritableType } from "./record-type.ts";
+import type { StoredType } from "./record-type.ts";
 import { checkIndexes, checkPath, type IndexInput, type Index, type Path, type PathInput } from "./field-index.ts";
 
 type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
@@ -32,7 +32,7 @@ export type AnyEntity = {
   readonly indexes: readonly Index[];
   readonly search: readonly Path[];
   /** Set when it was made from what the book knows of it, and not from code. */
-  readonly stored?: WritableType;
+  readonly stored?: StoredType;
 };
 
 export type Entity<Input = unknown, Value = unknown> = AnyEntity & {

@@ -5,7 +5,7 @@ import { toJson } from "../core/json.ts";
 import { momentOf, readHead, type AsOf } from "./moment.ts";
 import { readPage } from "./query/read-query.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { AnyRecordType } from "./relation.ts";
+import { checkDefinition, type AnyRecordType } from "./relation.ts";
 import { listTypes } from "./stored-type.ts";
 
 export type ExportOptions = {
@@ -21,10 +21,10 @@ export async function* exportRecords(
   options: ExportOptions,
 ): AsyncGenerator<string, void, undefined> {
   refuseUnknown(options, ["types", "asOf"], "export");
+  const wanted = options.types === undefined ? undefined : new Set(options.types.flatMap(namesOf));
   // All pages are of one commit, however long the reader takes.
   const moment = (await momentOf(reader, options.asOf)) ?? (await readHead(reader)).commit ?? 0;
   yield toJson({ format: exportFormat, version: 1, commit: moment });
-  const wanted = options.types === undefined ? undefined : new Set(options.types.flatMap(namesOf));
   const known = (await listTypes(reader)).filter((type) => wanted === undefined || wanted.has(type.name));
   for (const kind of ["entity", "relation"] as const) {
     for (const { name } of known.filter((type) => type.kind === kind)) {
@@ -40,5 +40,6 @@ export async function* exportRecords(
 }
 
 function namesOf(type: AnyRecordType): string[] {
+  checkDefinition(type, "types");
   return type.kind === "entity" ? [type.name] : [type.from.name, type.to.name, type.name];
 }

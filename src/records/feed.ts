@@ -8,7 +8,7 @@ import { asText } from "../storage/word.ts";
 import { keyOfRow } from "./entry.ts";
 import { checkCommit, readHead } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { AnyRecordType, RelationKey } from "./relation.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./relation.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type ChangeRecord<Value = unknown> = {
@@ -59,6 +59,7 @@ export async function readSince<Value>(
   options: SinceOptions,
 ): Promise<ChangePage<Value>> {
   refuseUnknown(options, ["type", "limit"], "since");
+  if (options.type !== undefined) checkDefinition(options.type, "type");
   const limit = checkCount(options.limit ?? limits.pageMax, "limit", 1, limits.bulkRowsMax);
   const head = (await readHead(reader)).commit ?? 0;
   checkCommit(commit, head, "since");
@@ -88,6 +89,7 @@ export async function readChanges<Value>(
   name?: string,
 ): Promise<ChangeRecord<Value>[]> {
   const only = name === undefined ? sql`` : sql`and record_type.name = ${name}`;
+  // What a change replaced is the newest version that began before it: one seek, however many versions the key has.
   const rows = await reader.heavy<ChangeRow>(sql`
     select change.commit_id, made.committed_at, change.kind, record_type.name, change.key, change.revision,
       coalesce(now.from_key, past.from_key, before.from_key) as from_key,
@@ -103,6 +105,8 @@ export async function readChanges<Value>(
       and past.key = change.key and past.from_commit = change.commit_id
     left join record_version as before on before.tenant_id = change.tenant_id and before.type_seq = change.type_seq
       and before.key = change.key and before.to_commit = change.commit_id
+      and before.from_commit = (select max(from_commit) from record_version as older where older.tenant_id = change.tenant_id
+        and older.type_seq = change.type_seq and older.key = change.key and older.from_commit < change.commit_id)
     where change.tenant_id = ${reader.tenant} and change.commit_id > ${from} and change.commit_id <= ${to} ${only}
     order by change.commit_id, change.position`);
   return rows.map((row) => ({

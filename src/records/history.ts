@@ -30,15 +30,20 @@ export type HistoryPage<Value = unknown> = {
 export type HistoryOptions = { readonly limit?: number; readonly after?: number };
 
 type VersionRow = {
-  commit_id: number;
-  committed_at: number;
-  actor: string | null;
-  reason: string | null;
+  from_commit: number;
+  /** Null of what is known now. */
+  to_commit: number | null;
+  deleted: number;
   revision: number;
-  body: string | null;
+  body: string;
   schema_version: number;
-  /** When the version before it ended; null when there is none. */
-  previous_end: number | null;
+  made_at: number;
+  made_actor: string | null;
+  made_reason: string | null;
+  /** Of the commit that deleted it. */
+  gone_at: number | null;
+  gone_actor: string | null;
+  gone_reason: string | null;
 };
 
 export async function readHistory<Value>(
@@ -51,10 +56,15 @@ export async function readHistory<Value>(
   const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const after = checkCount(options.after ?? 0, "after", 0, Number.MAX_SAFE_INTEGER);
   const rows = await readVersions(reader, type.name, recordKey(type, key), after, limit + 1);
-  const items = rows.slice(0, limit).map((row) => toVersion<Value>(row));
-  return { items, next: rows.length > limit ? (items.at(-1)?.commit ?? null) : null };
+  const found = rows
+    .flatMap((row, index) => toVersions<Value>(row, rows[index - 1]))
+    .filter((each) => each.commit > after);
+  const items = found.slice(0, limit);
+  return { items, next: found.length > limit ? (items.at(-1)?.commit ?? null) : null };
 }
 
+/** The versions that tell the next `count` things that happened: each tells when it was made, and may tell that it was
+ *  deleted. So they begin with the one that held at `after`, and the order of the index ends the search. */
 async function readVersions(
   reader: RecordReader,
   name: string,
@@ -66,26 +76,27 @@ async function readVersions(
   if (type === undefined) return [];
   const mine = sql`tenant_id = ${reader.tenant} and type_seq = ${type.seq} and key = ${key}`;
   return reader.heavy<VersionRow>(sql`
-    select event.commit_id, made.committed_at, made.actor, made.reason, revision, body, schema_version,
-      (select to_commit from record_version where ${mine} and from_commit < event.commit_id
-        order by from_commit desc limit 1) as previous_end
-    from (select from_commit as commit_id, revision, body${asText} as body, schema_version from record where ${mine}
-      union all select from_commit, revision, body${asText}, schema_version from record_version where ${mine}
-      union all select to_commit, revision, null, schema_version from record_version where ${mine} and ended = 'deleted'
-    ) as event join record_commit as made on made.tenant_id = ${reader.tenant} and made.id = event.commit_id
-    where event.commit_id > ${after} order by event.commit_id limit ${count}`);
+    select version.*, made.committed_at as made_at, made.actor as made_actor, made.reason as made_reason,
+      gone.committed_at as gone_at, gone.actor as gone_actor, gone.reason as gone_reason
+    from (select * from (select from_commit, to_commit, case ended when 'deleted' then 1 else 0 end as deleted, revision,
+          body${asText} as body, schema_version from record_version where ${mine} and from_commit >= coalesce(
+            (select max(from_commit) from record_version where ${mine} and from_commit <= ${after}), 0)
+        order by from_commit limit ${count + 1}) as past
+      union all select from_commit, null, 0, revision, body${asText}, schema_version from record where ${mine}) as version
+    left join record_commit as made on made.tenant_id = ${reader.tenant} and made.id = version.from_commit
+    left join record_commit as gone on gone.tenant_id = ${reader.tenant} and gone.id = version.to_commit
+      and version.deleted = 1
+    order by version.from_commit`);
 }
 
-function toVersion<Value>(row: VersionRow): Version<Value> {
-  const kind = row.body === null ? "deleted" : row.previous_end === row.commit_id ? "updated" : "created";
-  return {
-    kind,
-    commit: row.commit_id,
-    at: row.committed_at,
-    actor: row.actor,
-    reason: row.reason,
-    revision: row.revision,
-    value: row.body === null ? null : (JSON.parse(row.body) as Value),
-    schemaVersion: row.schema_version,
+function toVersions<Value>(row: VersionRow, before: VersionRow | undefined): Version<Value>[] {
+  const same = { revision: row.revision, schemaVersion: row.schema_version };
+  const made: Version<Value> = {
+    kind: before?.to_commit === row.from_commit ? "updated" : "created",
+    ...{ commit: row.from_commit, at: row.made_at, actor: row.made_actor, reason: row.made_reason },
+    ...{ ...same, value: JSON.parse(row.body) as Value },
   };
+  if (row.deleted === 0 || row.to_commit === null) return [made];
+  const { to_commit: commit, gone_at: at, gone_actor: actor, gone_reason: reason } = row;
+  return [made, { kind: "deleted", commit, at: at ?? 0, actor, reason, ...same, value: null }];
 }

@@ -8,6 +8,8 @@ import type { CommitNotes } from "./commit-notes.ts";
 import { checkDocument, keyOfDocument, keyOfLink, type Document } from "./document.ts";
 import { exportFormat } from "./export.ts";
 import { nameRecord, recordKey, type RecordKey } from "./record-key.ts";
+import { readHead } from "./moment.ts";
+import { checkHead } from "./precondition.ts";
 import { readRow } from "./read-entry.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { RecordUnit } from "./record-unit.ts";
@@ -34,7 +36,12 @@ export type Imported = {
   readonly dryRun: boolean;
 };
 
-type Line = { readonly type: AnyRecordType; readonly at: RecordKey; readonly document: Document };
+type Line = {
+  readonly number: number;
+  readonly type: AnyRecordType;
+  readonly at: RecordKey;
+  readonly document: Document;
+};
 type Doing = "created" | "updated" | "unchanged" | "skipped";
 
 export type ImportParts = {
@@ -55,6 +62,9 @@ export async function importRecords(
   if (!["abort", "skip", "upsert"].includes(onConflict))
     throw invalid(`onConflict ${String(onConflict)}: abort, skip or upsert`);
   const lines = await readLines(reader, definitions, source);
+  // Also of a dry run, and of one that finds nothing to do. Whoever comes in between is met by the first commit.
+  if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
+  await checkEnds(reader, lines);
   const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
   const doing: { line: Line; what: Doing }[] = [];
   const conflicts: string[] = [];
@@ -95,6 +105,7 @@ async function readLines(
 ): Promise<Line[]> {
   const types = new Map<string, AnyRecordType>(definitions);
   const lines: Line[] = [];
+  const places = new Map<string, number>();
   let number = 0;
   for await (const text of source) {
     number++;
@@ -113,9 +124,36 @@ async function readLines(
       throw invalid(`line ${number} has no type: { "type": "order", "key": "o-17", "value": { … } }`);
     let type = types.get(name);
     if (type === undefined) types.set(name, (type = await storedDefinition(reader, name)));
-    lines.push(await toLine(type, key as string | RelationKey, value, number));
+    const next = await toLine(type, key as string | RelationKey, value, number);
+    const first = places.get(placeOf(next));
+    if (first !== undefined) {
+      throw invalid(`line ${number} is about ${nameRecord(name, next.at)}, and so is line ${first}: keep one of them`);
+    }
+    places.set(placeOf(next), number);
+    lines.push(next);
   }
-  return lines;
+  // Whatever their order in the file: entities before the relations that need them.
+  return lines.toSorted((one, other) => Number(one.type.kind === "relation") - Number(other.type.kind === "relation"));
+}
+
+/** A relation whose endpoint is neither in the file nor in the book is told before anything is written. */
+async function checkEnds(reader: RecordReader, lines: readonly Line[]): Promise<void> {
+  const coming = new Set(lines.map(placeOf));
+  for (const { type, at, number } of lines) {
+    if (type.kind === "entity" || at.ends === null) continue;
+    for (const side of ["from", "to"] as const) {
+      const end = { type: type[side], at: { key: at.ends[side], ends: null } };
+      if (coming.has(placeOf(end)) || (await readRow(reader, end.type.name, end.at, null)) !== undefined) continue;
+      const what = `line ${number}: ${nameRecord(type.name, at)} needs its ${nameRecord(end.type.name, end.at)}`;
+      throw new DaybookError("not_found", `${what}, which is neither in the file nor in the book`, {
+        details: { line: number },
+      });
+    }
+  }
+}
+
+function placeOf({ type, at }: Pick<Line, "type" | "at">): string {
+  return `${type.name}\n${at.key}`;
 }
 
 async function toLine(type: AnyRecordType, key: string | RelationKey, value: unknown, number: number): Promise<Line> {
@@ -130,7 +168,7 @@ async function toLine(type: AnyRecordType, key: string | RelationKey, value: unk
         : keyOfLink(type, at.ends?.from ?? "", at.ends?.to ?? "", document);
     if (own.key !== at.key)
       throw invalid(`its key is ${JSON.stringify(key)}, but the document says ${JSON.stringify(own.ends ?? own.key)}`);
-    return { type, at, document };
+    return { number, type, at, document };
   } catch (error) {
     const cause = error as DaybookError;
     throw new DaybookError(cause.code ?? "invalid", `line ${number}: ${cause.message}`, {

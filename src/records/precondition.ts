@@ -52,11 +52,10 @@ export async function checkPreconditions(
       current,
     );
   }
-  if (ifHead !== undefined) await checkHead(unit, ifHead);
+  if (ifHead !== undefined) checkHead(await unit.head(), ifHead);
 }
 
-async function checkHead(unit: RecordUnit, expected: number | null): Promise<void> {
-  const head = await unit.head();
+export function checkHead(head: number | null, expected: number | null): void {
   if (head === expected) return;
   throw new DaybookError(
     "conflict",

@@ -4,14 +4,15 @@ import { limits } from "../core/limits.ts";
 import { checkKey } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import type { AnyRecordType, RelationKey } from "./relation.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./relation.ts";
 
 export type Ends = { readonly from: string; readonly to: string; readonly instance: string };
 export type RecordKey = { readonly key: string; readonly ends: Ends | null };
 
 /** What is given for a key, checked against the kind of its type. */
 export function recordKey(type: AnyRecordType, given: string | RelationKey): RecordKey {
-  if (type.kind === "entity") return { key: entityKey(given, `the key of "${type.name}"`), ends: null };
+  if (checkDefinition(type, "the type of a record").kind === "entity")
+    return { key: entityKey(given, `the key of "${type.name}"`), ends: null };
   if (typeof given !== "object" || given === null) {
     throw invalid(`a "${type.name}" is found by its endpoints: give { from, to }, and instance where it has one`);
   }

@@ -3,7 +3,9 @@ import type { Ids } from "../core/id.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Store, Tx } from "../storage/store.ts";
 import { findType, type TypeRow } from "./record-type.ts";
+import { isBuilt } from "./build-indexes.ts";
 import { recordUnitOf, type Change } from "./record-unit.ts";
+import type { AnyRecordType } from "./relation.ts";
 
 export type RecordReader = {
   readonly dialect: Dialect;
@@ -16,6 +18,8 @@ export type RecordReader = {
   /** What the transaction has changed and not written yet. */
   pending(): readonly Change[];
   typeOf(name: string): Promise<TypeRow | undefined>;
+  /** Whether the indexes that the definition declares are there. */
+  isBuilt(type: AnyRecordType): boolean;
 };
 
 export function storeReader(store: Store, tenant: string): RecordReader {
@@ -28,6 +32,7 @@ export function storeReader(store: Store, tenant: string): RecordReader {
     heavy: (statement) => store.readHeavy(statement),
     pending: () => [],
     typeOf: (name) => findType({ all: (statement) => store.read(statement), ids, committed: true }, tenant, name),
+    isBuilt: (type) => isBuilt(ids, type),
   };
 }
 
@@ -41,6 +46,7 @@ export function txReader(tx: Tx): RecordReader {
     heavy: all,
     pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
     typeOf: (name) => findType({ all, ids: tx.ids, committed: false }, tx.tenant, name),
+    isBuilt: (type) => isBuilt(tx.ids, type),
   };
 }
 
@@ -50,5 +56,6 @@ export function snapshotReader(reader: Reader, tenant: string, at: { ids: Ids; n
     ...{ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all },
     pending: () => [],
     typeOf: (name) => findType({ all, ids: at.ids, committed: true }, tenant, name),
+    isBuilt: (type) => isBuilt(at.ids, type),
   };
 }

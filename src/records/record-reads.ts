@@ -14,7 +14,7 @@ import { recordKey } from "./record-key.ts";
 import type { AnyEntity } from "./entity.ts";
 import { exportRecords, type ExportOptions } from "./export.ts";
 import { listTypes, storedDefinition, type RecordTypeInfo } from "./stored-type.ts";
-import type { AnyRecordType } from "./relation.ts";
+import { checkDefinition, type AnyRecordType } from "./relation.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
 import { notFound } from "./write.ts";
 
@@ -89,7 +89,7 @@ export function recordReads(asking: Asking): RecordReads {
       if (found === undefined) throw notFound(type.name, recordKey(type, key));
       return found.value;
     },
-    query: (type) => createQuery(asking, { name: type.name, type, where: [], orders: [] }),
+    query: (type) => createQuery(asking, { name: checkDefinition(type, "query").name, type, where: [], orders: [] }),
     head: () => run("head", async () => (await readHead(reader)).commit),
     history: (type, key, options = {}) => run("history", () => readHistory(reader, type, key, options)),
     since: (commit, options = {}) => run("since", () => readSince(reader, commit, options)),

@@ -19,6 +19,9 @@ export type TypeRow = {
 /** A type that records may be written of. */
 export type WritableType = TypeRow & { readonly schemaVersion: number };
 
+/** One that was read from the book: it is about records of this tenant alone. */
+export type StoredType = WritableType & { readonly tenant: string };
+
 type Known = { readonly types: Map<string, TypeRow>; readonly writable: Map<string, WritableType> };
 
 const knownOf = new WeakMap<Ids, Known>();
@@ -65,9 +68,10 @@ export async function registerType(tx: Tx, type: AnyRecordType): Promise<Writabl
 
 async function readOrMakeType(tx: Tx, type: AnyRecordType): Promise<TypeRow> {
   const found = await tx.get<TypeRow>(selectType(tx.tenant, type.name));
-  if (found !== undefined) return found;
+  if (found !== undefined && (found.kind === "entity" || type.kind === "entity")) return found;
   const ends =
     type.kind === "entity" ? undefined : [await registerType(tx, type.from), await registerType(tx, type.to)];
+  if (found !== undefined) return checkEnds(found, type, ends);
   await tx.run(sql`insert into record_type (tenant_id, kind, name, from_type_seq, to_type_seq, created_at)
     values (${tx.tenant}, ${type.kind}, ${type.name}, ${ends?.[0]?.seq ?? null}, ${ends?.[1]?.seq ?? null}, ${tx.now})
     on conflict (tenant_id, name) do nothing`);
@@ -99,6 +103,16 @@ function checkKind<Row extends TypeRow>(row: Row, type: AnyRecordType): Row {
   throw new DaybookError("conflict", `"${type.name}" is ${article(row.kind)} in this book, not ${article(type.kind)}`, {
     details: { type: type.name, kind: row.kind },
   });
+}
+
+// What is linked already would point at keys of another type.
+function checkEnds(row: TypeRow, type: AnyRecordType, ends: readonly WritableType[] | undefined): TypeRow {
+  if (row.from_type_seq === ends?.[0]?.seq && row.to_type_seq === ends?.[1]?.seq) return row;
+  throw new DaybookError(
+    "conflict",
+    `"${type.name}" connects other entities in this book: keep its "from" and "to", or give the new relation another name`,
+    { details: { type: type.name } },
+  );
 }
 
 function article(kind: string): string {

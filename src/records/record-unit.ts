@@ -82,7 +82,12 @@ export function createUnit(
     changes,
     notes: {},
     async typeOf(type) {
-      if (type.stored !== undefined) return type.stored;
+      if (type.stored !== undefined) {
+        if (type.stored.tenant === tx.tenant) return type.stored;
+        throw invalid(
+          `this definition of "${type.name}" was read as tenant "${type.stored.tenant}": read it as "${tx.tenant}" to write there`,
+        );
+      }
       let row = types.get(type);
       if (row !== undefined) return row;
       const known = room.definitions.get(type.name);

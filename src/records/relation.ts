@@ -2,9 +2,10 @@
 // the same two, by an instance key.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { checkSchema, checkTypeName, keyReader, type AnyEntity, type Entity } from "./entity.ts";
-import type { WritableType } from "./record-type.ts";
+import type { StoredType } from "./record-type.ts";
 import { checkIndexes, type Index, type IndexInput, type Path } from "./field-index.ts";
 
 export type RelationOptions<From extends AnyEntity, To extends AnyEntity, Schema extends StandardSchemaV1> = {
@@ -30,7 +31,7 @@ export type AnyRelation = {
   readonly indexes: readonly Index[];
   readonly search: readonly Path[];
   /** Set when it was made from what the book knows of it, and not from code. */
-  readonly stored?: WritableType;
+  readonly stored?: StoredType;
 };
 
 export type Relation<From = unknown, To = unknown, Input = unknown, Value = unknown> = AnyRelation & {
@@ -39,6 +40,13 @@ export type Relation<From = unknown, To = unknown, Input = unknown, Value = unkn
 };
 
 export type AnyRecordType = AnyEntity | AnyRelation;
+
+/** Refuses a name where a definition is wanted; everything else would be asked of a type that is not there. */
+export function checkDefinition<Type extends AnyRecordType>(type: Type, what: string): Type {
+  const { kind } = (type ?? {}) as { kind?: unknown };
+  if (kind === "entity" || kind === "relation") return type;
+  throw invalid(`${what} takes an entity or a relation: the definition, not its name; got ${quote(type)}`);
+}
 
 /** Where a relation is; without instances, `instance` is empty. */
 export type RelationKey = { readonly from: string; readonly to: string; readonly instance?: string };

@@ -6,7 +6,7 @@ import { nearest } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import { keyReader, type AnyEntity } from "./entity.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { WritableType } from "./record-type.ts";
+import type { StoredType, WritableType } from "./record-type.ts";
 import type { AnyRecordType } from "./relation.ts";
 
 export type RecordTypeInfo = {
@@ -38,8 +38,9 @@ const selectTypes = sql`select type.seq, type.kind, type.name, type.from_type_se
 
 /** Every type of which something was ever written, by name. */
 export async function listTypes(reader: RecordReader): Promise<RecordTypeInfo[]> {
-  const rows = await reader.heavy<StoredRow & { records: number }>(sql`select types.*, (select count(*) from record
-      where record.tenant_id = ${reader.tenant} and record.type_seq = types.seq) as records
+  const rows = await reader.heavy<
+    StoredRow & { records: number }
+  >(sql`select types.*, (select count(*) from record where record.type_seq = types.seq) as records
     from (${selectTypes} where type.tenant_id = ${reader.tenant}) as types order by name`);
   return rows.map((row) => ({
     ...{ name: row.name, kind: row.kind, from: row.from_name, to: row.to_name },
@@ -53,7 +54,7 @@ export async function storedDefinition(reader: RecordReader, name: string): Prom
     sql`${selectTypes} where type.tenant_id = ${reader.tenant} and type.name = ${name}`,
   );
   if (row === undefined) throw await unknownType(reader, name);
-  const stored: WritableType = { ...row, schemaVersion: row.schema_version };
+  const stored: StoredType = { ...row, schemaVersion: row.schema_version, tenant: reader.tenant };
   const about = JSON.parse(row.schema) as { key?: string | null; instanceKey?: string | null };
   const same = { name, schema: unchecked, indexes: [], search: [], stored };
   if (row.kind === "entity") {

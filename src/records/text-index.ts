@@ -54,8 +54,14 @@ export function hasWords(dialect: Dialect, alias: Sql, paths: readonly Path[], t
   return sql`${alias}.seq in (select rowid from record_words where record_words match ${match})`;
 }
 
+// PostgreSQL would keep an address, a file name or a number with its signs as one word; FTS5 cuts at every sign, so here
+// signs become spaces first.
+const signs = "!\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~";
+
 function vectorOf(body: Sql, paths: readonly Path[]): Sql {
-  return sql`to_tsvector('simple'::regconfig, ${wordsOf("postgres", body, paths)})`;
+  const spaces = " ".repeat(signs.length - 1);
+  const plain = sql`translate(${wordsOf("postgres", body, paths)}, ${rawSql(`'${signs}', '${spaces}'`)})`;
+  return sql`to_tsvector('simple'::regconfig, ${plain})`;
 }
 
 /** The texts of all fields, one after the other. */

@@ -11,7 +11,7 @@ import { readRow } from "./read-entry.ts";
 import { recordKey } from "./record-key.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { TypeRow } from "./record-type.ts";
-import type { AnyRelation } from "./relation.ts";
+import { checkDefinition, type AnyRelation } from "./relation.ts";
 import { notFound } from "./write.ts";
 
 export type TraverseOptions = {
@@ -69,6 +69,8 @@ export async function traverse(
   if ((await readRow(reader, type.name, start, moment)) === undefined) throw notFound(type.name, start);
   const relations: TypeRow[] = [];
   for (const each of [via].flat()) {
+    if (checkDefinition(each, "via").kind !== "relation")
+      throw invalid(`traverse goes via relations, not "${each.name}"`);
     const row = await reader.typeOf(each.name);
     if (row !== undefined) relations.push(row);
   }
@@ -125,16 +127,14 @@ async function readEdges(
       and r.type_seq ${anyOf("integer", seqs)} ${more}`;
   const own =
     moment === null ? reader.pending().filter(({ row, ends }) => ends !== null && seqs.includes(row.seq)) : [];
-  const changed =
-    own.length === 0
-      ? sql``
-      : sql`and not (r.key ${anyOf(
-          "text",
-          own.map(({ key }) => key),
-        )})`;
+  // By type and key: relations of two types between the same two have the same key.
+  const changed = [...Map.groupBy(own, ({ row }) => row.seq)].map(([seq, changes]) => {
+    const keys = changes.map(({ key }) => key);
+    return sql` and not (r.type_seq = ${seq} and r.key ${anyOf("text", keys)})`;
+  });
   const arms =
     moment === null
-      ? [arm("record", changed)]
+      ? [arm("record", joinSql(changed))]
       : [
           arm("record", sql`and r.from_commit <= ${moment}`),
           rawSql("union all"),

@@ -117,9 +117,11 @@ function checkWatchable(question: Question, condition: Condition): void {
     question.asOf !== undefined ||
     question.orders.length > 0 ||
     question.after !== undefined ||
+    question.limit !== undefined ||
+    question.offset !== undefined ||
     question.search !== undefined
   ) {
-    throw invalid("a watch is about what happens from now on: leave out asOf, orderBy, after and search");
+    throw invalid("a watch is about what happens: leave out asOf, orderBy, limit, offset, after and search");
   }
   if (condition.op === "and" || condition.op === "or") condition.of.forEach((each) => checkWatchable(question, each));
   else if (condition.op === "not") checkWatchable(question, condition.of);

@@ -1,5 +1,6 @@
 // Writers of different keys that need nothing else share a transaction on PostgreSQL: the head is held once, what is known
 // of all keys is read at once, and the commits of all are one statement. Each is a commit of its own, and fails alone.
+import { isDaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import type { AnyEntity } from "./entity.ts";
@@ -45,7 +46,12 @@ async function workOff(room: RecordRoom, tenant: string, line: Waiting[]): Promi
     try {
       const outcomes = await room.store.write((tx) => runBatch(tx, room, batch), { tenant });
       batch.forEach((waiting, index) => settle(waiting, outcomes[index] as Outcome));
-    } catch {
+    } catch (error) {
+      // Whoever ran again what may have been kept would write it twice.
+      if (isDaybookError(error) && error.code === "unknown_outcome") {
+        for (const waiting of batch) waiting.reject(error);
+        continue;
+      }
       // One of them broke the transaction of all; alone, each is judged by itself.
       for (const waiting of batch) await runAlone(room, tenant, waiting);
     }

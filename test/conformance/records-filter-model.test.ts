@@ -69,7 +69,11 @@ for (const backend of backends) {
               .orderBy((record) => record(name), direction)
               .limit(3);
             const keys: string[] = [];
-            for await (const { key } of ordered) keys.push(key);
+            for (let next: string | null | undefined; next !== null;) {
+              const page = await (next === undefined ? ordered : ordered.after(next)).list();
+              keys.push(...page.items.map(({ key }) => key));
+              next = page.next;
+            }
             assert.deepEqual(
               keys,
               sorted.map(({ id }) => id),

@@ -5,7 +5,7 @@ import { backends } from "../support/open-test.ts";
 import { killAtStatements } from "../support/record-kills.ts";
 
 for (const backend of backends) {
-  test(`${backend}: killed before a statement of it, a transaction of records, a job and a row is whole or nothing`, async (t) => {
-    assert.ok((await killAtStatements(t, backend, { first: 4, stride: 11 })) >= 2);
+  test(`${backend}: killed before a statement of it, a transaction of records, an event, a job and a row is whole or nothing`, async (t) => {
+    assert.ok((await killAtStatements(t, backend, { first: 4, stride: 17 })) >= 2);
   });
 }

@@ -1,5 +1,5 @@
 // A condition as SQL. Every leaf is true, or else false or null, which count as the same; `not` turns both into true.
-import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
+import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
 import { samePath, type Index, type Path } from "../field-index.ts";
 import type { Condition, Place, Scalar } from "./condition.ts";
@@ -195,7 +195,11 @@ function anyItem(scope: Scope, term: Term, where: Condition): Sql {
     : sql`exists (select 1 from jsonb_array_elements(case ${term.type} when 'array' then ${term.json} end) as ${item}(value) where ${fits})`;
 }
 
+// By halves: SQLite refuses a tree that is a thousand deep, and a chain is as deep as it is long.
 function joinWith(word: string, parts: readonly Sql[], none: string): Sql {
-  if (parts.length === 0) return rawSql(none);
-  return sql`(${joinSql(parts.flatMap((part, index) => (index === 0 ? [part] : [rawSql(word), part])))})`;
+  const [only] = parts;
+  if (only === undefined) return rawSql(none);
+  if (parts.length === 1) return sql`(${only})`;
+  const half = Math.ceil(parts.length / 2);
+  return sql`(${joinWith(word, parts.slice(0, half), none)}${rawSql(word)}${joinWith(word, parts.slice(half), none)})`;
 }

@@ -55,7 +55,9 @@ export function not(condition: Condition): Condition {
 
 /** Reads a condition that came from anywhere. */
 export function checkCondition(given: unknown, depth = 0): Condition {
-  if (depth > limits.jsonDepthMax) throw invalid(`a condition is nested deeper than ${limits.jsonDepthMax} levels`);
+  if (depth > limits.conditionDepthMax) {
+    throw invalid(`a condition is nested deeper than ${limits.conditionDepthMax} levels: write it flatter`);
+  }
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw invalid(`a condition is ${quote(given)}: write one as { op, at, value }`);
   }
@@ -92,6 +94,20 @@ export function checkCondition(given: unknown, depth = 0): Condition {
     default:
       throw invalid(`${quote(op)} is not known to conditions: ${ops.join(", ")}`);
   }
+}
+
+/** All that a question asks is one statement. */
+export function checkConditions(conditions: readonly Condition[]): readonly Condition[] {
+  if (countParts(conditions) <= limits.conditionsMax) return conditions;
+  throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
+}
+
+function countParts(conditions: readonly Condition[]): number {
+  return conditions.reduce((sum, each) => {
+    if (each.op === "and" || each.op === "or") return sum + countParts(each.of);
+    if (each.op === "not") return sum + countParts([each.of]);
+    return sum + (each.op === "any" ? 1 + countParts([each.where]) : 1);
+  }, 0);
 }
 
 function checkPlace(given: unknown): Place {

@@ -6,7 +6,7 @@ import type { Entity } from "../entity.ts";
 import type { EntryOf } from "../entry.ts";
 import type { AsOf } from "../moment.ts";
 import type { AnyRecordType, Relation } from "../relation.ts";
-import { checkCondition, type Condition } from "./condition.ts";
+import { checkCondition, checkConditions, type Condition } from "./condition.ts";
 import {
   fieldsOf,
   recordFields,
@@ -83,11 +83,11 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
     question,
     where(condition) {
       const given = typeof condition === "function" ? condition(fields) : condition;
-      return next({ where: [...question.where, checkCondition(given)] });
+      return next({ where: checkConditions([...question.where, checkCondition(given)]) });
     },
     orderBy(field, direction = "asc") {
       if (direction !== "asc" && direction !== "desc") throw invalid(`direction ${String(direction)}: "asc" or "desc"`);
-      return next({ orders: [...question.orders, checkOrder({ at: field(fields).at, direction })] });
+      return next({ orders: [...question.orders, checkOrder({ at: fieldOf(field, fields).at, direction })] });
     },
     limit: (count) => next({ limit: checkCount(count, "limit", 1, limits.pageMax) }),
     offset: (count) => next({ offset: checkCount(count, "offset", 0, Number.MAX_SAFE_INTEGER) }),
@@ -112,15 +112,22 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
       },
     }),
     async *[Symbol.asyncIterator]() {
+      // A limit is how many are wanted in all, and at most a page.
       let page = await list({ ...question, limit: question.limit ?? limits.pageMax });
       for (;;) {
         yield* page.items;
-        if (page.next === null) return;
+        if (page.next === null || question.limit !== undefined) return;
         const { offset: _offset, ...rest } = question;
-        page = await list({ ...rest, limit: question.limit ?? limits.pageMax, after: page.next });
+        page = await list({ ...rest, limit: limits.pageMax, after: page.next });
       }
     },
   };
+}
+
+function fieldOf<F>(choose: (fields: F) => AnyField, fields: F): AnyField {
+  const field = typeof choose === "function" ? choose(fields) : undefined;
+  if (typeof field?.at === "object") return field;
+  throw invalid('orderBy takes a function that names a field: orderBy((order) => order("total"))');
 }
 
 function checkOrder(order: Order): Order {

@@ -44,7 +44,7 @@ async function ask(reader: RecordReader, question: Question): Promise<Asked | un
   const row = await reader.typeOf(question.name);
   if (row === undefined) return undefined;
   refuseSides(row.kind, question.where);
-  const subject = subjectOf(row, question.type);
+  const subject = subjectOf(reader, row, question.type);
   const indexes = moment === null && reader.pending().length === 0 ? subject.indexes : [];
   const scope = scopeOf(reader, { subject, moment, names: { next: 1000 }, indexes, alias: rawSql("r") });
   const words = wordsSql(reader, question, moment);
@@ -71,7 +71,7 @@ export async function readPage<Type extends AnyRecordType>(
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
   const rows = await reader.heavy<EntryRow>(sql`
     select r.key, r.from_key, r.to_key, r.instance_key, r.body${asText} as body, r.revision, r.from_commit, r.schema_version
-    ${readFrom(reader, subject, moment, where)} ${words} ${beyond} ${orderBy(scope, orders)}
+    ${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${orderBy(scope, orders)}
     limit ${limit + 1} offset ${offset}`);
   const page = rows.slice(0, limit);
   const items = page.map((row) => toEntry<Type>(name, row));
@@ -109,7 +109,7 @@ export async function readFolds(
   const scope: Scope = { ...asked.scope, indexes: [] };
   const rows = await reader.heavy<Record<string, unknown>>(sql`
     ${selectFolds(scope, places, Object.values(folds))}
-    ${readFrom(reader, asked.subject, asked.moment, asked.where)} ${asked.words} ${groupBy(places)}`);
+    ${readFrom(reader, asked.subject, asked.moment, asked.where, "unordered")} ${asked.words} ${groupBy(places)}`);
   return rows
     .map((row) => ({
       ...Object.fromEntries(groupNames.map((name, index) => [name, JSON.parse(row[`g${index}`] as string) as unknown])),
@@ -123,6 +123,9 @@ function wordsSql(reader: RecordReader, { name, type, search }: Question, moment
   if (search === undefined) return sql``;
   if (type === undefined || type.search.length === 0) {
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
+  }
+  if (!reader.isBuilt(type)) {
+    throw invalid(`the words of "${name}" are not gathered: open the book with its definition in "use" to search it`);
   }
   if (moment !== null || reader.pending().length > 0) {
     throw invalid("search is about what is known and committed: leave out asOf, and search before you write");

@@ -17,20 +17,26 @@ type Arm = { readonly table: Sql; readonly picks: Sql; readonly indexes: readonl
 export type Subject = {
   readonly row: TypeRow;
   readonly indexes: readonly Index[];
-  readonly ends: { readonly from: readonly Index[]; readonly to: readonly Index[] };
 };
 
-export function subjectOf(row: TypeRow, type: AnyRecordType | undefined): Subject {
-  const ends = type?.kind === "relation" ? { from: type.from.indexes, to: type.to.indexes } : { from: [], to: [] };
-  return { row, indexes: type?.indexes ?? [], ends };
+/** A type that the book was not opened with is read without its indexes: perhaps nobody built them. */
+export function subjectOf(reader: RecordReader, row: TypeRow, type: AnyRecordType | undefined): Subject {
+  return { row, indexes: type !== undefined && reader.isBuilt(type) ? type.indexes : [] };
 }
 
 export const columns = rawSql("key, from_key, to_key, instance_key, body, revision, from_commit, schema_version");
 
 /** `from … where …`, with the records under the alias `r`. */
-export function readFrom(reader: RecordReader, subject: Subject, moment: Moment, where: Condition): Sql {
+export function readFrom(
+  reader: RecordReader,
+  subject: Subject,
+  moment: Moment,
+  where: Condition,
+  order: "ordered" | "unordered",
+): Sql {
   const names = { next: 1 };
-  const arms = armsOf(reader, subject.row.seq, subject.indexes, moment, rawSql("r"), steered(subject, where));
+  const owner = order === "unordered" ? "implied" : steered(subject, where) ? "unindexed" : "indexed";
+  const arms = armsOf(reader, subject.row.seq, subject.indexes, moment, rawSql("r"), owner);
   const parts = arms.map(({ table, picks, indexes }) => {
     const scope = scopeOf(reader, { subject, moment, names, indexes, alias: rawSql("r") });
     return sql`from ${table} where ${picks} and ${compileCondition(scope, where)}`;
@@ -69,7 +75,7 @@ export function scopeOf(reader: RecordReader, { subject, moment, names, indexes,
         : (side, where) => {
             const end = rawSql(`end${names.next++}`);
             const seq = side === "from" ? from : to;
-            const arms = armsOf(reader, seq, [], moment, end, false);
+            const arms = armsOf(reader, seq, [], moment, end, "indexed");
             const key = sql`${end}.key = ${alias}.${rawSql(`${side}_key`)}`;
             const inner: Scope = {
               dialect,
@@ -88,19 +94,23 @@ export function scopeOf(reader: RecordReader, { subject, moment, names, indexes,
   };
 }
 
+/** How the tenant is asked for. SQLite, without statistics, takes the index that spares it a sort; `unindexed` keeps it from
+ *  that one. A type belongs to one tenant, so where no order is wanted its number says enough. */
+type Owner = "indexed" | "unindexed" | "implied";
+
 function armsOf(
   reader: RecordReader,
   seq: number,
   indexes: readonly Index[],
   moment: Moment,
   alias: Sql,
-  steer: boolean,
+  owner: Owner,
 ): Arm[] {
-  const tenant = reader.tenant;
-  // SQLite, without statistics, takes the index that spares it a sort; the plus keeps it from that one.
-  const owner =
-    steer && reader.dialect === "sqlite" ? sql`+${alias}.tenant_id = ${tenant}` : sql`${alias}.tenant_id = ${tenant}`;
-  const mine = sql`${owner} and ${alias}.type_seq = ${seq}`;
+  const plus = owner === "unindexed" && reader.dialect === "sqlite" ? rawSql("+") : sql``;
+  const mine =
+    owner === "implied" && moment === null
+      ? sql`${alias}.type_seq = ${seq}`
+      : sql`${plus}${alias}.tenant_id = ${reader.tenant} and ${alias}.type_seq = ${seq}`;
   if (moment !== null) {
     return [
       { table: sql`record as ${alias}`, picks: sql`${mine} and ${alias}.from_commit <= ${moment}`, indexes },

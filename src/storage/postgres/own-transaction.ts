@@ -1,7 +1,7 @@
 // A unit on a connection of its own: the engine's at READ COMMITTED, a user's at SERIALIZABLE. It is run again when it
 // lost against a concurrent one or its connection broke, but never once its commit is under way: then only the server
 // knows what became of it.
-import type { Client, PoolClient } from "pg";
+import type { Client, Pool, PoolClient } from "pg";
 import { DaybookError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
@@ -36,6 +36,24 @@ export async function runOwnTransaction<T>(
 /** What a unit competes for, once it has lost. */
 type Turn = { name: string | undefined; taken: boolean };
 
+// Where somebody lost a moment ago, the next one would lose as well: it takes its turn the first time.
+const busyMs = 1000;
+const busyUntil = new WeakMap<Pool, Map<string, number>>();
+
+function noteLoss({ pool, clock }: PostgresParts, name: string): void {
+  const known = busyUntil.get(pool) ?? new Map<string, number>();
+  busyUntil.set(pool, known.set(name, clock.monotonic() + busyMs));
+}
+
+function isBusy({ pool, clock }: PostgresParts, name: string): boolean {
+  const known = busyUntil.get(pool);
+  const until = known?.get(name);
+  if (until === undefined) return false;
+  if (until > clock.monotonic()) return true;
+  known?.delete(name);
+  return false;
+}
+
 async function runOnce<T>(
   parts: PostgresParts,
   unit: (tx: Tx) => Awaitable<T>,
@@ -43,26 +61,34 @@ async function runOnce<T>(
   turn: Turn,
 ): Promise<T> {
   const client = await take(parts);
-  if (turn.name !== undefined) await takeTurn(parts, client, turn);
-  const tx = new PostgresTx(
+  let begun: Promise<string> | undefined;
+  // Not awaited: it is on the wire before the unit's first statement, and by then the unit may have said what it competes for.
+  const begin = (): Promise<string> => {
+    if (begun !== undefined) return begun;
+    if (tx.competesFor !== undefined && isBusy(parts, tx.competesFor)) turn.name ??= tx.competesFor;
+    if (turn.name !== undefined) takeTurn(client, turn, turn.name);
+    const level = by === "user" ? "serializable" : "read committed";
+    begun = control(client, `begin isolation level ${level}, read write`, parts.server);
+    begun.catch(() => undefined);
+    return begun;
+  };
+  const tx: PostgresTx = new PostgresTx(
     client,
     parts.server,
     { ...parts, now: parts.nextNow(), tenant },
-    { forgiving: by === "user" },
+    { forgiving: by === "user", begin: () => void begin() },
   );
   let broken: unknown;
-  // Not awaited yet: it is on the wire before the unit's first statement.
-  const level = by === "user" ? "serializable" : "read committed";
-  const begun = control(client, `begin isolation level ${level}, read write`, parts.server);
-  begun.catch(() => undefined);
   try {
     const result = await unit(tx);
-    await begun;
+    await begin();
     if (tx.doomed !== undefined) throw tx.doomed;
     tx.end();
     await tx.idle();
     if (by !== "user" && beat) await stampBeat(parts, client);
-    await commit(parts, client, tx.channels);
+    const committed = commit(parts, client, tx.channels);
+    if (turn.taken) endTurn(client, turn);
+    await committed;
     runAfterCommit(tx.committed);
     parts.woken(tx.channels);
     return result;
@@ -71,26 +97,29 @@ async function runOnce<T>(
     await tx.idle();
     turn.name ??= tx.competesFor;
     // The unit may have made another error of it, but only what doomed the transaction says whether to run it again.
-    const cause = (await failureOf(begun)) ?? (isWorthAnotherRun(tx.doomed) ? tx.doomed : error);
+    const cause = (await failureOf(begin())) ?? (isWorthAnotherRun(tx.doomed) ? tx.doomed : error);
+    if (turn.name !== undefined && isConflictingTransaction(cause)) noteLoss(parts, turn.name);
     if (isConnectionLost(cause) || unknownOutcome(cause)) broken = cause;
     else await client.query("rollback").catch((failure: unknown) => (broken = failure));
     throw cause;
   } finally {
-    if (turn.taken && broken === undefined) broken = await failureOf(client.query("select pg_advisory_unlock_all()"));
-    turn.taken = false;
+    if (turn.taken) endTurn(client, turn);
     client.release(broken !== undefined);
   }
 }
 
-// Before the transaction begins: a statement's view is older than the locks that it waits for.
-async function takeTurn(parts: PostgresParts, client: PoolClient, turn: Turn): Promise<void> {
-  try {
-    await client.query(`select pg_advisory_lock(${turnKey("$1")})`, [turn.name]);
-    turn.taken = true;
-  } catch (error) {
-    client.release(true);
-    throw fromPostgresError(error, parts.location);
-  }
+// Before the transaction begins: a statement's view is older than the locks that it waits for. Not awaited, because the server
+// does one after the other; whoever waited in vain goes on without its turn and may lose again.
+function takeTurn(client: PoolClient, turn: Turn, name: string): void {
+  turn.taken = true;
+  client.query(`select pg_advisory_lock(${turnKey("$1")})`, [name]).catch(() => undefined);
+}
+
+/** Right behind the commit, so that the next one waits for nothing but that. A connection that fails here is gone, and its
+ *  locks with it. */
+function endTurn(client: PoolClient, turn: Turn): void {
+  turn.taken = false;
+  client.query("select pg_advisory_unlock_all()").catch(() => undefined);
 }
 
 /** What it failed with, once it is known. */

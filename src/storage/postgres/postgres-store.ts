@@ -13,7 +13,7 @@ import { createSlots } from "../slots.ts";
 import { render, type Sql } from "../sql.ts";
 import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
 import { createUnderWay } from "../under-way.ts";
-import { connectClient, createPool, patience, redactUrl, sendAlone, type Server } from "./connect.ts";
+import { connectClient, createPool, patience, redactUrl, send, sendAlone, type Server } from "./connect.ts";
 import { listenPostgres, type Listening } from "./listen.ts";
 import { migratePostgres } from "./migrate-postgres.ts";
 import { runOwnTransaction } from "./own-transaction.ts";
@@ -77,6 +77,12 @@ export async function openPostgres(
     refuseClosed("read");
     return (await underWay.track(sendAlone(pool, render(statement, "postgres"), server))).rows as R[];
   }
+  // Texts of lists and filters are unbounded in number, and the server would keep every one that has a name until the
+  // connection ends. Their plans cost more to keep than to make.
+  async function readUnnamed<R>(statement: Sql): Promise<R[]> {
+    refuseClosed("read");
+    return (await underWay.track(send(pool, render(statement, "postgres"), server, false))).rows as R[];
+  }
   async function snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
     const slot = await snapshots.take();
     try {
@@ -103,8 +109,8 @@ export async function openPostgres(
       return underWay.track(runOwnTransaction(parts, unit, how));
     },
     read,
-    readHeavy: read,
-    readLong: read,
+    readHeavy: readUnnamed,
+    readLong: readUnnamed,
     async snapshot(run) {
       refuseClosed("read");
       return underWay.track(snapshot(run));

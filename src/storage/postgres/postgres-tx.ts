@@ -25,13 +25,15 @@ export class PostgresTx implements Tx {
   readonly #session: Session;
   readonly #server: Server;
   readonly #forgiving: boolean;
+  readonly #begin: () => void;
   #turn: Promise<void> = Promise.resolve();
   #ended = false;
 
-  constructor(session: Session, server: Server, at: At, options: { forgiving: boolean }) {
+  constructor(session: Session, server: Server, at: At, options: { forgiving: boolean; begin?: () => void }) {
     this.#session = session;
     this.#server = server;
     this.#forgiving = options.forgiving;
+    this.#begin = options.begin ?? (() => undefined);
     this.now = at.now;
     this.tenant = at.tenant;
     this.ids = at.ids;
@@ -74,6 +76,7 @@ export class PostgresTx implements Tx {
   async #send(statement: Sql): Promise<Answer> {
     if (this.#ended) throw usedAfterEnd();
     const query = render(statement, "postgres");
+    this.#begin();
     try {
       return this.#forgiving ? await this.#sendBehindSavepoint(query) : await this.#sendPlain(query);
     } catch (error) {
@@ -98,17 +101,15 @@ export class PostgresTx implements Tx {
     }
   }
 
-  // The savepoint and the statement are on the wire together, so they cost one round trip.
+  // All three are on the wire together, so they cost one round trip. Behind a statement that failed the release fails, too.
   async #sendThree(query: Query): Promise<Answer> {
     const begun = this.#control("savepoint unit");
-    try {
-      const answer = await this.#sendPlain(query);
-      await Promise.all([begun, this.#control("release savepoint unit")]);
-      return answer;
-    } catch (error) {
-      await Promise.all([begun, this.#control("rollback to savepoint unit"), this.#control("release savepoint unit")]);
-      throw error;
-    }
+    const answer = this.#sendPlain(query);
+    const released = this.#control("release savepoint unit");
+    const [result, , whole] = await Promise.all([settled(answer), begun, released]);
+    if (!whole)
+      await Promise.all([this.#control("rollback to savepoint unit"), this.#control("release savepoint unit")]);
+    return result();
   }
 
   #sendPlain(query: Query): Promise<Answer> {
@@ -116,8 +117,21 @@ export class PostgresTx implements Tx {
     return send(this.#session, query, this.#server, !this.#forgiving);
   }
 
-  // A failure here means the connection is gone, which the statement itself reports.
-  async #control(text: string): Promise<void> {
-    await this.#session.query(text).catch(() => undefined);
+  // Whether it was done. Else the statement failed or the connection is gone, and the statement itself reports that.
+  #control(text: string): Promise<boolean> {
+    return this.#session.query(text).then(
+      () => true,
+      () => false,
+    );
   }
+}
+
+/** Waits for the end of it without failing; what it gives does. */
+function settled<T>(promise: Promise<T>): Promise<() => T> {
+  return promise.then(
+    (value) => () => value,
+    (error: unknown) => () => {
+      throw error;
+    },
+  );
 }
