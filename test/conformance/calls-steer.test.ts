@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { beginAttempt, type Sendable } from "../../src/calls/attempt/begin.ts";
-import type { JobInfo } from "../../src/jobs/context.ts";
-import { rawSql } from "../../src/storage/sql.ts";
+import { createBegins } from "../../src/calls/attempt/begin.ts";
 import { DaybookError, type Book, type CallStatus, type Worker } from "../../src/index.ts";
 import { ok, openCalls, status, target, workAll } from "../calls/target.ts";
 import { backends, openTestStore, type Backend } from "../support/open-test.ts";
@@ -172,14 +170,9 @@ for (const backend of backends) {
       const [retry, first] = (await book.jobs.list({ queue: "calls" })).items;
       assert.deepEqual([first?.status, retry?.retryOf], ["failed", first?.id]);
       const { store } = await openTestStore(t, backend, { url });
-      const call = await store.read<Sendable>(rawSql("select * from call"));
 
-      const late = beginAttempt(
-        store,
-        { id: first?.id ?? "", runId: first?.runId ?? "", tenant: "default" } as JobInfo,
-        call[0] as Sendable,
-        { shown: { url: "", headers: "{}", body: null }, onFact: undefined },
-      );
+      const begins = createBegins({ settings: { keys: undefined }, ears: undefined });
+      const late = begins.begin(store, { id: first?.id ?? "", runId: first?.runId ?? "", tenant: "default" });
 
       await assert.rejects(late, /no longer this process's to send/);
       assert.equal((await book.calls.get(id)).attempts.length, 1);
