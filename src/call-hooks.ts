@@ -4,6 +4,7 @@ import { callKind } from "./calls/call.ts";
 import { mustWaitForHost, sweepHosts } from "./calls/circuit.ts";
 import type { CallEars } from "./calls/facts.ts";
 import type { CallsRoom } from "./calls/room.ts";
+import { pruneCalls } from "./calls/steer.ts";
 import { tell, wantsAny } from "./events/facts.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 
@@ -17,6 +18,7 @@ export function callHooks(room: CallsRoom, others: JobHooks): JobHooks {
     onSettledTogether: { [callKind]: (tx, ended) => callsEnded(room, tx, ended) },
     mustWait: { ...others.mustWait, [callKind]: mustWaitForHost },
     onSweep: sweepHosts,
+    onPruned: { ...others.onPruned, [callKind]: pruneCalls },
   };
 }
 

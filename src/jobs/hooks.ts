@@ -45,6 +45,11 @@ export type JobHooks = {
   readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<MustWait> };
   /** By the kind of a job with limits that `finish` ended: who was parked unseen by its transaction is looked for. */
   readonly afterFinish?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<void> };
+  /** By the kind of jobs that are pruned: what the room above keeps for them, under these numbers, leaves with them. It
+   *  says how much did. */
+  readonly onPruned?: {
+    readonly [kind: string]: (tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>;
+  };
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
   /** Looks for jobs of the rooms above that should have been released, and were not; says how many it found. */

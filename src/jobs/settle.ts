@@ -40,7 +40,9 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  const retried = rows.length === 0 ? 0 : await follow(tx, hooks, rows, endings);
+  // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
+  const told = facts || hooks.onFact === undefined ? hooks : { ...hooks, onFact: () => undefined };
+  const retried = rows.length === 0 ? 0 : await follow(tx, told, rows, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
 }
 

@@ -181,6 +181,17 @@ for (const backend of backends) {
       assert.equal(other.created, true);
     });
 
+    test("a secret that looks like JSON is cut out without breaking what is kept", async (t) => {
+      const server = await target(t, (_request, response) => void response.writeHead(503, { age: "5" }).end());
+      const { book } = await openCalls(t, backend);
+      const headers = { "x-evil": '","date":', "x-other": '"age":"5"' };
+      const { id } = await book.calls.submit({ url: server.url, headers });
+      await workAll(book);
+
+      const { status: state, outcome, attempts } = await book.calls.get(id);
+      assert.deepEqual([state, outcome?.responseStatus, attempts[0]?.response?.headers["age"]], ["failed", 503, "5"]);
+    });
+
     test("attempts are signed by Standard Webhooks with every secret, and name themselves alike", async (t) => {
       const server = await target(t, status(503));
       const { book, clock } = await openCalls(t, backend);
