@@ -7,7 +7,7 @@ import type { Answer } from "../client/exchange.ts";
 import type { Failure } from "../client/failure.ts";
 import { redacted, shownHeaders, withoutSecrets, type Mark } from "../request/redact.ts";
 import { isSecretName } from "../request/secret-name.ts";
-import type { Scrub } from "../request/secrets.ts";
+import { scrubValues, type Scrub } from "../request/secrets.ts";
 
 export type AttemptEnd = {
   readonly status: number | null;
@@ -34,9 +34,11 @@ export function failed({ kind, message }: Failure, scrub: Scrub, { phases, total
   };
 }
 
-export function answered(answer: Answer, scrub: Scrub, mark: Mark, { phases, totalMs }: Timing): AttemptEnd {
+export function answered(answer: Answer, ofRequest: Scrub, mark: Mark, { phases, totalMs }: Timing): AttemptEnd {
   const { status, headers, body, truncated, hops, firstByteMs } = answer;
   const ok = status >= 200 && status < 300;
+  const ofAnswer = scrubValues(answer.secrets);
+  const scrub: Scrub = (text) => ofAnswer(ofRequest(text));
   return {
     ...{ status, headers: JSON.stringify(scrubbed(shownHeaders(headers, mark), scrub)), bytes: body.length, truncated },
     ...shownAnswer(body, headers["content-type"] ?? "", scrub),
