@@ -46,14 +46,13 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
-    const checked = calls as CallOptions | undefined;
-    callSettings(checked);
+    callSettings(calls);
     const definitions = [
       ...(use as unknown[]).map(checkDefinition),
       ...Object.entries(commands).map(([name, each]) => toJob(name, each)),
     ];
     const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
-    return { definitions, apps: instances, calls: checked };
+    return { definitions, apps: instances, calls };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });
