@@ -46,7 +46,7 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
-    callSettings(calls);
+    if (calls !== undefined) callSettings(calls);
     const definitions = [
       ...(use as unknown[]).map(checkDefinition),
       ...Object.entries(commands).map(([name, each]) => toJob(name, each)),

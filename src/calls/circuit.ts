@@ -40,7 +40,8 @@ export type HostNote = Of & { readonly answered: boolean; readonly failures: num
 /** Whoever ends a call holds the lock of its limit, so nobody decides beside us. */
 export async function noteHost(tx: Tx, { answered, failures: failed, ...of }: HostNote): Promise<void> {
   const known = await readHost(tx, of);
-  if (failed === 0) return known === undefined ? undefined : letFollow(tx, of, known);
+  if (answered && known !== undefined) await letFollow(tx, of, known);
+  if (failed === 0) return;
   const before = answered ? undefined : known;
   const failures = (before?.failures ?? 0) + failed;
   const opens = failures >= failuresMax && (before?.opened_at ?? null) === null;

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { noteHost } from "../../src/calls/circuit.ts";
 import type { Book } from "../../src/index.ts";
 import { inOrder, ok, openCalls, status, target, workAll } from "../calls/target.ts";
-import { backends } from "../support/open-test.ts";
+import { backends, openTestStore } from "../support/open-test.ts";
 
 const hosts = (book: Book): Promise<{ tenant_id: string; failures: number; open: number }[]> =>
   book.read(
@@ -79,6 +80,19 @@ for (const backend of backends) {
       );
       assert.deepEqual(await hosts(book), []);
       assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("when one is answered and another fails in the same moment, those that wait for the host follow", async (t) => {
+      const server = await target(t, status(503));
+      const { book, url } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
+      for (let n = 0; n < 9; n++) await book.calls.submit({ url: server.url });
+      await workAll(book);
+      const { store } = await openTestStore(t, backend, { url });
+
+      await store.write((tx) => noteHost(tx, { tenant: "default", host: server.host, answered: true, failures: 1 }));
+
+      const waiting = await book.read((tx) => tx.sql`select id from job where status = 'waiting'`);
+      assert.deepEqual([waiting, await hosts(book)], [[], [{ tenant_id: "default", failures: 1, open: 0 }]]);
     });
 
     test("what is known of a host that nobody calls any more is forgotten", async (t) => {

@@ -1,13 +1,14 @@
 // The attempt is on disk before its socket opens, and only if the run is still ours: whatever happens then, the book knows
 // that the request may have been sent. Those that begin at the same time are written down together: whoever comes before
 // the transaction begins goes along with it.
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, eachRow, forShare, greatest, rowSet } from "../../storage/word.ts";
 import { advise } from "../../jobs/advice.ts";
 import type { JobInfo } from "../../jobs/context.ts";
+import { passing } from "../../jobs/write-apart.ts";
 import { callKind, type CallRow } from "../call.ts";
 import { tellCalls, type CallEars } from "../facts.ts";
 import type { CallSettings } from "../settings.ts";
@@ -30,14 +31,15 @@ type Waiting = {
 };
 
 export function createBegins(parts: BeginsParts): Begins {
-  let waiting: Waiting[] = [];
+  const waiting: Waiting[] = [];
 
   async function write(store: Store): Promise<void> {
     let batch: Waiting[] | undefined;
-    const taken = (): Waiting[] => {
-      // A unit that is run again is for the same ones.
-      if (batch === undefined)
-        [batch, waiting] = [waiting.slice(0, limits.claimJobsMax), waiting.slice(limits.claimJobsMax)];
+    // Whoever waits has a transaction under way; one that is run again is for the same ones.
+    const taken = (): readonly Waiting[] => {
+      if (batch !== undefined) return batch;
+      batch = waiting.splice(0, limits.claimJobsMax);
+      if (waiting.length > 0) void write(store);
       return batch;
     };
     try {
@@ -47,7 +49,6 @@ export function createBegins(parts: BeginsParts): Begins {
     } catch (error) {
       await writeEach(store, taken(), error);
     }
-    if (waiting.length > 0) await write(store);
   }
 
   // One that cannot be written down must not keep its neighbours from being sent.
@@ -84,9 +85,10 @@ function settle(
 
 const askAgainMs = 1000;
 
-// The book was busy or away, and nothing was sent: that is no attempt.
+// The book was busy or away, and nothing was sent: that is no attempt. What does not pass would be tried for ever.
 function notSent(error: unknown): unknown {
-  return Error.isError(error) ? advise(error, { counts: false, atLeastMs: askAgainMs }) : error;
+  if (!isDaybookError(error) || !passing.has(error.code)) return error;
+  return advise(error, { counts: false, atLeastMs: askAgainMs });
 }
 
 type Found = Sendable & Pick<CallRow, "seq" | "status"> & { readonly run_id: string; readonly number: number };
