@@ -9,7 +9,7 @@ import type { Benchmark } from "./harness/benchmark.ts";
 import type { Report } from "./harness/report.ts";
 import { scratch } from "./harness/scratch.ts";
 
-const callsCount = 2000;
+const callsCount = 5000;
 const inFlight = 50;
 const rounds = 3;
 const scheduledCount = 100_000;
@@ -40,7 +40,7 @@ async function sendAll(report: Report, url: string): Promise<void> {
     ours.push(await callRound(url, round));
   }
   report.note(`the reference is a loop on a bare undici Pool; ${callsCount} calls a round`);
-  report.times("due calls, until every end is on disk", ours, { referenceMs: bare });
+  report.times("due calls, until every end is on disk", ours, { referenceMs: bare, goalMin: 0.5 });
   const perSecond = (ms: readonly number[]): string => ((callsCount / Math.min(...ms)) * 1000).toFixed(0);
   report.note(`best round: ${perSecond(ours)} calls/s; the bare pool ${perSecond(bare)} requests/s`);
 }
@@ -63,7 +63,8 @@ async function bareRound(url: string): Promise<number> {
 
 function openCalls(path: string): Promise<Book> {
   return open(path, {
-    calls: { key: Buffer.alloc(32, 1), allow: ["127.0.0.1"], perHost: { concurrency: inFlight } },
+    // The worker bounds how many are in flight; the host's own limit is not what is measured.
+    calls: { key: Buffer.alloc(32, 1), allow: ["127.0.0.1"], perHost: { concurrency: 4 * inFlight } },
   });
 }
 
@@ -110,6 +111,7 @@ async function beside(report: Report, url: string): Promise<void> {
     }
   }
   report.times("start of another tenant's call beside 1000 to a dead host", starts, { goalMsMax: fairMsMax });
+  if (Math.max(...starts) >= fairMsMax) report.note(`the slowest of them waited ${Math.max(...starts)} ms`);
   for (const { id } of (await a.calls.list({ status: "running" })).items) await a.calls.cancel(id);
   await worker.stop();
 }

@@ -105,8 +105,10 @@ create table call_host (
   failures bigint not null,
   opened_at bigint,
   probe_at bigint,
+  probe_call_seq bigint,
   constraint call_host_pkey PRIMARY KEY (tenant_id, host),
   constraint call_host_check CHECK (((opened_at IS NULL) = (probe_at IS NULL))),
+  constraint call_host_check1 CHECK (((probe_call_seq IS NULL) OR (probe_at IS NOT NULL))),
   constraint call_host_failures_check CHECK ((failures >= 0))
 );
 

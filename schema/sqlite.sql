@@ -98,8 +98,10 @@ CREATE TABLE call_host (
   failures integer not null check (failures >= 0),
   opened_at integer,
   probe_at integer,
+  probe_call_seq integer,
   primary key (tenant_id, host),
-  check ((opened_at is null) = (probe_at is null))
+  check ((opened_at is null) = (probe_at is null)),
+  check (probe_call_seq is null or probe_at is not null)
 ) strict;
 
 CREATE INDEX call_hosts_back on call_host (tenant_id, host) where failures = 0;

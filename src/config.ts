@@ -1,6 +1,7 @@
 // daybook.config.ts: what a project declares once for every command of the command line. It is a module like any other, and
 // its default export is this.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { callSettings, type CallOptions } from "./calls/settings.ts";
 import { asDaybookError, DaybookError, invalid } from "./core/error.ts";
 import { quote } from "./core/quote.ts";
 import { refuseUnknown } from "./core/suggest.ts";
@@ -18,12 +19,15 @@ export type Config = {
   readonly commands?: Readonly<Record<string, ConfigCommand>>;
   /** The instances of apps by their key, in place of those in their definitions: `{ lights: { instances: [{ … }] } }`. */
   readonly apps?: Readonly<Record<string, { readonly instances: readonly unknown[] }>>;
+  /** Where calls may go and how many at once, as `open` takes it, for `daybook run`. The key belongs into `DAYBOOK_KEY`. */
+  readonly calls?: CallOptions;
 };
 
 /** What a config says, checked. */
 export type Configured = {
   readonly definitions: readonly Definition[];
   readonly apps: ReadonlyMap<string, readonly unknown[]>;
+  readonly calls: CallOptions | undefined;
 };
 
 export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
@@ -36,16 +40,19 @@ export function readConfig(file: string, config: unknown): Configured {
     if (!isObject(config)) {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
-    refuseUnknown(config, ["use", "commands", "apps"], "the config");
-    const { use = [], commands = {}, apps = {} } = config as Record<string, unknown>;
+    refuseUnknown(config, ["use", "commands", "apps", "calls"], "the config");
+    const { use = [], commands = {}, apps = {}, calls } = config as Record<string, unknown>;
     if (!Array.isArray(use)) throw invalid(`"use" is ${quote(use)}: give a list of definitions`);
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
+    if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
+    if (calls !== undefined) callSettings(calls);
     const definitions = [
       ...(use as unknown[]).map(checkDefinition),
       ...Object.entries(commands).map(([name, each]) => toJob(name, each)),
     ];
-    return { definitions, apps: new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)])) };
+    const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
+    return { definitions, apps: instances, calls };
   } catch (error) {
     const { code, message, details } = asDaybookError(error);
     throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });

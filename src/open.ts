@@ -1,5 +1,5 @@
 // open(): checks the options, opens the store, attaches the process.
-import { callHooks, tellCall } from "./call-hooks.ts";
+import { callEars, callHooks } from "./call-hooks.ts";
 import { callJob } from "./calls/job.ts";
 import { createCallsRoom } from "./calls/room.ts";
 import type { CallOptions } from "./calls/settings.ts";
@@ -109,7 +109,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   await prepareTracing();
   const store = await openStore(url, migrations, options);
   try {
-    const calls = createCallsRoom(options.calls, store.clock, tellCall);
+    const calls = createCallsRoom(options.calls, store.clock, callEars);
     const call = callJob(calls);
     definitions.set(call.name, call);
     const folder = openFolder(store);

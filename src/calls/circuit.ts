@@ -1,11 +1,13 @@
 // A host that does not answer again and again is left alone for a while. Its calls wait outside the line, so that they hold
-// no place that others could use; then one of them may try it, and if that is answered the others follow, a few with each
-// answer. Each tenant has its own view of a host: nobody learns from this, or suffers by it, what another one does.
+// no place that others could use. One of them is due when the pause ends and tries it; if that is answered the others follow,
+// a few with each answer. Each tenant has its own view of a host: nobody learns from this, or suffers by it, what another does.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { OrderedJob } from "../jobs/hooks.ts";
+import { indexedBy, skipLocked } from "../storage/word.ts";
+import type { MustWait, OrderedJob } from "../jobs/hooks.ts";
+import { jobsChannel } from "../jobs/job.ts";
 import { release } from "../jobs/park.ts";
-import { hostKey, hostOfKey } from "./call.ts";
+import { callKind, hostKey, hostOfKey } from "./call.ts";
 
 const failuresMax = 5;
 const pauseMs = 15_000;
@@ -18,46 +20,83 @@ function pauseAfter(failures: number): number {
   return Math.min(pauseMsMax, pauseMs * 2 ** Math.min(10, Math.max(0, failures - failuresMax)));
 }
 
-type Host = { readonly failures: number; readonly opened_at: number | null; readonly probe_at: number | null };
 type Of = { readonly tenant: string; readonly host: string };
+type Host = {
+  readonly failures: number;
+  readonly opened_at: number | null;
+  readonly probe_at: number | null;
+  /** The call that tries the host then. Should it be cancelled, the sweep finds another. */
+  readonly probe_call_seq: number | null;
+};
 
 async function readHost(tx: Tx, { tenant, host }: Of): Promise<Host | undefined> {
-  return tx.get<Host>(sql`select failures, opened_at, probe_at from call_host
+  return tx.get<Host>(sql`select failures, opened_at, probe_at, probe_call_seq from call_host
     where tenant_id = ${tenant} and host = ${host}`);
 }
 
-/** What an attempt says about its host. Whoever ends a call holds the lock of its limit, so nobody decides beside us. */
-export async function noteHost(tx: Tx, of: Of, isThere: boolean): Promise<void> {
-  const { tenant, host } = of;
+/** What the attempts of one transaction say about a host: whether one was answered, and how many failed since. */
+export type HostNote = Of & { readonly answered: boolean; readonly failures: number };
+
+/** Whoever ends a call holds the lock of its limit, so nobody decides beside us. */
+export async function noteHost(tx: Tx, { answered, failures: failed, ...of }: HostNote): Promise<void> {
   const known = await readHost(tx, of);
-  if (isThere) {
-    if (known === undefined) return;
-    const released = await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, releasedEach);
-    await (released < releasedEach
-      ? tx.run(sql`delete from call_host where tenant_id = ${tenant} and host = ${host}`)
-      : tx.run(sql`update call_host set failures = 0, opened_at = null, probe_at = null
-          where tenant_id = ${tenant} and host = ${host}`));
-    return;
-  }
-  const failures = (known?.failures ?? 0) + 1;
-  const opens = failures >= failuresMax && (known?.opened_at ?? null) === null;
-  const openedAt = opens ? tx.now : (known?.opened_at ?? null);
-  const probeAt = opens ? tx.now + pauseAfter(failures) : (known?.probe_at ?? null);
-  await tx.run(sql`insert into call_host (tenant_id, host, failures, opened_at, probe_at)
-    values (${tenant}, ${host}, ${failures}, ${openedAt}, ${probeAt})
+  if (answered && known !== undefined) await letFollow(tx, of, known);
+  if (failed === 0) return;
+  const before = answered ? undefined : known;
+  const failures = (before?.failures ?? 0) + failed;
+  const opens = failures >= failuresMax && (before?.opened_at ?? null) === null;
+  const openedAt = opens ? tx.now : (before?.opened_at ?? null);
+  const probeAt = opens ? tx.now + pauseAfter(failures) : (before?.probe_at ?? null);
+  const asked = opens ? null : (before?.probe_call_seq ?? null);
+  const probes = probeAt === null ? null : (asked ?? (await appoint(tx, of, probeAt)));
+  await tx.run(sql`insert into call_host (tenant_id, host, failures, opened_at, probe_at, probe_call_seq)
+    values (${of.tenant}, ${of.host}, ${failures}, ${openedAt}, ${probeAt}, ${probes})
     on conflict (tenant_id, host) do update set failures = excluded.failures, opened_at = excluded.opened_at,
-      probe_at = excluded.probe_at`);
+      probe_at = excluded.probe_at, probe_call_seq = excluded.probe_call_seq`);
+}
+
+// The host is there: the one that was to try it goes at once, and some of the others with it.
+async function letFollow(tx: Tx, of: Of, { probe_at: probeAt, probe_call_seq: probes }: Host): Promise<void> {
+  const { tenant, host } = of;
+  if (probes !== null) {
+    await tx.run(sql`update job set status = 'queued', waits_for = null where tenant_id = ${tenant}
+      and kind = ${callKind} and kind_seq = ${probes} and finished_at is null and status = 'waiting'
+      and waits_for = 'time' and waits_key is null and available_at = ${probeAt}`);
+    tx.wake(jobsChannel);
+  }
+  const released = await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, releasedEach);
+  await (released < releasedEach
+    ? tx.run(sql`delete from call_host where tenant_id = ${tenant} and host = ${host}`)
+    : tx.run(sql`update call_host set failures = 0, opened_at = null, probe_at = null, probe_call_seq = null
+        where tenant_id = ${tenant} and host = ${host}`));
+}
+
+/** Makes the first of those that wait for the host due when its pause ends; null when none does. */
+async function appoint(tx: Tx, { tenant, host }: Of, probeAt: number): Promise<number | null> {
+  const [first] = await tx.all<{ kind_seq: number }>(sql`update job set waits_for = 'time', waits_key = null,
+      available_at = ${probeAt}
+    where seq in (select seq from job ${indexedBy("jobs_waiting")}
+      where status = 'waiting' and waits_for = 'order' and waits_key = ${hostKey(host)} and tenant_id = ${tenant}
+      order by lane_seq, priority desc, position, seq limit 1 ${skipLocked}) returning kind_seq`);
+  if (first === undefined) return null;
+  tx.wake(jobsChannel);
+  return first.kind_seq;
 }
 
 /** Whether a call must wait for its host. The first one after the pause may go, and the next pause begins with it. */
-export async function mustWaitForHost(tx: Tx, job: OrderedJob): Promise<boolean> {
+export async function mustWaitForHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
   const of = { tenant: job.tenant_id, host: hostOfKey(job.limit_key ?? "") };
   const known = await readHost(tx, of);
   if (known === undefined || known.probe_at === null) return false;
-  if (known.probe_at > tx.now) return true;
-  await tx.run(sql`update call_host set probe_at = ${tx.now + pauseAfter(known.failures + 1)}
+  if (known.probe_at <= tx.now) {
+    await tx.run(sql`update call_host set probe_at = ${tx.now + pauseAfter(known.failures + 1)}, probe_call_seq = null
+      where tenant_id = ${of.tenant} and host = ${of.host}`);
+    return false;
+  }
+  if (known.probe_call_seq !== null && known.probe_call_seq !== job.kind_seq) return true;
+  await tx.run(sql`update call_host set probe_call_seq = ${job.kind_seq}
     where tenant_id = ${of.tenant} and host = ${of.host}`);
-  return false;
+  return { until: known.probe_at };
 }
 
 /** Lets one call go for each host whose pause is over, and some where the host is back. */
@@ -70,7 +109,15 @@ export async function sweepHosts(tx: Tx): Promise<number> {
   let released = 0;
   for (const { tenant_id: tenant, host, probe_at: probeAt } of due) {
     const most = probeAt === null ? releasedEach : 1;
-    released += await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, most);
+    const count = await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, most);
+    if (count === 0) await forget(tx, { tenant, host });
+    released += count;
   }
   return released;
+}
+
+// Nobody waits for it. What was known of it long ago would only be in the way of the others' sweep.
+async function forget(tx: Tx, { tenant, host }: Of): Promise<void> {
+  await tx.run(sql`delete from call_host where tenant_id = ${tenant} and host = ${host}
+    and (failures = 0 or probe_at <= ${tx.now - pauseMsMax})`);
 }

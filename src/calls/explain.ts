@@ -15,11 +15,16 @@ export async function explainCall(store: Store, tenant: string, id: string): Pro
     return { id, status, reason: status, because: [`It is ${status}: ${how}.`] };
   }
   const job = await explainJob(store, tenant, jobId);
-  if (job.reason !== "order") return { id, status, reason: job.reason, because: job.because };
-  const [known] = await store.read<{ failures: number; probe_at: number | null }>(
-    sql`select failures, probe_at from call_host where tenant_id = ${tenant} and host = ${host}`,
+  const [known] = await store.read<{ failures: number; probe_at: number | null; probes: number }>(
+    sql`select call_host.failures, call_host.probe_at, case when call_host.probe_call_seq = call.seq then 1 else 0 end
+        as probes
+      from call cross join call_host where call.tenant_id = ${tenant} and call.id = ${id}
+        and call_host.tenant_id = ${tenant} and call_host.host = ${host}`,
   );
-  const when = known?.probe_at == null ? "" : ` One of them tries it from ${isoTime(known.probe_at)} on.`;
+  const probes = known?.probes === 1 && job.reason === "time";
+  if (job.reason !== "order" && !probes) return { id, status, reason: job.reason, because: job.because };
+  const who = probes ? "This one" : "One of them";
+  const when = known?.probe_at == null ? "" : ` ${who} tries it from ${isoTime(known.probe_at)} on.`;
   const because =
     known === undefined || known.failures === 0
       ? `The host ${host} answers again, and its calls follow a few at a time.`

@@ -19,19 +19,36 @@ export type CallFact = {
   };
 };
 
-export type OnCallFact = (tx: Tx, fact: CallFact) => Awaitable<void>;
+/** Who wants to hear of calls: the room of events, wired at the front door. */
+export type CallEars = {
+  /** Whether anybody, in any tenant, listens now. It spares most calls a question each. */
+  hears(tx: Tx, topics: readonly CallFact["topic"][]): Awaitable<boolean>;
+  onFact(tx: Tx, fact: CallFact): Awaitable<void>;
+};
 
 type Told = Pick<CallRow, "tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at">;
 
+export type ToTell = {
+  readonly topic: CallFact["topic"];
+  readonly row: Told;
+  readonly end?: { readonly outcome: CallOutcome; readonly snippet: string | null };
+};
+
 /** Tells the hook inside the transaction, and everybody who listens once it has committed. */
-export async function tellCall(
-  tx: Tx,
-  onFact: OnCallFact | undefined,
-  topic: CallFact["topic"],
-  row: Told,
-  end: { readonly outcome: CallOutcome; readonly snippet: string | null } | null = null,
-): Promise<void> {
-  const fact: CallFact = {
+export async function tellCalls(tx: Tx, ears: CallEars | undefined, told: readonly ToTell[]): Promise<void> {
+  if (told.length === 0) return;
+  const topics = [...new Set(told.map(({ topic }) => topic))];
+  const kept = ears !== undefined && (await ears.hears(tx, topics)) ? ears : undefined;
+  if (kept === undefined && !callChanged.heard) return;
+  for (const each of told) {
+    const fact = toFact(each);
+    await kept?.onFact(tx, fact);
+    if (callChanged.heard) tx.afterCommit(() => callChanged.state(fact));
+  }
+}
+
+function toFact({ topic, row, end }: ToTell): CallFact {
+  return {
     topic,
     tenant: row.tenant_id,
     payload: {
@@ -39,8 +56,6 @@ export async function tellCall(
       ...{ dueAt: row.due_at, outcome: end?.outcome ?? null, snippet: end?.snippet ?? null },
     },
   };
-  await onFact?.(tx, fact);
-  if (callChanged.heard) tx.afterCommit(() => callChanged.state(fact));
 }
 
 /** A call was submitted, started, or ended, and it is on disk. */

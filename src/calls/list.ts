@@ -15,8 +15,8 @@ import { notFound } from "./steer.ts";
 export type CallFilter = {
   readonly status?: CallStatus | readonly CallStatus[];
   readonly tag?: string;
-  /** Those with at least one of these tags, or with all of them. */
-  readonly tags?: { readonly any: readonly string[] } | { readonly all: readonly string[] };
+  /** Those with at least one of `any`, and with all of `all`. */
+  readonly tags?: { readonly any?: readonly string[]; readonly all?: readonly string[] };
   /** As in the URL, with its port if that is not the usual one: `api.example.com`, `localhost:8080`. */
   readonly host?: string;
   readonly name?: string;
@@ -44,7 +44,8 @@ export async function listCalls(store: Store, tenant: string, filter: CallFilter
     throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
   }
   const before = filter.after === undefined ? Number.MAX_SAFE_INTEGER : Number(filter.after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${filter.after} is not a cursor: give "next" of the page before`);
+  if (!Number.isSafeInteger(before) || before < 1)
+    throw invalid(`${filter.after} is not a cursor: give "next" of the page before`);
   const rows = await store.readHeavy<ListedRow>(sql`${selectCalls}
     where call.tenant_id = ${tenant} and call.seq < ${before} ${conditions(tenant, filter)}
     order by call.seq desc limit ${limit + 1}`);
@@ -71,12 +72,15 @@ function conditions(tenant: string, filter: CallFilter): Sql {
 }
 
 function byTags(tenant: string, tags: NonNullable<CallFilter["tags"]>): Sql[] {
+  const wrong = invalid(`tags is { any: [...] } or { all: [...] } with 1 to ${limits.tagsMax} texts each`);
+  if (typeof tags !== "object" || tags === null) throw wrong;
   refuseUnknown(tags, ["any", "all"], "tags");
-  const list = "any" in tags ? tags.any : tags.all;
-  if (!Array.isArray(list) || list.length > limits.tagsMax) {
-    throw invalid(`tags is { any: [...] } or { all: [...] } with at most ${limits.tagsMax}`);
+  const { any, all } = tags;
+  for (const list of [any ?? all, all ?? any]) {
+    if (!Array.isArray(list) || list.length === 0 || list.length > limits.tagsMax) throw wrong;
+    if (!list.every((tag) => typeof tag === "string")) throw wrong;
   }
-  return "any" in tags ? [hasAny(tenant, tags.any)] : tags.all.map((each) => hasAny(tenant, [each]));
+  return [...(any === undefined ? [] : [hasAny(tenant, any)]), ...(all ?? []).map((tag) => hasAny(tenant, [tag]))];
 }
 
 function hasAny(tenant: string, tags: readonly string[]): Sql {

@@ -90,8 +90,10 @@ export const callMigrations: readonly Migration[] = [
         failures ${integer} not null check (failures >= 0),
         opened_at ${integer},
         probe_at ${integer},
+        probe_call_seq ${integer},
         primary key (tenant_id, host),
-        check ((opened_at is null) = (probe_at is null))
+        check ((opened_at is null) = (probe_at is null)),
+        check (probe_call_seq is null or probe_at is not null)
       )${strict}`,
       sql`create index call_hosts_to_probe on call_host (probe_at) where probe_at is not null`,
       sql`create index call_hosts_back on call_host (tenant_id, host) where failures = 0`,

@@ -4,7 +4,7 @@ import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { forShare } from "../storage/word.ts";
+import { anyOf, forShare } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { JobHooks } from "../jobs/hooks.ts";
 import { rescheduleJob } from "../jobs/reschedule.ts";
@@ -46,6 +46,12 @@ export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ 
     : 0;
   if (changed === 0) throw await refusal(tx, id, "rescheduled");
   return { id, dueAt };
+}
+
+/** Calls leave with their jobs, by prune, and take their tags and attempts along. */
+export async function pruneCalls(tx: Tx, tenant: string, seqs: readonly number[]): Promise<number> {
+  return tx.run(sql`delete from call where tenant_id = ${tenant} and seq ${anyOf("integer", seqs)}
+    and finished_at is not null`);
 }
 
 /** Removes a call that has ended, with its tags and its attempts. Its jobs leave with the others, by prune. */

@@ -12,7 +12,7 @@ import { laneOf } from "../jobs/lane.ts";
 import type { Limits } from "../jobs/limit.ts";
 import { neverBlamed } from "../jobs/outcome.ts";
 import { callJobName, callKind, callQueue, hostKey, sealedFor, type CallRow, type CallStatus } from "./call.ts";
-import { tellCall } from "./facts.ts";
+import { tellCalls } from "./facts.ts";
 import type { PreparedCall } from "./prepare.ts";
 import { keptRequest } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
@@ -35,7 +35,7 @@ export async function submitCall(
   prepared: PreparedCall,
   again: Again | null = null,
 ): Promise<Submitted> {
-  const { settings, onFact } = room;
+  const { settings, ears } = room;
   const { content, name, host, policy, idempotencyKey } = prepared;
   const id = tx.ids();
   const dueAt = prepared.at ?? tx.now + prepared.delayMs;
@@ -57,7 +57,7 @@ export async function submitCall(
     await tx.run(sql`insert into call_tag (tenant_id, call_id, tag) ${eachRow(columns, tags)}`);
   }
   await enqueueCall(tx, room, prepared, { id, seq: made.seq, dueAt });
-  await tellCall(tx, onFact, "call.submitted", row);
+  await tellCalls(tx, ears, [{ topic: "call.submitted", row }]);
   return { id, name, status: "scheduled", dueAt, created: true };
 }
 

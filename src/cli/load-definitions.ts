@@ -27,6 +27,8 @@ export type Loaded = {
   readonly folder: Folder | undefined;
   /** Gives an app the instances that the config has for it. */
   readonly configure: (app: AnyApp) => AnyApp;
+  /** What the config says of calls. */
+  readonly calls: Configured["calls"];
 };
 
 /** All that the module or folder and the config declare. At least one of them must be there. */
@@ -40,14 +42,16 @@ export async function loadDefinitions({ module, config }: Sources, { watch = fal
   if (watch && folder === undefined) throw invalid("--watch is for a folder of apps: name one");
   const found = folder?.definitions ?? (module === undefined ? [] : await loadModule(module));
   const use = [...new Set([...found, ...(configured?.definitions ?? [])])];
-  if (module === undefined && use.length === 0) {
+  const calls = configured?.calls;
+  // Whoever says where calls may go wants them sent, whatever else there is to run.
+  if (module === undefined && use.length === 0 && calls === undefined) {
     const why = configured === undefined ? `there is no ${configNames[0]} here` : "the config declares nothing";
     throw invalid(`nothing to run: ${why}, so name the module that exports your definitions`);
   }
   return {
     use: use.map((each) => (each.kind === "app" ? configure(each) : each)),
     problems: [...(folder?.problems ?? []), ...unknownApps(use, configured)],
-    ...{ folder, configure },
+    ...{ folder, configure, calls },
   };
 }
 

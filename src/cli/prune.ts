@@ -26,7 +26,7 @@ type Options = Pick<PruneOptions, "olderThan" | "keep" | "queue" | "name"> & {
 export function prune(program: Command): void {
   program
     .command("prune")
-    .description("remove finished jobs of the tenant with their runs, logs and files")
+    .description("remove finished jobs of the tenant with their runs, logs, calls and files")
     .option("--older-than <duration>", "only what ended at least this long ago: 30d, 12h")
     .option("--keep <n>", "not the so many that ended last", wholeNumber("--keep"))
     .option("--queue <queue>", "only jobs of this queue")
@@ -49,9 +49,10 @@ export function prune(program: Command): void {
 }
 
 function toAnswer(pruned: Pruned): Answer {
-  const { dryRun, jobs, groups, runs, logs, steps, reservations, files, filesDeleted } = pruned;
+  const { dryRun, jobs, groups, runs, logs, steps, reservations, others, files, filesDeleted } = pruned;
   const [were, rest] = [dryRun ? "would be removed" : "removed", files.length - filesDeleted];
-  const held = reservations === 0 ? "" : `, ${reservations} reservations`;
+  const kept = Object.entries(others).map(([kind, count]) => `, ${count} ${kind}s`);
+  const held = `${kept.join("")}${reservations === 0 ? "" : `, ${reservations} reservations`}`;
   const counts = `${jobs} jobs, ${groups} groups, ${runs} runs${held}, ${logs} log lines and ${steps} steps ${were}`;
   const gone = `${filesDeleted} log files deleted${rest === 0 ? "" : `, ${rest} were not there or elsewhere`}`;
   const named = dryRun ? `${files.length} log files go with them` : gone;

@@ -74,8 +74,8 @@ async function work(
   // A module that never finishes loading must not keep the program from ending.
   const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
   if (loaded === undefined) return stop.leave(undefined);
-  const { use } = loaded;
-  const access: Access = { attach: true, migrate: true, use, worker };
+  const { use, calls } = loaded;
+  const access: Access = { attach: true, migrate: true, use, worker, ...(calls === undefined ? {} : { calls }) };
   const book = await openUnlessStopped(stop, command, access);
   if (book === undefined) return;
   const report = createWorkReport(process.stdout, formOf(command));

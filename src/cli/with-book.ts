@@ -9,7 +9,8 @@ import type { OpenOptions } from "../open.ts";
 import { printAnswer, type Answer } from "./answer.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 
-export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> & Pick<OpenOptions, "use" | "worker" | "files">;
+export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> &
+  Pick<OpenOptions, "use" | "worker" | "files" | "calls">;
 
 /** For commands that only look: the book must exist and be up to date, and no session is written into it. */
 export const looking: Access = { attach: false, migrate: false };

@@ -203,8 +203,10 @@ function decide(
 
 async function takeSlots(tx: Tx, batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
   const { seq, available_at } = job;
-  if (job.kind !== null && job.limit_key !== null && (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) === true) {
-    return { seq, waits_for: "order", waits_key: job.limit_key, available_at };
+  if (job.kind !== null && job.limit_key !== null) {
+    const waits = (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) ?? false;
+    if (waits === true) return { seq, waits_for: "order", waits_key: job.limit_key, available_at };
+    if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };
   }
   const slots = job.limits === null ? { name_slot: null, key_slot: null } : await batch.slots.take(job, gate.lane);
   if ("waitsFor" in slots) return { seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };

@@ -55,6 +55,8 @@ export type AnyJob = {
 
 /** Work of the engine's own kind (a program to start), in place of a handler. */
 export type BuiltIn = {
+  /** Throws where a user enqueues or edits such a job: only its room makes them. */
+  byHand?(): void;
   /** Throws when valid params are none for this kind; asked when a job is enqueued and again when it runs. */
   check?(params: unknown): void;
   run(engine: Engine, params: unknown, context: RunContext): Promise<unknown>;

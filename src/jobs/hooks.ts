@@ -36,19 +36,28 @@ export type JobHooks = {
   /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
    *  reacts. */
   onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
+  /** The same for all of a kind that one settle ends, where one statement can do for many. */
+  readonly onSettledTogether?: { readonly [kind: string]: (tx: Tx, ended: readonly Ended[]) => Awaitable<void> };
   /** By the kind of a job: nobody needs to hear that this one succeeded. It spares the path of most jobs a read each. */
   readonly quiet?: { readonly [kind: string]: (job: SettledJob) => boolean };
   /** By the kind of a job: whether it must wait for one before it, asked of those with a limit key under its lock. Whoever
-   *  made it releases it. */
-  readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<boolean> };
+   *  made it releases it, or its time does. */
+  readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<MustWait> };
   /** By the kind of a job with limits that `finish` ended: who was parked unseen by its transaction is looked for. */
   readonly afterFinish?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<void> };
+  /** By the kind of jobs that are pruned: what the room above keeps for them, under these numbers, leaves with them. It
+   *  says how much did. */
+  readonly onPruned?: {
+    readonly [kind: string]: (tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>;
+  };
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
   /** Looks for jobs of the rooms above that should have been released, and were not; says how many it found. */
   onSweep?(tx: Tx): Awaitable<number>;
 };
 
+export type Ended = { readonly job: JobRow; readonly outcome: JobEnded };
+export type MustWait = boolean | { readonly until: number };
 export type SettledJob = Pick<JobRow, "kind" | "attempt">;
 export type OrderedJob = Pick<JobRow, "tenant_id" | "limit_key" | "kind" | "kind_seq">;
 
@@ -74,6 +83,19 @@ export async function lockForKinds(tx: Tx, hooks: JobHooks, rows: readonly JobRo
 
 export async function tellEnded(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
   if (row.kind !== null) await hooks.onSettled?.[row.kind]?.(tx, row, ended);
+  await tellFact(tx, hooks, row, ended);
+}
+
+/** Those of the kinds that are told together. */
+export async function tellTogether(tx: Tx, hooks: JobHooks, all: readonly Ended[]): Promise<void> {
+  if (all.length === 0) return;
+  for (const [kind, ended] of Map.groupBy(all, ({ job }) => job.kind ?? "")) {
+    await hooks.onSettledTogether?.[kind]?.(tx, ended);
+  }
+  for (const { job, outcome } of all) await tellFact(tx, hooks, job, outcome);
+}
+
+async function tellFact(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
   await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended }, row);
   if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(ended));
 }

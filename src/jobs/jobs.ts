@@ -161,7 +161,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     chain: (id) => readChain(store, tenant, id),
     explain: (id) => explainJob(store, tenant, id),
     recover: (options = {}) => recover(engine, options),
-    prune: (options) => prune(store, tenant, engine.files, options ?? {}),
+    prune: (options) => prune(store, tenant, engine.files, options ?? {}, engine.hooks.onPruned),
     result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
     place: (id) => placeOf(store, tenant, id),
   };

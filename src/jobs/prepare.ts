@@ -76,6 +76,7 @@ export type Prepared = {
 };
 
 export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions): Promise<Prepared> {
+  definition.builtIn?.byHand?.();
   refuseUnknown(options, known, `enqueue of "${definition.name}"`);
   if (options.at !== undefined && options.in !== undefined) throw invalid('give "at" or "in", not both');
   for (const about of ["keyScope", "onConflict"] as const) {

@@ -9,7 +9,15 @@ import { endRuns, type Owned } from "./end-runs.ts";
 import { freeSlots } from "./free-slots.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { endsWith } from "./group/group.ts";
-import { jobSettled, lockForKinds, tellEnded, type JobEnded, type JobHooks } from "./hooks.ts";
+import {
+  jobSettled,
+  lockForKinds,
+  tellEnded,
+  tellTogether,
+  type Ended,
+  type JobEnded,
+  type JobHooks,
+} from "./hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
 import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
@@ -32,7 +40,9 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   await freeSlots(tx, rows);
   if (await hasGate(tx, owned)) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  const retried = rows.length === 0 ? 0 : await follow(tx, hooks, rows, endings);
+  // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
+  const told = facts || hooks.onFact === undefined ? hooks : { ...hooks, onFact: () => undefined };
+  const retried = rows.length === 0 ? 0 : await follow(tx, told, rows, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
 }
 
@@ -76,6 +86,7 @@ async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings:
   const groups = await lockGroupsOf(tx, rows);
   await lockForKinds(tx, hooks, rows);
   const over: JobRow[] = [];
+  const together: Ended[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
     const charged = chargedLosses(row, ending);
@@ -84,9 +95,12 @@ async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings:
     const again = group !== undefined && endsWith(group, ending) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy === null) over.push(row);
-    await tellEnded(tx, hooks, row, describe(row, ending, retriedBy));
+    const outcome = describe(row, ending, retriedBy);
+    if (row.kind !== null && hooks.onSettledTogether?.[row.kind] !== undefined) together.push({ job: row, outcome });
+    else await tellEnded(tx, hooks, row, outcome);
     if (row.kind === directKind) await releaseTurnOf(tx, row);
   }
+  await tellTogether(tx, hooks, together);
   // Once all retries are there: of two that end together, the first must see that the other one goes on.
   for (const row of over) {
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);

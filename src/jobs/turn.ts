@@ -101,14 +101,16 @@ async function writeBegun(tx: Tx, begun: TurnWork["begun"]): Promise<void> {
   if (begun.length === 0) return;
   await tx.run(sql`update job set timeout_at = ${tx.now} + timeout_ms
     from ${rowSet("v", { seq: "integer", run_id: "text" }, begun)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null and ${nobodyHolds(begun)}`);
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null ${unlessHeld(tx, begun)}`);
 }
 
 // We may hold limits by now. Whoever holds one of these rows may be about to end its run, and waits for just those limits;
 // then there is nothing left to write down, and should it be somebody else, the next time will do.
-function nobodyHolds(rows: readonly { readonly seq: number }[]): Sql {
+// SQLite has one writer, and would look through all rows for each of them.
+function unlessHeld({ dialect }: Tx, rows: readonly { readonly seq: number }[]): Sql {
+  if (dialect === "sqlite") return sql``;
   const seqs = rows.map((row) => row.seq);
-  return sql`job.seq in (select seq from job where seq ${anyOf("integer", seqs)} ${skipLocked})`;
+  return sql`and job.seq in (select seq from job where seq ${anyOf("integer", seqs)} ${skipLocked})`;
 }
 
 async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
@@ -116,5 +118,5 @@ async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<vo
   const columns = { seq: "integer", run_id: "text", progress: "real", note: "text" } as const;
   await tx.run(sql`update job set progress = v.progress, progress_note = v.note
     from ${rowSet("v", columns, progress)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null and ${nobodyHolds(progress)}`);
+    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null ${unlessHeld(tx, progress)}`);
 }

@@ -34,13 +34,15 @@ function client(t: TestContext, options: Options): (url: string) => Promise<Answ
   const headers = { authorization: "Bearer top-secret", accept: "*/*" };
   const sent = body === undefined ? null : Buffer.from(body);
   return async (url) =>
-    exchange(
-      { method: sent === null ? "GET" : "POST", url: new URL(url), headers, body: sent },
-      {
-        ...{ dispatcher: await agents.for(list), allow: list, ports: usualPorts, clock: systemClock, redirects },
-        ...{ signal: AbortSignal.timeout(10_000), bytesMax: 1000 },
-        phases: { dnsMs: null, connectMs: null, tlsMs: null },
-      },
+    agents.use(list, (dispatcher) =>
+      exchange(
+        { method: sent === null ? "GET" : "POST", url: new URL(url), headers, body: sent },
+        {
+          ...{ dispatcher, allow: list, ports: usualPorts, clock: systemClock, redirects },
+          ...{ signal: AbortSignal.timeout(10_000), bytesMax: 1000 },
+          phases: { dnsMs: null, connectMs: null, tlsMs: null },
+        },
+      ),
     );
 }
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { noteHost } from "../../src/calls/circuit.ts";
 import type { Book } from "../../src/index.ts";
 import { inOrder, ok, openCalls, status, target, workAll } from "../calls/target.ts";
-import { backends } from "../support/open-test.ts";
+import { backends, openTestStore } from "../support/open-test.ts";
 
 const hosts = (book: Book): Promise<{ tenant_id: string; failures: number; open: number }[]> =>
   book.read(
@@ -45,6 +46,67 @@ for (const backend of backends) {
       assert.deepEqual(new Set(ended.slice(6).map((call) => call.status)), new Set(["succeeded"]));
       assert.deepEqual([server.received.length, await hosts(book)], [12, []]);
       assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("the one that tries a host again is due exactly when the pause ends, and goes at once when it is back", async (t) => {
+      let answer = status(503);
+      const server = await target(t, (...args) => answer(...args));
+      const { book, clock } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
+      const ids: string[] = [];
+      for (let n = 0; n < 9; n++) ids.push((await book.calls.submit({ url: server.url })).id);
+      const call = (n: number) => book.calls.get(ids[n] ?? "");
+      const worker = await book.startWorker();
+      await worker.idle();
+      assert.equal(server.received.length, 5);
+      const opened = clock.now();
+      const [explained] = (await book.calls.explain(ids[5] ?? "")).because;
+      assert.match(explained ?? "", /^The host .* This one tries it from /);
+
+      // Nobody looks for it: its own time wakes the worker. It fails, and the next one waits twice as long.
+      await clock.advance(15_000);
+      await worker.idle();
+      assert.deepEqual([server.received.length, (await call(5)).startedAt], [6, opened + 15_000]);
+      await clock.advance(29_999);
+      await worker.idle();
+      assert.equal(server.received.length, 6);
+      answer = ok;
+      await clock.advance(1);
+      await worker.idle();
+
+      const ended = await Promise.all([6, 7, 8].map(call));
+      assert.deepEqual(
+        ended.map(({ status: state, startedAt }) => [state, startedAt]),
+        ended.map(() => ["succeeded", opened + 45_000]),
+      );
+      assert.deepEqual(await hosts(book), []);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("when one is answered and another fails in the same moment, those that wait for the host follow", async (t) => {
+      const server = await target(t, status(503));
+      const { book, url } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
+      for (let n = 0; n < 9; n++) await book.calls.submit({ url: server.url });
+      await workAll(book);
+      const { store } = await openTestStore(t, backend, { url });
+
+      await store.write((tx) => noteHost(tx, { tenant: "default", host: server.host, answered: true, failures: 1 }));
+
+      const waiting = await book.read((tx) => tx.sql`select id from job where status = 'waiting'`);
+      assert.deepEqual([waiting, await hosts(book)], [[], [{ tenant_id: "default", failures: 1, open: 0 }]]);
+    });
+
+    test("what is known of a host that nobody calls any more is forgotten", async (t) => {
+      const server = await target(t, status(503));
+      const { book, clock } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
+      for (let n = 0; n < 6; n++) await book.calls.submit({ url: server.url });
+      await workAll(book);
+      for (const { id } of (await book.calls.list({ status: "scheduled" })).items) await book.calls.cancel(id);
+      assert.equal((await hosts(book)).length, 1);
+
+      clock.step(400_000);
+      await workAll(book);
+
+      assert.deepEqual(await hosts(book), []);
     });
 
     test("one tenant's dead host neither delays another tenant nor is known to it", async (t) => {

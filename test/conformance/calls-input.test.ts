@@ -55,6 +55,8 @@ const bad: readonly (readonly [unknown, RegExp])[] = [
   [{ url, timeout: 0 }, /at least/],
   [{ url, redirects: 11 }, /redirects 11/],
   [{ url, secret: "short" }, /16 to 512/],
+  [{ url, secret: "whsec_###############" }, /as base64/],
+  [{ url, secret: "whsec_c2hvcnQ=aaaaa" }, /as base64/],
   [{ url, name: "a\nb" }, /control character/],
   [{ url, idempotencyKey: "" }, /not empty/],
   [{ url, idempotencyKey: "k".repeat(600) }, /at most 512/],
@@ -194,6 +196,33 @@ for (const backend of backends) {
       await assert.rejects(openCalls(t, backend, { use: [theirs] }), /is the job that makes calls/);
       const { book } = await openCalls(t, backend);
       await assert.rejects(book.jobs.enqueue("daybook.call", {}), /calls\.submit/);
+    });
+
+    test("a job that somebody made or changed by hand sends nothing but its own call", async (t) => {
+      const server = await target(t);
+      const { book } = await openCalls(t, backend);
+      const [one, two] = [
+        await book.calls.submit({ url: `${server.url}/one`, in: "1h" }),
+        await book.calls.submit({ url: `${server.url}/two`, in: "1h" }),
+      ];
+      const { jobId } = await book.calls.get(two.id);
+      await assert.rejects(book.jobs.enqueue("daybook.call", { id: one.id }), /calls\.submit/);
+      await assert.rejects(book.jobs.edit(jobId ?? "", { id: one.id }), /calls\.submit/);
+      // Whoever writes into the table itself changes what people see, and not what is sent.
+      await book.write((tx) => tx.sql`update job set params = ${JSON.stringify({ id: one.id })} where id = ${jobId}`);
+      await book.calls.reschedule(two.id, { in: 0 });
+
+      await workAll(book);
+
+      assert.deepEqual(
+        server.received.map(({ path }) => path),
+        ["/two"],
+      );
+      assert.deepEqual(
+        [(await book.calls.get(one.id)).status, (await book.calls.get(two.id)).status],
+        ["scheduled", "succeeded"],
+      );
+      assert.deepEqual(await book.doctor(), []);
     });
   });
 }

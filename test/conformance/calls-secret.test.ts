@@ -4,7 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
-import type { Book } from "../../src/index.ts";
+import { inspect } from "node:util";
+import { listener, type Book } from "../../src/index.ts";
 import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { backends, openTest } from "../support/open-test.ts";
@@ -29,9 +30,29 @@ async function allText(book: Book, backend: string): Promise<string> {
   return text;
 }
 
+/** The files that hold the book, as they are on disk: for PostgreSQL the log of all it wrote since `from`. */
+async function filesOf(book: Book, url: string, from: string | undefined): Promise<string[]> {
+  if (from === undefined) return readdirSync(dirname(url)).map((file) => join(dirname(url), file));
+  const [at] = await book.read(
+    (tx) => tx.sql<{ folder: string; first: string; last: string }>`select current_setting('data_directory') as folder,
+      pg_walfile_name(${from}::pg_lsn) as first, pg_walfile_name(pg_current_wal_lsn()) as last`,
+  );
+  const log = join(at?.folder ?? "", "pg_wal");
+  const segments = readdirSync(log).filter((name) => /^[0-9A-F]{24}$/.test(name));
+  return segments
+    .filter((name) => name >= (at?.first ?? "") && name <= (at?.last ?? ""))
+    .map((name) => join(log, name));
+}
+
+async function walPosition(book: Book, backend: string): Promise<string | undefined> {
+  if (backend === "sqlite") return undefined;
+  const [row] = await book.read((tx) => tx.sql<{ at: string }>`select pg_current_wal_lsn()::text as at`);
+  return row?.at;
+}
+
 for (const backend of backends) {
   describe(backend, () => {
-    test("what is secret in a request or its answer is in no table, file, fact, error or output", async (t) => {
+    test("what is secret in a request or its answer is in no table, file, fact, error, metric or output", async (t) => {
       const said: unknown[] = [];
       const hear = (message: unknown): void => void said.push(message);
       for (const channel of ["daybook:call.changed", "daybook:call.refused", "daybook:job.settled"]) {
@@ -40,7 +61,7 @@ for (const backend of backends) {
       }
       // A server that repeats everything it is sent, as many do.
       const server = await target(t, ({ headers, path, body }, response) => {
-        response.writeHead(path.startsWith("/bad") ? 400 : 200, {
+        response.writeHead(path.startsWith("/bad") ? 400 : path.startsWith("/moved") ? 302 : 200, {
           ...{
             "content-type": "application/json",
             "set-cookie": `session=${canary}-cookie`,
@@ -49,10 +70,20 @@ for (const backend of backends) {
           "x-echo": headers.authorization ?? "",
         });
         response.end(
-          JSON.stringify({ headers, path, body, token: `${canary}-answer`, user: { password: `${canary}-pw` } }),
+          JSON.stringify({
+            headers,
+            path,
+            body,
+            text: `a new session=${canary}-cookie;`,
+            token: `${canary}-answer`,
+            user: { password: `${canary}-pw` },
+          }),
         );
       });
-      const { book, url } = await openCalls(t, backend);
+      // What happens to calls is kept as events too, with the beginning of the answer.
+      const tells = listener("tells", { on: "call.>", run: (payload) => void said.push(payload) });
+      const { book, url } = await openCalls(t, backend, { use: [tells] });
+      const from = await walPosition(book, backend);
       const request = {
         headers: {
           Authorization: `Bearer ${canary}-auth`,
@@ -63,11 +94,21 @@ for (const backend of backends) {
         secret: `whsec_${Buffer.from(`${canary}-secret`).toString("base64")}`,
       };
       const made = [];
-      for (const path of ["ok", "bad"]) {
-        made.push(
-          await book.calls.submit({ url: `${server.url}/${path}?access_token=${canary}-query&page=2`, ...request }),
-        );
+      for (const path of ["ok", "bad", "moved"]) {
+        const to = `${server.url}/${path}?access_token=${canary}-query&page=2`;
+        made.push(await book.calls.submit({ url: to, ...request, redirects: 1, idempotencyKey: path }));
       }
+      const nobody = `http://127.0.0.1:1/?sig=${canary}-nobody`;
+      await book.calls.submit({ url: nobody, ...request });
+      const other = book.tenant("other");
+      const later = await other.calls.submit({ url: `${server.url}/other`, ...request, in: "1h" });
+      const refused = [
+        () => book.calls.submit({ url: server.url, json: { token: `${canary}-2` }, idempotencyKey: "ok" }),
+        () => book.calls.submit({ url: `http://u:${canary}@example.com/` }),
+        () => book.calls.submit({ url: server.url, json: { token: `${canary}-3` }, secret: `${canary}`.slice(0, 8) }),
+        () => book.calls.submit({ url: server.url, headers: { cookie: `${canary}-4`, Cookie: `${canary}-5` } }),
+      ];
+      for (const each of refused) await assert.rejects(each, (error) => said.push(inspect(error, { depth: 9 })) > 0);
       await book.calls.submit({
         url: `${server.url}/form`,
         body: `user=ada&password=${canary}-form`,
@@ -84,40 +125,58 @@ for (const backend of backends) {
         .catch((error: unknown) => said.push(String(error)));
       await workAll(book);
 
-      assert.equal(server.received.length, 4);
+      assert.equal(server.received.length, 6);
       const sent = server.received.find(({ path }) => path.startsWith("/ok"));
       assert.match(sent?.headers.authorization ?? "", /^Bearer kanarie/);
       const records = await Promise.all(made.map(({ id }) => book.calls.get(id)));
       assert.deepEqual(
         records.map((each) => each.status),
-        ["succeeded", "failed"],
+        ["succeeded", "failed", "succeeded"],
       );
+      assert.match(records[2]?.attempts[0]?.hops[0] ?? "", /next\?token=\[redacted\]$/);
       assert.match(records[0]?.request.url ?? "", /access_token=\[redacted\]&page=2$/);
       assert.match(records[0]?.request.body ?? "", /"orderId":"o-17"/);
       const [first = ""] = made.map(({ id }) => id);
-      const shown = await runCli(["calls", "show", first, "--book", url], { env: { DAYBOOK_KEY: testKey } });
-      const json = await runCli(["calls", "show", first, "--book", url, "--json"], { env: { DAYBOOK_KEY: testKey } });
-      const curl = await runCli(["calls", "curl", first, "--book", url], { env: { DAYBOOK_KEY: testKey } });
+      const commands: readonly (readonly string[])[] = [
+        ...[
+          ["calls", "show", first],
+          ["calls", "show", first, "--json"],
+          ["calls", "curl", first],
+        ],
+        ...[
+          ["calls", "list"],
+          ["runs", "list", "--json"],
+          ["errors", "--json"],
+          ["events", "list", "--json"],
+        ],
+        ["jobs", "list", "--json"],
+      ];
+      const printed = await Promise.all(
+        commands.map((args) => runCli([...args, "--book", url], { env: { DAYBOOK_KEY: testKey } })),
+      );
+      for (const [index, { code }] of printed.entries()) assert.equal(code, 0, commands[index]?.join(" ") ?? "");
       for (const text of [
-        await allText(book, backend),
-        JSON.stringify(said),
-        JSON.stringify(records),
-        ...[shown, json, curl].map(({ stdout, stderr }) => stdout + stderr),
+        ...[await allText(book, backend), inspect(said, { depth: 9, maxStringLength: null }), await book.metrics()],
+        ...[JSON.stringify(records), JSON.stringify(await book.calls.list()), JSON.stringify(await book.jobs.list())],
+        JSON.stringify(await other.calls.get(later.id)),
+        ...printed.map(({ stdout, stderr }) => stdout + stderr),
       ]) {
-        assert.ok(text.length > 100);
+        assert.ok(text.length > 10);
         assert.ok(
           !text.includes(canary),
           text.slice(Math.max(0, text.indexOf(canary) - 300), text.indexOf(canary) + 60),
         );
       }
-      if (backend === "sqlite") {
-        for (const file of readdirSync(dirname(url))) {
-          const bytes = readFileSync(join(dirname(url), file));
-          for (const form of [canary, Buffer.from(canary).toString("base64").slice(0, 12)]) {
-            assert.equal(bytes.indexOf(form), -1, file);
-          }
+      const files = await filesOf(book, url, from);
+      assert.ok(files.some((file) => backend === "postgres" || file.endsWith("-wal")));
+      for (const file of files) {
+        const bytes = readFileSync(file);
+        for (const form of [canary, Buffer.from(canary).toString("base64").slice(0, 12)]) {
+          assert.equal(bytes.indexOf(form), -1, file);
         }
       }
+      // What is looked for would be found: the harmless part of the same requests is in these files.
+      assert.ok(files.some((file) => readFileSync(file).includes("o-17")));
     });
 
     test("without a key nothing that is known to be secret is kept: it is refused, and the advice says what to do", async (t) => {
@@ -179,6 +238,17 @@ for (const backend of backends) {
       await assert.rejects(submit(book, 2), (error: Error) => error.message.includes(`belongs to call ${first.id}`));
       const other = await submit(book.tenant("acme"), 2);
       assert.equal(other.created, true);
+    });
+
+    test("a secret that looks like JSON is cut out without breaking what is kept", async (t) => {
+      const server = await target(t, (_request, response) => void response.writeHead(503, { age: "5" }).end());
+      const { book } = await openCalls(t, backend);
+      const headers = { "x-evil": '","date":', "x-other": '"age":"5"' };
+      const { id } = await book.calls.submit({ url: server.url, headers });
+      await workAll(book);
+
+      const { status: state, outcome, attempts } = await book.calls.get(id);
+      assert.deepEqual([state, outcome?.responseStatus, attempts[0]?.response?.headers["age"]], ["failed", 503, "5"]);
     });
 
     test("attempts are signed by Standard Webhooks with every secret, and name themselves alike", async (t) => {

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { beginAttempt, type Sendable } from "../../src/calls/attempt/begin.ts";
-import type { JobInfo } from "../../src/jobs/context.ts";
-import { rawSql } from "../../src/storage/sql.ts";
+import { createBegins } from "../../src/calls/attempt/begin.ts";
 import { DaybookError, type Book, type CallStatus, type Worker } from "../../src/index.ts";
 import { ok, openCalls, status, target, workAll } from "../calls/target.ts";
 import { backends, openTestStore, type Backend } from "../support/open-test.ts";
@@ -149,6 +147,42 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
+    test("a prune takes calls along with their jobs, each tenant its own, and leaves what is open", async (t) => {
+      const server = await target(t, status(503));
+      const { book, clock } = await openCalls(t, backend);
+      const of = [book, book.tenant("acme")];
+      const ids: string[] = [];
+      for (const each of of) {
+        ids.push((await each.calls.submit({ url: server.url, tags: ["old"], retry: ["1s"] })).id);
+        await each.calls.submit({ url: server.url, in: "9d", name: "open" });
+      }
+      for (let round = 0; round < 2; round++) {
+        await workAll(book);
+        clock.step(1000);
+      }
+      clock.step(8 * 86_400_000);
+      await book.calls.cancel((await book.calls.submit({ url: server.url, in: "1h", name: "new" })).id);
+
+      const would = await book.jobs.prune({ olderThan: "7d", dryRun: true });
+      assert.deepEqual([would.jobs, would.runs, would.others], [2, 2, { call: 1 }]);
+      assert.equal((await book.calls.get(ids[0] ?? "")).attempts.length, 2);
+      const gone = await book.jobs.prune({ olderThan: "7d" });
+
+      assert.deepEqual([gone.jobs, gone.others], [2, { call: 1 }]);
+      await assert.rejects(book.calls.get(ids[0] ?? ""), refusedAs("not_found", /there is no call/));
+      assert.deepEqual(
+        (await book.calls.list()).items.map(({ name }) => name),
+        ["new", "open"],
+      );
+      assert.equal((await of[1]?.calls.get(ids[1] ?? ""))?.status, "failed");
+      const left = await book.read(
+        (tx) => tx.sql<{ tags: number; attempts: number }>`select (select count(*) from call_tag) as tags,
+          (select count(*) from call_attempt) as attempts`,
+      );
+      assert.deepEqual([Number(left[0]?.tags), Number(left[0]?.attempts)], [1, 2]);
+      assert.deepEqual(await book.doctor(), []);
+    });
+
     test("the job of a call that has ended cannot send it again behind its back", async (t) => {
       const server = await target(t, status(400));
       const { book } = await openCalls(t, backend);
@@ -172,14 +206,9 @@ for (const backend of backends) {
       const [retry, first] = (await book.jobs.list({ queue: "calls" })).items;
       assert.deepEqual([first?.status, retry?.retryOf], ["failed", first?.id]);
       const { store } = await openTestStore(t, backend, { url });
-      const call = await store.read<Sendable>(rawSql("select * from call"));
 
-      const late = beginAttempt(
-        store,
-        { id: first?.id ?? "", runId: first?.runId ?? "", tenant: "default" } as JobInfo,
-        call[0] as Sendable,
-        { shown: { url: "", headers: "{}", body: null }, onFact: undefined },
-      );
+      const begins = createBegins({ settings: { keys: undefined }, ears: undefined });
+      const late = begins.begin(store, { id: first?.id ?? "", runId: first?.runId ?? "", tenant: "default" });
 
       await assert.rejects(late, /no longer this process's to send/);
       assert.equal((await book.calls.get(id)).attempts.length, 1);
@@ -204,6 +233,13 @@ for (const backend of backends) {
       assert.deepEqual(await names({ tag: "y" }), ["three", "two"]);
       assert.deepEqual(await names({ tags: { any: ["x", "z"] } }), ["three", "two", "one"]);
       assert.deepEqual(await names({ tags: { all: ["x", "y"] } }), ["two"]);
+      assert.deepEqual(await names({ tags: { any: ["x"], all: ["y"] } }), ["two"]);
+      for (const tags of [{}, null, { any: [] }, { all: [5] }] as never[]) {
+        await assert.rejects(book.calls.list({ tags }), refusedAs("invalid", /tags is \{ any/));
+      }
+      for (const after of ["x", "", "-1", "1.5"]) {
+        await assert.rejects(book.calls.list({ after }), refusedAs("invalid", /is not a cursor/));
+      }
       assert.deepEqual(await names({ host: "b.example:8443" }), ["three"]);
       assert.deepEqual(await names({ name: "one", correlationId: "c-4" }), ["one"]);
       assert.deepEqual(await names({ from: at + 7_200_000, to: at + 10_800_000 }), ["two"]);

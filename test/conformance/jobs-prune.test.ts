@@ -16,7 +16,7 @@ const other = job("other", { attempts: 1, queue: "side", run });
 const stubborn = job("stubborn", { attempts: 3, backoff: ["0s"], run });
 const use = [plain, other, stubborn];
 const none = {
-  ...{ jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, reservations: 0, files: [], filesDeleted: 0 },
+  ...{ jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, reservations: 0, others: {}, files: [], filesDeleted: 0 },
   ...{ dryRun: false, slices: 0 },
 };
 

@@ -45,19 +45,17 @@ export async function killSenders(t: TestContext, backend: Backend, kills: numbe
 
   const last = startCallProcess(t, { url });
   await last.hear("working");
-  const open_ = async (): Promise<number> => {
-    const rows = await book.read(
-      (tx) => tx.sql<{ n: number }>`select count(*) as n from call where finished_at is null`,
-    );
-    return Number(rows[0]?.n);
-  };
-  await until("all calls have ended", async () => ((await open_()) === 0 ? true : undefined), { ms: 60_000 });
+  const isOpen = { status: ["scheduled", "running"], limit: 1 } as const;
+  const ended = async (): Promise<true | undefined> =>
+    (await book.calls.list(isOpen)).items.length === 0 ? true : undefined;
+  await until("all calls have ended", ended, { ms: 120_000 });
 
   const acknowledged = all.flatMap(({ submitted }) => submitted);
   const known = await book.read(
     (tx) => tx.sql<{ id: string; status: string; sent: number; lost: number }>`select call.id, call.status,
-      (select count(*) from call_attempt where call_attempt.call_id = call.id) as sent,
-      (select count(*) from call_attempt where call_attempt.call_id = call.id and error_kind = 'lost') as lost
+      (select count(*) from call_attempt a where a.tenant_id = call.tenant_id and a.call_id = call.id) as sent,
+      (select count(*) from call_attempt a where a.tenant_id = call.tenant_id and a.call_id = call.id
+        and a.error_kind = 'lost') as lost
       from call`,
   );
   const byId = new Map(known.map((call) => [call.id, call]));

@@ -1,64 +1,171 @@
 // The attempt is on disk before its socket opens, and only if the run is still ours: whatever happens then, the book knows
-// that the request may have been sent.
-import { DaybookError } from "../../core/error.ts";
+// that the request may have been sent. Those that begin at the same time are written down together: whoever comes before
+// the transaction begins goes along with it.
+import { DaybookError, isDaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
-import type { Store } from "../../storage/store.ts";
-import { forShare, greatest } from "../../storage/word.ts";
-import type { JobInfo } from "../../jobs/context.ts";
+import type { Store, Tx } from "../../storage/store.ts";
+import { anyOf, eachRow, forShare, greatest, rowSet } from "../../storage/word.ts";
 import { advise } from "../../jobs/advice.ts";
-import type { CallRow } from "../call.ts";
-import { tellCall, type OnCallFact } from "../facts.ts";
+import type { JobInfo } from "../../jobs/context.ts";
+import { passing } from "../../jobs/write-apart.ts";
+import { callKind, type CallRow } from "../call.ts";
+import { tellCalls, type CallEars } from "../facts.ts";
+import type { CallSettings } from "../settings.ts";
+import { readySend, type ReadySend, type Sendable } from "./ready.ts";
 
-export type Shown = { readonly url: string; readonly headers: string; readonly body: string | null };
+export type BeginsParts = { readonly settings: Pick<CallSettings, "keys">; readonly ears: CallEars | undefined };
 
-export type Sendable = Pick<
-  CallRow,
-  | "tenant_id"
-  | "id"
-  | "name"
-  | "method"
-  | "host"
-  | "correlation_id"
-  | "due_at"
-  | "request"
-  | "content"
-  | "key_id"
-  | "policy"
-> &
-  Pick<CallRow, "send_key">;
+/** Who begins: a job, its run, and whose they are. */
+export type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
 
-export async function beginAttempt(
-  store: Store,
-  job: JobInfo,
-  call: Sendable,
-  { shown, onFact }: { readonly shown: Shown; readonly onFact: OnCallFact | undefined },
-): Promise<void> {
-  const { tenant_id: tenant, id } = call;
-  await store.write(
-    async (tx) => {
-      const begun = await tx.run(sql`insert into call_attempt (tenant_id, call_id, id, number, started_at, method, url,
-          request_headers, request_body)
-        select job.tenant_id, ${id}, job.run_id, (select coalesce(max(number), 0) + 1 from call_attempt
-            where tenant_id = ${tenant} and call_id = ${id}), ${tx.now}, ${call.method}, ${shown.url}, ${shown.headers},
-          ${shown.body}
-        from job where job.tenant_id = ${tenant} and job.id = ${job.id} and job.run_id = ${job.runId}
-          and job.status = 'running' ${forShare}`);
-      if (begun === 0) throw new DaybookError("conflict", `call ${id} is no longer this process's to send`);
-      const started = await tx.run(sql`update call set status = 'running',
-          started_at = ${greatest}(${tx.now}, submitted_at, due_at)
-        where tenant_id = ${tenant} and id = ${id} and status = 'scheduled'`);
-      if (started === 1) return tellCall(tx, onFact, "call.started", call);
-      const now = await tx.get<Pick<CallRow, "status">>(
-        sql`select status from call where tenant_id = ${tenant} and id = ${id}`,
-      );
-      if (now?.status !== "running") throw hasEnded(id, now?.status ?? "gone");
-    },
-    { by: "shared", tenant },
+export type Begins = {
+  /** Resolves, with what is to be sent, once the attempt is on disk. What it throws says whether to try again. */
+  begin(store: Store, job: Beginner): Promise<ReadySend>;
+};
+
+type Waiting = {
+  readonly job: Beginner;
+  readonly resolve: (ready: ReadySend) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export function createBegins(parts: BeginsParts): Begins {
+  const waiting: Waiting[] = [];
+
+  async function write(store: Store): Promise<void> {
+    let batch: Waiting[] | undefined;
+    // Whoever waits has a transaction under way; one that is run again is for the same ones.
+    const taken = (): readonly Waiting[] => {
+      if (batch !== undefined) return batch;
+      batch = waiting.splice(0, limits.claimJobsMax);
+      if (waiting.length > 0) void write(store);
+      return batch;
+    };
+    try {
+      const jobs = (): Beginner[] => taken().map(({ job }) => job);
+      const begun = await store.write((tx) => beginAll(tx, parts, jobs()), { by: "shared" });
+      for (const { job, resolve, reject } of taken()) settle(begun.get(job.runId), resolve, reject);
+    } catch (error) {
+      await writeEach(store, taken(), error);
+    }
+  }
+
+  // One that cannot be written down must not keep its neighbours from being sent.
+  async function writeEach(store: Store, batch: readonly Waiting[], failure: unknown): Promise<void> {
+    if (batch.length === 1) return batch[0]?.reject(notSent(failure));
+    for (const { job, resolve, reject } of batch) {
+      await store
+        .write((tx) => beginAll(tx, parts, [job]))
+        .then(
+          (begun) => settle(begun.get(job.runId), resolve, reject),
+          (error: unknown) => reject(notSent(error)),
+        );
+    }
+  }
+
+  return {
+    begin: (store, job) =>
+      new Promise((resolve, reject) => {
+        waiting.push({ job, resolve, reject });
+        if (waiting.length === 1) void write(store);
+      }),
+  };
+}
+
+function settle(
+  begun: ReadySend | Error | undefined,
+  resolve: (ready: ReadySend) => void,
+  reject: (error: unknown) => void,
+): void {
+  if (begun instanceof Error) reject(begun);
+  else if (begun === undefined) reject(new DaybookError("conflict", "the call is no longer this process's to send"));
+  else resolve(begun);
+}
+
+const askAgainMs = 1000;
+
+// The book was busy or away, and nothing was sent: that is no attempt. What does not pass would be tried for ever.
+function notSent(error: unknown): unknown {
+  if (!isDaybookError(error) || !passing.has(error.code)) return error;
+  return advise(error, { counts: false, atLeastMs: askAgainMs });
+}
+
+type Found = Sendable & Pick<CallRow, "seq" | "status"> & { readonly run_id: string; readonly number: number };
+
+/** What is to be sent for each run that is still ours, or why nothing is. */
+async function beginAll(
+  tx: Tx,
+  { settings, ears }: BeginsParts,
+  jobs: readonly Beginner[],
+): Promise<Map<string, ReadySend | Error>> {
+  const begun = new Map<string, ReadySend | Error>();
+  const rows: Parameters<typeof insertAttempts>[1][number][] = [];
+  const first: Found[] = [];
+  for (const call of await findCalls(tx, jobs)) {
+    const { run_id: runId, status } = call;
+    const ready = status === "scheduled" || status === "running" ? readySend(settings, call, tx.now) : hasEnded(call);
+    begun.set(runId, ready);
+    if (ready instanceof Error) continue;
+    if (status === "scheduled") first.push(call);
+    const { url, headers, body } = ready.shown;
+    rows.push({
+      ...{ tenant_id: call.tenant_id, call_id: call.id, id: runId, number: call.number, started_at: tx.now },
+      ...{ method: call.method, url, request_headers: headers, request_body: body },
+    });
+  }
+  if (rows.length === 0) return begun;
+  await insertAttempts(tx, rows);
+  if (first.length === 0) return begun;
+  await tx.run(sql`update call set status = 'running', started_at = ${greatest}(${tx.now}, submitted_at, due_at)
+    where seq ${anyOf(
+      "integer",
+      first.map(({ seq }) => seq),
+    )} and status = 'scheduled'`);
+  await tellCalls(
+    tx,
+    ears,
+    first.map((row) => ({ topic: "call.started", row })),
   );
+  return begun;
+}
+
+// By the job's own row and not by its params, which somebody may have written by hand. The job is locked, the call is not:
+// whoever ends a call has its job first.
+async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
+  const rows = jobs.map(({ tenant, id, runId }) => ({ tenant_id: tenant, id, run_id: runId }));
+  const columns = { tenant_id: "text", id: "text", run_id: "text" } as const;
+  return tx.all<Found>(sql`select mine.run_id, call.seq, call.tenant_id, call.id, call.name, call.status, call.method,
+      call.host, call.correlation_id, call.due_at, call.request, call.content, call.key_id, call.policy, call.send_key,
+      (select coalesce(max(number), 0) + 1 from call_attempt
+        where call_attempt.tenant_id = call.tenant_id and call_attempt.call_id = call.id) as number
+    from (select job.seq, job.tenant_id, job.kind_seq, job.run_id from ${rowSet("v", columns, rows)} cross join job
+      where job.tenant_id = v.tenant_id and job.id = v.id and job.run_id = v.run_id and job.status = 'running'
+        and job.kind = ${callKind} order by job.seq ${forShare}) as mine
+    cross join call where call.seq = mine.kind_seq and call.tenant_id = mine.tenant_id`);
+}
+
+type AttemptRow = {
+  readonly tenant_id: string;
+  readonly call_id: string;
+  readonly id: string;
+  readonly number: number;
+  readonly started_at: number;
+  readonly method: string;
+  readonly url: string;
+  readonly request_headers: string;
+  readonly request_body: string | null;
+};
+
+async function insertAttempts(tx: Tx, rows: readonly AttemptRow[]): Promise<void> {
+  const ids = { tenant_id: "text", call_id: "text", id: "text", number: "integer", started_at: "integer" } as const;
+  const sent = { method: "text", url: "text", request_headers: "text", request_body: "text" } as const;
+  await tx.run(sql`insert into call_attempt (tenant_id, call_id, id, number, started_at, method, url, request_headers,
+    request_body) ${eachRow({ ...ids, ...sent }, rows)}`);
 }
 
 // Somebody continued its job by hand.
-function hasEnded(id: string, status: string): Error {
+function hasEnded({ id, status }: Pick<CallRow, "id" | "status">): Error {
   const error = new DaybookError("conflict", `call ${id} is ${status}: send it again with resend`);
   return advise(error, { again: false });
 }

@@ -7,7 +7,7 @@ import type { Answer } from "../client/exchange.ts";
 import type { Failure } from "../client/failure.ts";
 import { redacted, shownHeaders, withoutSecrets, type Mark } from "../request/redact.ts";
 import { isSecretName } from "../request/secret-name.ts";
-import type { Scrub } from "../request/secrets.ts";
+import { scrubValues, type Scrub } from "../request/secrets.ts";
 
 export type AttemptEnd = {
   readonly status: number | null;
@@ -34,17 +34,24 @@ export function failed({ kind, message }: Failure, scrub: Scrub, { phases, total
   };
 }
 
-export function answered(answer: Answer, scrub: Scrub, mark: Mark, { phases, totalMs }: Timing): AttemptEnd {
+export function answered(answer: Answer, ofRequest: Scrub, mark: Mark, { phases, totalMs }: Timing): AttemptEnd {
   const { status, headers, body, truncated, hops, firstByteMs } = answer;
   const ok = status >= 200 && status < 300;
+  const ofAnswer = scrubValues(answer.secrets);
+  const scrub: Scrub = (text) => ofAnswer(ofRequest(text));
   return {
-    ...{ status, headers: scrub(JSON.stringify(shownHeaders(headers, mark))), bytes: body.length, truncated },
+    ...{ status, headers: JSON.stringify(scrubbed(shownHeaders(headers, mark), scrub)), bytes: body.length, truncated },
     ...shownAnswer(body, headers["content-type"] ?? "", scrub),
     hops: hops.length === 0 ? null : JSON.stringify(hops.map((hop) => scrub(hop))),
     errorKind: ok ? null : "status",
     errorMessage: ok ? null : `it was answered with status ${status}`,
     ...{ phases, firstByteMs, totalMs },
   };
+}
+
+// Each by itself: cut out of the JSON as a whole, what looks like JSON would break it.
+function scrubbed(headers: Readonly<Record<string, string>>, scrub: Scrub): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [scrub(name), scrub(value)]));
 }
 
 /** Text as text, with secrets cut out; anything else as base64. */
@@ -55,11 +62,13 @@ function shownAnswer(bytes: Buffer, type: string, scrub: Scrub): { body: string 
   return { body: scrub(/\bjson\b/i.test(type) ? withoutFields(text) : text), base64: false };
 }
 
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
 function asText(bytes: Buffer): string | undefined {
   // The limit may have cut a letter in two.
   for (let cut = 0; cut < 4; cut++) {
     try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(0, bytes.length - cut));
+      const text = decoder.decode(bytes.subarray(0, bytes.length - cut));
       return text.includes("\0") ? undefined : text;
     } catch {
       continue;

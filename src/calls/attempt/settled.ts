@@ -1,13 +1,12 @@
 // The end of a call's job: its attempt ends with it, and the call too unless it is tried again, in one transaction with
 // whatever ended the job: its owner, a recovery, a timeout, a cancel.
 import { sql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
-import { forUpdate, greatest } from "../../storage/word.ts";
-import type { JobEnded } from "../../jobs/hooks.ts";
-import type { JobRow } from "../../jobs/job.ts";
+import type { Awaitable, Tx } from "../../storage/store.ts";
+import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
+import type { Ended, JobEnded } from "../../jobs/hooks.ts";
 import type { CallOutcome, CallRow, ErrorKind } from "../call.ts";
-import { noteHost } from "../circuit.ts";
-import { tellCall } from "../facts.ts";
+import { noteHost, type HostNote } from "../circuit.ts";
+import { tellCalls, type ToTell } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
 import { snippetOf, type AttemptEnd } from "./end.ts";
 import { hostIsThere } from "./verdict.ts";
@@ -18,25 +17,62 @@ type Call = Pick<
   | "started_at"
 >;
 
-export async function callEnded(room: CallsRoom, tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
-  const call = await tx.get<Call>(sql`select seq, tenant_id, id, name, status, method, host, correlation_id, due_at,
-      submitted_at, started_at from call
-    where seq = ${job.kind_seq} and tenant_id = ${job.tenant_id} ${forUpdate}`);
-  if (call === undefined) return;
-  const runId = ended.run?.id;
-  const end = runId === undefined ? undefined : room.heard.get(runId);
-  if (runId !== undefined) {
-    await closeAttempt(tx, call, runId, end ?? unheard(ended));
-    // Not before: a transaction may be run again.
-    tx.afterCommit(() => room.heard.delete(runId));
+/** Ends what these jobs did, all in one go: a settle ends many. */
+export async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promise<void> {
+  const calls = await lockCalls(tx, all);
+  const notes = new Map<string, HostNote>();
+  const writes: Awaitable<unknown>[] = [];
+  const told: ToTell[] = [];
+  for (const { job, outcome: ended } of all) {
+    const call = calls.get(job.kind_seq ?? 0);
+    if (call === undefined || call.tenant_id !== job.tenant_id) continue;
+    const runId = ended.run?.id;
+    const end = runId === undefined ? undefined : room.heard.get(runId);
+    if (runId !== undefined) {
+      writes.push(closeAttempt(tx, call, runId, end ?? unheard(ended)));
+      // Not before: a transaction may be run again.
+      tx.afterCommit(() => room.heard.delete(runId));
+    }
+    const isThere = end === undefined ? undefined : hostIsThere(end);
+    if (isThere !== undefined) note(notes, { tenant: call.tenant_id, host: call.host }, isThere);
+    if (ended.retriedBy !== null || (call.status !== "scheduled" && call.status !== "running")) continue;
+    const over = endOf(tx, call, ended, end);
+    writes.push(endCall(tx, call, over));
+    told.push({ topic: `call.${over.status}`, row: call, end: { outcome: over.outcome, snippet: snippetOf(end) } });
   }
-  const isThere = end === undefined ? undefined : hostIsThere(end);
-  if (isThere !== undefined) await noteHost(tx, { tenant: call.tenant_id, host: call.host }, isThere);
-  if (ended.retriedBy !== null || (call.status !== "scheduled" && call.status !== "running")) return;
-  await endCall(room, tx, call, ended, end);
+  // None of them waits for another, and on PostgreSQL they travel together.
+  await Promise.all(writes);
+  for (const each of notes.values()) await noteHost(tx, each);
+  await tellCalls(tx, room.ears, told);
 }
 
-async function endCall(room: CallsRoom, tx: Tx, call: Call, ended: JobEnded, end?: AttemptEnd): Promise<void> {
+async function lockCalls(tx: Tx, all: readonly Ended[]): Promise<Map<number, Call>> {
+  const seqs = all.flatMap(({ job }) => job.kind_seq ?? []);
+  const rows = await tx.all<Call>(sql`select seq, tenant_id, id, name, status, method, host, correlation_id, due_at,
+      submitted_at, started_at from call where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
+  return new Map(rows.map((call) => [call.seq, call]));
+}
+
+// The last word about a host is what holds; how often it failed before that still counts.
+function note(
+  notes: Map<string, HostNote>,
+  { tenant, host }: Pick<HostNote, "tenant" | "host">,
+  isThere: boolean,
+): void {
+  const key = `${tenant}\n${host}`;
+  const before = notes.get(key);
+  if (isThere) notes.set(key, { tenant, host, answered: true, failures: 0 });
+  else notes.set(key, { tenant, host, answered: before?.answered ?? false, failures: (before?.failures ?? 0) + 1 });
+}
+
+type CallEnd = {
+  readonly status: "succeeded" | "failed" | "cancelled";
+  readonly startedAt: number | null;
+  readonly finishedAt: number;
+  readonly outcome: CallOutcome;
+};
+
+function endOf(tx: Tx, call: Call, ended: JobEnded, end: AttemptEnd | undefined): CallEnd {
   const status = statusAfter(ended);
   const finishedAt = Math.max(tx.now, call.started_at ?? 0, call.submitted_at);
   // What could not even be opened was begun all the same.
@@ -49,10 +85,13 @@ async function endCall(room: CallsRoom, tx: Tx, call: Call, ended: JobEnded, end
     attempts: call.started_at === null ? 0 : ended.attempt,
     durationMs: last === undefined ? null : Math.round(last.totalMs),
   };
-  await tx.run(sql`update call set status = ${status}, started_at = ${startedAt},
-      finished_at = ${Math.max(finishedAt, startedAt ?? 0)}, outcome = ${JSON.stringify(outcome)}
+  return { status, startedAt, finishedAt: Math.max(finishedAt, startedAt ?? 0), outcome };
+}
+
+function endCall(tx: Tx, call: Call, { status, startedAt, finishedAt, outcome }: CallEnd): Awaitable<unknown> {
+  return tx.run(sql`update call set status = ${status}, started_at = ${startedAt}, finished_at = ${finishedAt},
+      outcome = ${JSON.stringify(outcome)}
     where seq = ${call.seq} and tenant_id = ${call.tenant_id} and finished_at is null`);
-  await tellCall(tx, room.onFact, `call.${status}`, call, { outcome, snippet: snippetOf(end) });
 }
 
 function statusAfter({ status }: JobEnded): "succeeded" | "failed" | "cancelled" {
@@ -77,9 +116,9 @@ const unheardWords: Readonly<Record<string, readonly [ErrorKind | null, string |
   cancelled: ["cancelled", "it was cancelled while it was sent"],
 };
 
-async function closeAttempt(tx: Tx, call: Call, runId: string, end: AttemptEnd): Promise<void> {
+function closeAttempt(tx: Tx, call: Call, runId: string, end: AttemptEnd): Awaitable<unknown> {
   const { phases } = end;
-  await tx.run(sql`update call_attempt set finished_at = ${greatest}(${tx.now}, started_at),
+  return tx.run(sql`update call_attempt set finished_at = ${greatest}(${tx.now}, started_at),
       response_status = ${end.status}, response_headers = ${end.headers}, response_body = ${end.body},
       response_base64 = ${end.base64 ? 1 : 0}, response_bytes = ${end.bytes},
       response_truncated = ${end.truncated ? 1 : 0}, hops = ${end.hops}, error_kind = ${end.errorKind},

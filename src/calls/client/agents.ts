@@ -8,10 +8,12 @@ import type { AllowList } from "./allow-list.ts";
 import { guardedConnector } from "./connector.ts";
 
 export type Agents = {
-  /** The connections of those to whom this is allowed. */
-  for(allow: AllowList): Promise<Dispatcher>;
+  /** Sends with the connections of those to whom this is allowed; they stay until `send` has ended. */
+  use<T>(allow: AllowList, send: (dispatcher: Dispatcher) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 };
+
+type Kept = { readonly agent: Agent; users: number };
 
 // Each is a set of connections; tenants with lists of their own are few.
 const agentsMax = 50;
@@ -20,7 +22,8 @@ const connectMs = 10_000;
 const keptMs = 1000;
 
 export function createAgents(settings: Pick<CallSettings, "lookup" | "ca">, clock: Clock): Agents {
-  const agents = new Map<string, Agent>();
+  // Those that were used last stand last.
+  const agents = new Map<string, Kept>();
   async function make(allow: AllowList): Promise<Agent> {
     const undici = await loadUndici();
     const { lookup, ca } = settings;
@@ -37,25 +40,40 @@ export function createAgents(settings: Pick<CallSettings, "lookup" | "ca">, cloc
     });
   }
 
+  function keep(id: string, made: Agent): Kept {
+    const kept = { agent: made, users: 0 };
+    agents.set(id, kept);
+    for (const [other, { agent, users }] of agents) {
+      if (agents.size <= agentsMax) break;
+      if (users > 0 || other === id) continue;
+      agents.delete(other);
+      // Nobody sends with it, so there is nothing that its end could fail.
+      agent.destroy().catch(() => undefined);
+    }
+    return kept;
+  }
+
   return {
-    async for(allow) {
-      const known = agents.get(allow.id);
-      if (known !== undefined) return known;
-      const made = await make(allow);
-      const other = agents.get(allow.id);
-      if (other !== undefined) return other;
-      const [oldest] = agents.keys();
-      if (agents.size >= agentsMax && oldest !== undefined) {
-        void agents.get(oldest)?.close();
-        agents.delete(oldest);
+    async use(allow, send) {
+      let kept = agents.get(allow.id);
+      if (kept === undefined) {
+        const made = await make(allow);
+        kept = agents.get(allow.id) ?? keep(allow.id, made);
+      } else if (agents.size > 1) {
+        agents.delete(allow.id);
+        agents.set(allow.id, kept);
       }
-      agents.set(allow.id, made);
-      return made;
+      kept.users++;
+      try {
+        return await send(kept.agent);
+      } finally {
+        kept.users--;
+      }
     },
     async close() {
       const all = [...agents.values()];
       agents.clear();
-      await Promise.all(all.map((agent) => agent.destroy()));
+      await Promise.all(all.map(({ agent }) => agent.destroy()));
     },
   };
 }

@@ -68,9 +68,9 @@ export async function deliver(
   let answer: Answer | undefined;
   let failure = "";
   try {
-    const dispatcher = await agents.for(allow);
     const outgoing: Outgoing = { method: "POST", url, headers, body: bytes };
-    answer = await exchange(outgoing, { ...parts, dispatcher, bytesMax: settings.responseBytesMax });
+    const bytesMax = settings.responseBytesMax;
+    answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher, bytesMax }));
   } catch (error) {
     const reason = reasonOf(error);
     if (reason !== undefined) callRefused.state({ tenant, id, host: url.host, reason });

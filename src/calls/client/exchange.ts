@@ -5,6 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import type { Method } from "../call.ts";
 import { isHarmlessHeader, shownUrl } from "../request/redact.ts";
+import { secretCookies, secretsOfUrl } from "../request/secrets.ts";
 import type { AllowList } from "./allow-list.ts";
 import { phasesOf, type Phases } from "./connector.ts";
 import { refuseDestination, refusedDestination, type PortPolicy } from "./destination.ts";
@@ -24,6 +25,8 @@ export type Answer = {
   readonly truncated: boolean;
   /** The redacted URLs that it was sent on to. */
   readonly hops: readonly string[];
+  /** What the other side has made up that is secret: in those URLs, and in its cookies. */
+  readonly secrets: readonly string[];
   readonly firstByteMs: number;
 };
 
@@ -41,21 +44,24 @@ export type ExchangeParts = {
 export async function exchange(first: Outgoing, parts: ExchangeParts): Promise<Answer> {
   const began = parts.clock.monotonic();
   const hops: string[] = [];
+  const secrets: string[] = [];
   for (let outgoing = first; ;) {
     const refused = refuseDestination(outgoing.url, parts.allow, parts.ports);
     if (refused !== undefined) throw refusedDestination(refused);
     const answer = await send(outgoing, parts);
     const firstByteMs = parts.clock.monotonic() - began;
     const headers = flatten(answer.headers);
+    secrets.push(...secretCookies(answer.headers["set-cookie"]));
     const { location } = headers;
     if (hops.length < parts.redirects && redirects.has(answer.statusCode) && location !== undefined) {
       await discard(answer);
       outgoing = follow(outgoing, answer.statusCode, location);
       hops.push(shownUrl(outgoing.url));
+      secrets.push(...secretsOfUrl(outgoing.url).map(({ value }) => value));
       continue;
     }
     const { bytes: body, truncated } = await readBody(answer.body, headers["content-encoding"] ?? "", parts.bytesMax);
-    return { status: answer.statusCode, headers, body, truncated, hops, firstByteMs };
+    return { status: answer.statusCode, headers, body, truncated, hops, secrets, firstByteMs };
   }
 }
 

@@ -23,18 +23,29 @@ const unpackers: ReadonlyMap<string, () => ReturnType<typeof createGunzip>> = ne
   ["br", createBrotliDecompress],
 ]);
 
-async function readUpTo(stream: Readable, bytesMax: number): Promise<ReadBody> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    const room = bytesMax - length;
-    if (chunk.length > room) {
+// By events: an iterator makes several promises for each chunk, which shows.
+function readUpTo(stream: Readable, bytesMax: number): Promise<ReadBody> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const done = (truncated: boolean): void => resolve({ bytes: Buffer.concat(chunks), truncated });
+    stream.on("data", (chunk: Buffer) => {
+      const room = bytesMax - length;
+      length += chunk.length;
+      if (room < 0) return;
+      if (chunk.length <= room) return void chunks.push(chunk);
       if (room > 0) chunks.push(chunk.subarray(0, room));
-      // Leaving the loop destroys the stream, and with it the connection.
-      return { bytes: Buffer.concat(chunks), truncated: true };
-    }
-    chunks.push(chunk);
-    length += chunk.length;
-  }
-  return { bytes: Buffer.concat(chunks), truncated: false };
+      done(true);
+      // And with it the connection; whatever it says of that is of no interest any more.
+      stream.destroy();
+    });
+    stream.on("end", () => done(false));
+    stream.on("error", reject);
+    stream.on("close", () => reject(cutOff()));
+  });
+}
+
+// It closed without an error and without an end.
+function cutOff(): NodeJS.ErrnoException {
+  return Object.assign(new Error("the answer was cut off"), { code: "ECONNRESET" });
 }

@@ -28,17 +28,17 @@ export function checkHeaders(given: unknown): Record<string, string> {
   if (entries.length > limits.callHeadersMax) {
     throw invalid(`${entries.length} headers: at most ${limits.callHeadersMax}`);
   }
-  const headers: Record<string, string> = {};
+  const headers = new Map<string, string>();
   for (const [given_, value] of entries) {
     const name = given_.toLowerCase();
     if (!tokenPattern.test(name)) throw invalid(`${quote(given_)} is not the name of a header`);
     if (forbidden.has(name) || name.startsWith("proxy-") || name.startsWith("sec-")) {
       throw invalid(`the header ${quote(given_)} is the client's own: leave it out`);
     }
-    if (Object.hasOwn(headers, name)) throw invalid(`the header ${quote(given_)} is there twice, but for its case`);
-    headers[name] = checkValue(given_, value);
+    if (headers.has(name)) throw invalid(`the header ${quote(given_)} is there twice, but for its case`);
+    headers.set(name, checkValue(given_, value));
   }
-  return headers;
+  return Object.fromEntries(headers);
 }
 
 // The value is never shown: a header that is refused may be the one with the token.

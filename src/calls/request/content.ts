@@ -89,9 +89,19 @@ function checkSecrets(given: unknown = []): readonly string[] {
   const list: readonly unknown[] = Array.isArray(given) ? given : [given];
   if (list.length > 5) throw invalid(`${list.length} secrets: at most five`);
   return list.map((each) => {
-    if (typeof each === "string" && each.length >= 16 && each.length <= 512) return each;
-    throw invalid("a webhook secret is a text of 16 to 512 characters"); // which is not shown
+    if (typeof each !== "string" || each.length < 16 || each.length > 512) {
+      throw invalid("a webhook secret is a text of 16 to 512 characters"); // which is not shown
+    }
+    // What is no base64 would be read as a short key or none, with which anybody could sign.
+    if (each.startsWith("whsec_") && !isBase64(each.slice(6))) {
+      throw invalid('a webhook secret that begins with "whsec_" goes on with at least 16 bytes as base64');
+    }
+    return each;
   });
+}
+
+function isBase64(text: string): boolean {
+  return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && Buffer.from(text, "base64").length >= 16;
 }
 
 export function shownRequest(content: RequestContent, mark: Mark): ShownRequest {

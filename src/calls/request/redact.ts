@@ -20,7 +20,15 @@ export function markWith(keys: KeyRing | undefined, tenant: string): Mark {
 const harmless: ReadonlySet<string> = new Set([
   ...["accept", "accept-encoding", "accept-language", "accept-ranges", "age", "allow", "cache-control", "connection"],
   ...["content-encoding", "content-language", "content-length", "content-type", "date", "etag", "expires", "location"],
-  ...["idempotency-key", "if-match", "if-none-match", "last-modified", "ratelimit-limit", "ratelimit-remaining"],
+  ...[
+    "idempotency-key",
+    "if-match",
+    "if-none-match",
+    "keep-alive",
+    "last-modified",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+  ],
   ...[
     "ratelimit-reset",
     "request-id",

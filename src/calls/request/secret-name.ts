@@ -24,7 +24,20 @@ const words: ReadonlySet<string> = new Set([
 const keyWords: ReadonlySet<string> = new Set(["api", "access", "private", "secret", "auth", "signing", "encryption"]);
 const queryWords: ReadonlySet<string> = new Set(["key", "code", "hash", "access"]);
 
+// The same few names come again with every call.
+const known = new Map<string, boolean>();
+const knownMax = 1000;
+
 export function isSecretName(name: string): boolean {
+  const found = known.get(name);
+  if (found !== undefined) return found;
+  const secret = readName(name);
+  if (known.size >= knownMax) known.clear();
+  if (name.length <= 100) known.set(name, secret);
+  return secret;
+}
+
+function readName(name: string): boolean {
   const parts = name
     .slice(0, 200)
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1 $2")

@@ -13,12 +13,24 @@ export function secretsOf(content: RequestContent): Secret[] {
   for (const [name, value] of Object.entries(content.headers)) {
     if (isSecretName(name)) found.push({ where: `the header "${name}"`, value });
   }
-  for (const [name, value] of new URL(content.url).searchParams) {
-    if (isSecretParameter(name)) found.push({ where: `the query parameter "${name}"`, value });
-  }
+  found.push(...secretsOfUrl(new URL(content.url)));
   for (const value of content.secrets) found.push({ where: "a webhook secret", value });
   found.push(...inBody(content));
   return found;
+}
+
+export function secretsOfUrl({ searchParams }: URL): Secret[] {
+  return [...searchParams]
+    .filter(([name]) => isSecretParameter(name))
+    .map(([name, value]) => ({ where: `the query parameter "${name}"`, value }));
+}
+
+/** The values of cookies that an answer sets. What else stands beside them (`Path=/; Secure`) is no secret. */
+export function secretCookies(given: string | readonly string[] | undefined): string[] {
+  return [given ?? []].flat().map((cookie) => {
+    const [pair = ""] = cookie.split(";", 1);
+    return pair.slice(pair.indexOf("=") + 1).trim();
+  });
 }
 
 function inBody({ body, base64, headers }: RequestContent): Secret[] {
@@ -62,6 +74,11 @@ export function scrubber(content: RequestContent): Scrub {
   if (content.body !== null && !content.base64 && !/json|urlencoded/i.test(content.headers["content-type"] ?? "")) {
     values.push(content.body);
   }
+  return scrubValues(values);
+}
+
+/** Cuts these values out of any text, in whatever form they are repeated. */
+export function scrubValues(values: readonly string[]): Scrub {
   const forms = values.flatMap((value) => {
     // "Bearer …" is repeated without its scheme, and query parameters as they were written.
     const parts = value.length > limits.callHeaderBytesMax ? [value] : [value, ...value.split(/[\s;=,]+/)];

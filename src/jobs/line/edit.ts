@@ -24,6 +24,7 @@ export async function nameOfJob(tx: Tx, id: string): Promise<string> {
 }
 
 export async function prepareParams(definition: AnyJob | undefined, input: unknown): Promise<NewParams> {
+  definition?.builtIn?.byHand?.();
   const given = input ?? {};
   if (definition === undefined) return { params: toJson(given, { what: "params" }), limits: undefined };
   const valid = await validateParams(definition, given);

@@ -11,7 +11,7 @@ export type Member = Pick<
   JobRow,
   "seq" | "retry_of" | "group_seq" | "lane_seq" | "name" | "status" | "created_at" | "finished_at" | "run_id"
 > &
-  Pick<JobRow, "key_held" | "key_until" | "pinned"> & {
+  Pick<JobRow, "key_held" | "key_until" | "pinned" | "kind" | "kind_seq"> & {
     /** The program of its run may still live: its row is how it is found. */
     readonly program_open: number | null;
     /** The reservation of direct work. */
@@ -60,6 +60,7 @@ export async function readFamilies(read: Read, { heads, groups }: Roots): Promis
     )
     select chain.head, chain.root_group, job.seq, job.retry_of, job.group_seq, job.lane_seq, job.name, job.status,
       job.created_at, job.finished_at, job.run_id, job.key_held, job.key_until, job.pinned,
+      job.kind, job.kind_seq,
       (select 1 from run_command where run_command.tenant_id = job.tenant_id and run_command.run_id = job.run_id
         and run_command.ended_at is null) as program_open,
       (select reservation.seq from reservation where job.kind = 'direct' and reservation.seq = job.kind_seq

@@ -4,6 +4,7 @@
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import type { JobHooks } from "../hooks.ts";
 import { deleteFiles } from "./delete-files.ts";
 import { findRoots, isFree, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
 import { removeFamilies } from "./remove.ts";
@@ -22,15 +23,21 @@ export type Pruned = Removed & {
   readonly filesDeleted: number;
 };
 
-/** `folder` is where the book keeps its files. */
-export async function prune(store: Store, tenant: string, folder: string, options: PruneOptions): Promise<Pruned> {
+/** `folder` is where the book keeps its files; `onPruned` takes along what other rooms keep for their jobs. */
+export async function prune(
+  store: Store,
+  tenant: string,
+  folder: string,
+  options: PruneOptions,
+  onPruned: NonNullable<JobHooks["onPruned"]> = {},
+): Promise<Pruned> {
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
   let [removed, slices, filesDeleted] = [nothing, 0, 0];
   if (rule === undefined) return { ...removed, dryRun, slices, filesDeleted };
   // A run leaves its mark in the rollups before it leaves.
   if (!dryRun) await foldRuns(store);
-  for await (const slice of rule.noJobs ? [] : slicesOf(leaving(store, rule))) {
+  for await (const slice of rule.noJobs ? [] : slicesOf(leaving(store, rule, Object.keys(onPruned)))) {
     const gone = dryRun
       ? slice.map(({ weight }) => weight).reduce(add)
       : await store.write(
@@ -39,6 +46,7 @@ export async function prune(store: Store, tenant: string, folder: string, option
               tx,
               rule,
               slice.map(({ family }) => family),
+              onPruned,
             ),
           { tenant },
         );
@@ -72,7 +80,7 @@ async function* slicesOf(families: AsyncIterable<Weighed>): AsyncGenerator<Weigh
 }
 
 /** The families that may leave. Jobs that are made meanwhile are not looked at. */
-async function* leaving(store: Store, rule: Rule): AsyncGenerator<Weighed> {
+async function* leaving(store: Store, rule: Rule, kinds: readonly string[]): AsyncGenerator<Weighed> {
   const read: Read = (statement) => store.readHeavy(statement);
   const [end] = await read<{ seq: number | null }>(sql`select max(seq) as seq from job`);
   for (let after = 0; end?.seq != null && after < end.seq;) {
@@ -80,7 +88,7 @@ async function* leaving(store: Store, rule: Rule): AsyncGenerator<Weighed> {
     const found = await readFamilies(read, await findRoots(read, rule, { after, to }));
     const pinned = await pinnedRuns(read, rule.tenant, runIdsOf(found));
     const families = found.filter((family) => mayLeave(rule, family) && isFree(family, pinned));
-    const weights = await weigh(read, rule.tenant, families);
+    const weights = await weigh(read, rule.tenant, families, kinds);
     for (const [index, family] of families.entries()) yield { family, weight: weights[index] ?? nothing };
     after = to;
   }

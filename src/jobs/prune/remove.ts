@@ -4,11 +4,17 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { keptRuns } from "../../telemetry/kept-run.ts";
 import { lowerMark } from "../../telemetry/rollup/fold.ts";
+import type { JobHooks } from "../hooks.ts";
 import { isFree, mayLeave, readFamilies, type Family } from "./family.ts";
 import type { Rule } from "./rule.ts";
-import { nothing, reservationsOf, runIdsOf, seqsOf, type Removed } from "./weigh.ts";
+import { nothing, othersOf, reservationsOf, runIdsOf, seqsOf, type Removed } from "./weigh.ts";
 
-export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[]): Promise<Removed> {
+export async function removeFamilies(
+  tx: Tx,
+  rule: Rule,
+  found: readonly Family[],
+  onPruned: NonNullable<JobHooks["onPruned"]>,
+): Promise<Removed> {
   const { tenant } = rule;
   const locked = await lockFamilies(tx, rule, found);
   const kept = await keptRuns(tx, tenant, runIdsOf(locked));
@@ -32,8 +38,12 @@ export async function removeFamilies(tx: Tx, rule: Rule, found: readonly Family[
   const held = families.flatMap(({ members }) => reservationsOf(members));
   const reservations = await tx.run(sql`delete from reservation where seq ${anyOf("integer", held)}`);
   await account(tx, rule, families, jobs);
+  const others: Record<string, number> = {};
+  for (const [kind, kept] of othersOf(families, Object.keys(onPruned))) {
+    others[kind] = (await onPruned[kind]?.(tx, tenant, kept)) ?? 0;
+  }
   const files = commands.flatMap((command) => command.log_path ?? []);
-  return { jobs, groups: groups.length, runs, logs, steps, reservations, files };
+  return { jobs, groups: groups.length, runs, logs, steps, reservations, others, files };
 }
 
 // Between finding and removing, a job may have been retried or a group added to. On PostgreSQL whoever does that holds the

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createBegins } from "../../src/calls/attempt/begin.ts";
+import { DaybookError } from "../../src/core/error.ts";
+import { adviceOf } from "../../src/jobs/advice.ts";
+import type { Store } from "../../src/storage/store.ts";
+
+const job = (id: string) => ({ tenant: "default", id, runId: id });
+const begins = () => createBegins({ settings: { keys: undefined }, ears: undefined });
+
+/** A store whose writes all fail, and that counts them. */
+function failing(): { store: Store; writes(): number } {
+  let writes = 0;
+  const write = (): Promise<never> => {
+    writes++;
+    return Promise.reject(new DaybookError("busy", "the file is busy"));
+  };
+  return { store: { write } as unknown as Store, writes: () => writes };
+}
+
+test("a call whose attempt could not be written down was not sent: no attempt is counted, and it is tried again", async () => {
+  const { store } = failing();
+
+  const error = await begins()
+    .begin(store, job("a"))
+    .catch((thrown: unknown) => thrown);
+
+  assert.match(String(error), /the file is busy/);
+  assert.deepEqual(adviceOf(error), { counts: false, atLeastMs: 1000 });
+});
+
+test("attempts that begin together are written together, and each by itself when that fails", async () => {
+  const { store, writes } = failing();
+  const begin = begins();
+
+  const ends = await Promise.allSettled(["a", "b", "c"].map((id) => begin.begin(store, job(id))));
+
+  assert.deepEqual(
+    ends.map(({ status }) => status),
+    ["rejected", "rejected", "rejected"],
+  );
+  assert.equal(writes(), 4);
+});

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { target, testKey } from "../calls/target.ts";
+import { testFolder, testUrl } from "../support/open-test.ts";
+import { answer, refusal } from "./answer-of.ts";
+import { cliBackends, runCli, startCli } from "./run-cli.ts";
+import { until } from "./until.ts";
+
+const env = { DAYBOOK_KEY: testKey };
+
+for (const backend of cliBackends) {
+  test(`${backend}: calls are submitted, steered, sent by daybook run, and shown without their secrets`, async (t) => {
+    const server = await target(t, ({ path }, response) => void response.end(`done: ${path}`));
+    const url = await testUrl(t, backend);
+    const cwd = testFolder(t);
+    writeFileSync(join(cwd, "daybook.config.ts"), `export default { calls: { allow: ["127.0.0.1"] } };`);
+    await runCli(["migrate", "--book", url]);
+    const say = (...args: string[]): Promise<Record<string, unknown>> => answer(["calls", ...args], url, { env });
+    const show = async (id: string): Promise<string> => (await runCli(["calls", "show", id, "--book", url])).stdout;
+
+    const headers = ["--header", "authorization: Bearer geheim-17", "--header", "accept: text/plain"];
+    const made = await say("submit", `${server.url}/now`, "--json-body", '{"a":1}', "--tag", "x", ...headers);
+    const later = await say("submit", `${server.url}/later`, "--in", "1h", "--name", "later", "--retry");
+    const [id, other] = [String(made["id"]), String(later["id"])];
+    const moved = await say("reschedule", other, "--at", "2040-01-01T00:00:00Z");
+    assert.equal(moved["dueAt"], "2040-01-01T00:00:00.000Z");
+    const running = startCli(["run", "--book", url], { cwd, env });
+    await until(async () => (await say("show", id))["status"] === "succeeded");
+    running.child.kill("SIGTERM");
+    const { stdout, stderr } = await running.ended;
+
+    assert.deepEqual([server.received.length, server.received[0]?.headers.authorization], [1, "Bearer geheim-17"]);
+    const page = await show(id);
+    assert.match(page, /Attempt 1 at .*: answered with 200/);
+    assert.match(page, /submitted[^]*due[^]*started[^]*finished/);
+    assert.match(page, /12 bytes: done: \/now|10 bytes: done: \/now/);
+    const { stdout: curl } = await runCli(["calls", "curl", id, "--book", url]);
+    assert.match(curl, /^curl \\\n {2}-X POST \\\n[^]*-H 'accept: text\/plain'[^]*--data-raw '\{"a":1\}'/);
+    for (const text of [page, curl, stdout, stderr]) assert.ok(!text.includes("geheim"), text);
+    const listed = (await say("list", "--tag", "x"))["items"] as { id: string }[];
+    assert.deepEqual(
+      listed.map((each) => each.id),
+      [id],
+    );
+    const again = await say("resend", id, "--in", "1h");
+    assert.equal((await say("cancel", String(again["id"])))["status"], "cancelled");
+    assert.deepEqual(await say("delete", id), { id, deleted: true });
+    assert.deepEqual((await refusal(["calls", "delete", other], url)).slice(0, 2), [5, "conflict"]);
+    assert.equal((await refusal(["calls", "show", id], url))[1], "not_found");
+    assert.equal((await refusal(["calls", "show", other, "--tenant", "acme"], url))[1], "not_found");
+    const { items } = await answer(["tenants"], url);
+    assert.deepEqual(items, [{ tenant: "default", queues: 1, jobs: 1, calls: 1 }]);
+  });
+}
+
+test("what is wrong with a call, or with what the config says of calls, is said", async (t) => {
+  const url = await testUrl(t, "sqlite");
+  await runCli(["migrate", "--book", url]);
+  const cwd = testFolder(t);
+  const submit = (...args: string[]) => refusal(["calls", "submit", ...args], url);
+
+  assert.match((await submit("api.example.com"))[2], /cannot be read/);
+  assert.match((await submit("https://a.example", "--header", "authorization: x"))[2], /DAYBOOK_KEY/);
+  assert.match((await submit("https://a.example", "--header", "no-colon-but-a-token"))[2], /"no-colon-b"… is not/);
+  assert.match((await submit("https://a.example", "--attempts", "many"))[2], /attempts/);
+  writeFileSync(join(cwd, "daybook.config.ts"), `export default { calls: { alow: [] } };`);
+  const { code, stderr } = await runCli(["run", "--book", url], { cwd });
+  assert.equal(code, 2);
+  assert.match(stderr, /did you mean "allow"/);
+});
