@@ -8,7 +8,7 @@ import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { readMark } from "./rollup/fold.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "./report/page.ts";
-import { findSession, rollupsOf, type Scope } from "./report/scope.ts";
+import { findSession, rollupsOf, together, type Scope } from "./report/scope.ts";
 import { momentMs, piecesOf, type Piece } from "./report/window.ts";
 import { minuteMs } from "./rollup/read-slice.ts";
 import {
@@ -85,7 +85,7 @@ async function rangesOf(store: Store, tenant: string, filter: RunFilter, when: W
   if (asked.every((each) => each === undefined || each === null) || isUnlike(status)) return everywhere;
   const mark = await readMark(store);
   const known = await store.readHeavy<{ first: number | null; last: number | null }>(sql`select
-    min(run_rollup.first_seq) as first, max(run_rollup.last_seq) as last from ${rollupsOf(scopeOf(tenant, filter, when))}`);
+    min(run_rollup.first_seq) as first, max(run_rollup.last_seq) as last from ${rollupsOf(together(scopeOf(tenant, filter, when)))}`);
   const { first, last } = known[0] ?? {};
   const folded = first == null || last == null ? [] : [{ from: first, to: Math.min(last, mark) }];
   return [{ from: mark + 1, to: Number.MAX_SAFE_INTEGER }, ...folded];

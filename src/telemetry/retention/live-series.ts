@@ -2,6 +2,8 @@
 // index of registered runs is walked in the order of their numbers, and rollups say how far.
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { seekEach } from "../../storage/word.ts";
+import { wholeName } from "../rollup/series.ts";
 import { dayMs } from "../rollup/write-rollup.ts";
 
 export type LiveSeries = {
@@ -21,16 +23,17 @@ export type OldRun = {
 
 export async function readLiveSeries(store: Store, tenant: string | null): Promise<LiveSeries[]> {
   return store.readHeavy(sql`select tenant_id, name, min(logs_gone_seq) as logs_gone_seq from run_series
-    where kind = 'listener' ${tenant === null ? sql`` : sql`and tenant_id = ${tenant}`}
+    where kind = 'listener' and name <> ${wholeName} ${tenant === null ? sql`` : sql`and tenant_id = ${tenant}`}
     group by tenant_id, name order by tenant_id, name`);
 }
 
 /** No run of the series that started before `by` has a higher number than this. */
 export async function lastSeqBefore(store: Store, series: LiveSeries, by: number): Promise<number> {
-  const [row] = await store.readHeavy<{ seq: number | null }>(sql`select max(last_seq) as seq from run_series
-    cross join run_rollup where run_series.tenant_id = ${series.tenant_id} and run_series.name = ${series.name}
-      and run_series.kind = 'listener' and run_rollup.series_seq = run_series.seq and run_rollup.span = 'day'
-      and run_rollup.at <= ${by - (by % dayMs)}`);
+  const found = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = 'day'
+    and run_rollup.at <= ${by - (by % dayMs)}`;
+  const [row] = await store.readHeavy<{ seq: number | null }>(sql`select max(last_seq) as seq
+    from run_series ${seekEach("run_rollup", found)} where run_series.tenant_id = ${series.tenant_id}
+      and run_series.name = ${series.name} and run_series.kind = 'listener'`);
   return row?.seq ?? 0;
 }
 
