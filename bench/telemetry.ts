@@ -85,12 +85,17 @@ async function ask(report: Report, store: Store, sessions: { first: string; last
   };
   for (const [what, question] of Object.entries(questions)) {
     const times: number[] = [];
+    let cpuMs = 0;
     for (let round = 0; round < 12; round++) {
-      const begun = performance.now();
+      const [begun, cpu] = [performance.now(), process.cpuUsage()];
       await question();
-      if (round > 1) times.push(performance.now() - begun);
+      if (round < 2) continue;
+      times.push(performance.now() - begun);
+      const { user, system } = process.cpuUsage(cpu);
+      cpuMs += (user + system) / 1000 / 10;
     }
-    report.times(what, times, { goalMsMax: queryMsMax });
+    // Where others are at work, what a question itself costs is its share of the processor.
+    report.times(`${what} (CPU ${cpuMs.toFixed(1)} ms)`, times, { goalMsMax: queryMsMax });
   }
 }
 

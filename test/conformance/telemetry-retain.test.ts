@@ -10,6 +10,7 @@ import type { Store } from "../../src/storage/store.ts";
 import { eachRow } from "../../src/storage/word.ts";
 import { toPolicy, type RetainOptions } from "../../src/telemetry/retention/policy.ts";
 import { retainTelemetry, type Retained } from "../../src/telemetry/retention/retain.ts";
+import type { RunFilter } from "../../src/telemetry/list-runs.ts";
 import { openRuns, type Runs } from "../../src/telemetry/runs.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
 import { openEngine } from "../jobs/open-engine.ts";
@@ -151,6 +152,25 @@ for (const backend of backends) {
 
       assert.deepEqual([done.runs, done.rollups], [3, 12], "the lamp, the forgotten, and both together");
       assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [2, 8]);
+    });
+
+    test("a run that outlives its counts is still listed", async (t) => {
+      const desk = await openDesk(t, backend);
+      const [old = ""] = await insertRuns(desk.store, [
+        { name: "yearly", kind: "schedule", registration: "yearly", startedAt: now - 500 * day, durationMs: 1 },
+      ]);
+      const [young = ""] = await aged(desk, [1]);
+
+      const { rollups } = await desk.retain();
+
+      assert.ok(rollups > 0);
+      const ids = async (filter: RunFilter): Promise<string[]> =>
+        (await desk.runs.list(filter)).items.map(({ id }) => id);
+      assert.deepEqual(await ids({ kind: "schedule" }), [old]);
+      assert.deepEqual(await ids({ kind: "listener" }), [young]);
+      assert.deepEqual(await ids({ since: "600d" }), [young, old]);
+      assert.deepEqual(await ids({ since: "600d", until: "499d" }), [old]);
+      assert.deepEqual(await ids({ since: "2d" }), [young]);
     });
 
     test("a process that works lets go what is old every hour, for all tenants", async (t) => {

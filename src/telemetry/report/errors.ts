@@ -1,7 +1,7 @@
 // Errors that look alike as one, the one that happened last first. They are known by name also when their runs have left.
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { seekEach } from "../../storage/word.ts";
+import { indexedBy, seekEach } from "../../storage/word.ts";
 import { cutPage, type Page } from "./page.ts";
 import { ofSeries, type Scope } from "./scope.ts";
 import { appOf, type RunSummary } from "./summary.ts";
@@ -49,7 +49,7 @@ export async function readErrors(
       group by run_failure.series_seq, run_failure.fingerprint having max(run_failure.last_seq) < ${before}
       order by max(run_failure.last_seq) desc limit ${limit + 1}) as alike
     join run_series on run_series.seq = alike.series_seq
-    join run_failure as last on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
+    join run_failure as last ${indexedBy("run_failures_by_last")} on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
     order by last.last_seq desc`);
   return cutPage(rows, limit, (row) => row.last_seq, toGroup);
 }

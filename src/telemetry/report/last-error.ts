@@ -1,7 +1,7 @@
 // The last error of each series in a stretch. All that is told of it is of one run.
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { anyOf, rowSet } from "../../storage/word.ts";
+import { anyOf, indexedBy, rowSet } from "../../storage/word.ts";
 import type { RunStatus } from "../run.ts";
 import { minuteMs } from "../rollup/read-slice.ts";
 import type { Scope } from "./scope.ts";
@@ -58,7 +58,7 @@ export async function lastErrors(
 // Of each series the failures are walked from its last one on: up to its last run of that stretch, which is the number that the
 // rollups know.
 function ofWindow({ window: { since, until } }: Scope, series: readonly SeriesEnd[]): Sql {
-  return sql`select run_failure.* from ${rowSet("v", columns, series)} cross join run_failure
+  return sql`select run_failure.* from ${rowSet("v", columns, series)} cross join run_failure ${indexedBy("run_failures_by_last")}
     where run_failure.series_seq = v.seq and run_failure.last_seq = (select last.last_seq from run_failure as last
       where last.series_seq = v.seq and last.last_seq <= v.last_seq
         and last.at >= ${since - (since % minuteMs)} and last.at < ${until} order by last.last_seq desc limit 1)`;
