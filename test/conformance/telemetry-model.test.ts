@@ -229,7 +229,7 @@ async function compareSession(store: Store, tenant: string, all: readonly Run[])
     own.filter((run) => failed.includes(run.status)),
     keyOf,
   );
-  assert.deepEqual(lasts, [...bad.values()].map((runs) => runs.at(-1)?.id).toSorted());
+  assert.deepEqual(lasts, [...bad.values()].map((runs) => runs.at(-1)?.id ?? "").toSorted());
 }
 
 async function compareLists(store: Store, tenant: string, all: readonly Run[], window: Window): Promise<void> {
