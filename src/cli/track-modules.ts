@@ -15,7 +15,7 @@ export type Modules = {
 type Known = { stamp: string; version: number; readonly importers: Set<string> };
 
 /** Packages are not edited, and a second copy of this one would know nothing of what the first one does. */
-const own = fileURLToPath(new URL("..", import.meta.url));
+const own = dirname(import.meta.dirname) + sep;
 
 /** From now on. */
 export function trackModules(): Modules {
