@@ -12,12 +12,7 @@ export type Reason = "age" | "size";
 export type Gone = { readonly runs: number; readonly logs: number };
 
 /** Removes the runs that may leave, with their lines. */
-export async function removeRuns(
-  tx: Tx,
-  { tenant_id: tenant }: LiveSeries,
-  found: readonly OldRun[],
-  reason: Reason,
-): Promise<Gone> {
+export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[], reason: Reason): Promise<Gone> {
   const ids = found.map(({ id }) => id);
   const kept = await keptRuns(tx, tenant, ids);
   const leaving = found.filter(({ id }) => !kept.has(id));
@@ -37,12 +32,12 @@ export async function removeRuns(
   return { runs, logs };
 }
 
-/** Removes lines of runs that stay; `done` says that all lines up to the last of these runs have left. */
+/** Removes lines of runs that stay. With `series`, these are its next runs, and their lines have all left then. */
 export async function removeLogs(
   tx: Tx,
-  { tenant_id: tenant, name }: LiveSeries,
+  tenant: string,
   runs: readonly OldRun[],
-  done: boolean,
+  series?: LiveSeries,
 ): Promise<number> {
   const ids = runs.filter(({ pinned }) => pinned === 0).map(({ id }) => id);
   const logs = await tx.run(sql`delete from run_log where seq in (select run_log.seq from run_log
@@ -51,9 +46,9 @@ export async function removeLogs(
     order by run_log.run_id, run_log.seq limit ${limits.retainRowsMax})`);
   const last = runs.at(-1);
   if (last === undefined) return logs;
-  if (done) {
+  if (series !== undefined) {
     await tx.run(sql`update run_series set logs_gone_seq = ${greatest}(logs_gone_seq, ${last.seq})
-      where tenant_id = ${tenant} and name = ${name} and kind = 'listener'`);
+      where tenant_id = ${tenant} and name = ${series.name} and kind = 'listener'`);
   }
   await account(tx, { tenant, what: "log", reason: "age", removed: logs, until: last.started_at });
   return logs;
