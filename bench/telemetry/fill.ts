@@ -35,14 +35,14 @@ export async function fillRuns(store: Store, now: number, runs: number): Promise
 
 type Part = { readonly from: number; readonly to: number; readonly begin: number; readonly eachMs: number };
 
-// Of ten runs eight are of live listeners, one is a job of no app and one was fired by a schedule of the app.
+// Ids are in the order of time, as real ones are, so those of one slice lie side by side in their index. Of ten runs eight are of live listeners, one is a job of no app and one was fired by a schedule of the app.
 function runRows({ from, to, begin, eachMs, perSession }: Part & { readonly perSession: number }): string {
   return `insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at, duration_ms,
       status, error_type, error_message, topic, app, instance, registration)
     with recursive n (n) as (select ${from} union all select n + 1 from n where n < ${to - 1}),
     one as (select n, n % 10 as k, (n / 10) % ${series} as s, ${begin} + cast(n * ${eachMs} as integer) as at,
       n % 100 = 7 as failed from n)
-    select 'default', 'run-' || n, case k when 8 then 'job' when 9 then 'schedule' else 'listener' end,
+    select 'default', printf('run-%012d', n), case k when 8 then 'job' when 9 then 'schedule' else 'listener' end,
       case k when 8 then 'job-' || s when 9 then 'default/home/0/schedule-' || s else 'default/home/' || (n % 3) || '/listener-' || s end,
       case when k >= 8 then 'job-' || n end, 1 + cast(n / ${perSession} as integer), 1, at, at + 5,
       (n * 7919 % 977) * 0.5, case when failed then 'error' else 'success' end, case when failed then 'TypeError' end,
@@ -55,6 +55,6 @@ function runRows({ from, to, begin, eachMs, perSession }: Part & { readonly perS
 function logRows({ from, to, begin, eachMs }: Part): string {
   return `insert into run_log (tenant_id, run_id, logged_at, level, message)
     with recursive n (n) as (select ${from} union all select n + 1 from n where n < ${to - 1})
-    select 'default', 'run-' || n, ${begin} + cast(n * ${eachMs} as integer), case when n % 100 = 7 then 'warn' else 'info' end,
+    select 'default', printf('run-%012d', n), ${begin} + cast(n * ${eachMs} as integer), case when n % 100 = 7 then 'warn' else 'info' end,
       'the lamp was asked' from n where n % 10 = 7`;
 }
