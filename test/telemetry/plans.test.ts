@@ -129,3 +129,22 @@ async function plansOf(backend: Backend, url: string, asked: readonly Sql[]): Pr
     await client.end();
   }
 }
+
+test("sqlite: a slice of retention finds each row that it removes by a seek", async (t) => {
+  const { store, url } = await openTestStore(t, "sqlite", { clock: manualClock({ at: now }) });
+  await insertRuns(store, [{ name: "lamp", startedAt: now - 30 * 86_400_000, durationMs: 1 }]);
+  await foldRuns(store);
+  const asked: Sql[] = [];
+  const write: Store["write"] = (unit, options) =>
+    store.write((tx) => {
+      const run = tx.run.bind(tx);
+      tx.run = (statement) => (asked.push(statement), run(statement));
+      return unit(tx);
+    }, options);
+
+  const { runs } = await retainTelemetry({ ...store, write }, toPolicy(now, tenant));
+
+  const removing = asked.filter((statement) => render(statement, "sqlite").text.startsWith("delete from run "));
+  const plans = await plansOf("sqlite", url, removing);
+  assert.deepEqual([runs, plans.map(([first]) => first)], [1, ["SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"]]);
+});

@@ -2,7 +2,7 @@
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, greatest } from "../../storage/word.ts";
+import { anyOf, byNumber, greatest } from "../../storage/word.ts";
 import { keptRuns } from "../kept-run.ts";
 import { lowerMark } from "../rollup/fold.ts";
 import { dayMs } from "../rollup/write-rollup.ts";
@@ -24,7 +24,9 @@ export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[
   const some = leaving.some((run) => run.logs > 0);
   const logs = some ? await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${those}`) : 0;
   const seqs = leaving.map(({ seq }) => seq);
-  const runs = await tx.run(sql`delete from run where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`);
+  const runs = await tx.run(
+    sql`delete from run ${byNumber} where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`,
+  );
   await lowerMark(tx);
   const until = leaving.reduce((latest, { started_at: at }) => Math.max(latest, at), 0);
   await account(tx, { tenant, what: "run", reason, removed: runs, until });
