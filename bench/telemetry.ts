@@ -5,20 +5,18 @@ import { migrations } from "../src/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import { rawSql } from "../src/storage/sql.ts";
 import type { Store } from "../src/storage/store.ts";
-import { listRuns } from "../src/telemetry/list-runs.ts";
-import { thisProcess } from "../src/telemetry/process-identity.ts";
+import { listRuns, type RunFilter } from "../src/telemetry/list-runs.ts";
 import { toPolicy } from "../src/telemetry/retention/policy.ts";
 import { retainTelemetry } from "../src/telemetry/retention/retain.ts";
+import { readCounters } from "../src/telemetry/report/counters.ts";
 import { foldRuns } from "../src/telemetry/rollup/folder.ts";
-import { startSession } from "../src/telemetry/session.ts";
 import { telemetryReads } from "../src/telemetry/telemetry.ts";
 import type { Benchmark } from "./harness/benchmark.ts";
 import type { Report } from "./harness/report.ts";
 import { scratch } from "./harness/scratch.ts";
+import { days, fillRuns, series } from "./telemetry/fill.ts";
 
 const runs = Number(process.env["DAYBOOK_BENCH_RUNS"] ?? 200_000);
-const series = 50;
-const days = 9;
 const queryMsMax = 50;
 const stallMsMax = 50;
 
@@ -27,34 +25,18 @@ export const telemetry: Benchmark = {
   title: "telemetry: questions, folding and retention",
   async run(report) {
     const store = await openStore(scratch("telemetry.db"), migrations);
-    const session = await store.write((tx) => startSession(tx, thisProcess(), "{}"));
-    const now = systemClock.now();
-    await fill(store, now, session.seq);
-    report.note(`${runs} runs of ${series} live listeners over ${days} days, one in a hundred an error`);
+    const begun = performance.now();
+    const sessions = await fillRuns(store, systemClock.now(), runs);
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    report.note(
+      `${runs} runs of ${5 * series} listeners, schedules and jobs over ${days} days, written in ${seconds} s`,
+    );
     await fold(report, store);
-    await ask(report, store, session.id);
+    await ask(report, store, sessions);
     await retain(report, store);
     await store.close();
   },
 };
-
-async function fill(store: Store, now: number, session: number): Promise<void> {
-  const step = 50_000;
-  for (let from = 0; from < runs; from += step) {
-    await store.write((tx) =>
-      tx.run(
-        rawSql(`insert into run (tenant_id, id, kind, name, session_seq, attempt, started_at, ended_at, duration_ms,
-          status, error_type, error_message, topic, app, instance, registration)
-        with recursive n (n) as (select ${from} union all select n + 1 from n where n < ${Math.min(runs, from + step) - 1})
-        select 'default', 'run-' || n, 'listener', 'listener-' || (n % ${series}), ${session}, 1,
-          ${now - days * 86_400_000} + cast(n * ${(days * 86_400_000) / runs} as integer),
-          ${now - days * 86_400_000} + cast(n * ${(days * 86_400_000) / runs} as integer) + 5, (n % 977) * 0.5,
-          case when n % 100 = 7 then 'error' else 'success' end, case when n % 100 = 7 then 'TypeError' end,
-          case when n % 100 = 7 then 'no lamp ' || n end, 'light', 'home', n % 3, 'listener-' || (n % ${series}) from n`),
-      ),
-    );
-  }
-}
 
 async function fold(report: Report, store: Store): Promise<void> {
   const stall = watchLoop();
@@ -65,33 +47,55 @@ async function fold(report: Report, store: Store): Promise<void> {
   report.times("folding: how long the loop was held", stall.stop(), { goalMsMax: stallMsMax });
 }
 
-async function ask(report: Report, store: Store, session: string): Promise<void> {
+async function ask(report: Report, store: Store, sessions: { first: string; last: string }): Promise<void> {
   const reads = telemetryReads(store, "default");
+  const list = (filter: RunFilter) => (): Promise<unknown> => listRuns(store, "default", filter);
   const questions: Readonly<Record<string, () => Promise<unknown>>> = {
-    "overview, 24 hours": () => reads.overview({ since: "24h" }),
-    "overview, 7 days": () => reads.overview({ since: "7d" }),
-    "summaries, 24 hours": () => reads.summaries({ since: "24h", limit: 500 }),
-    "summaries, 7 days": () => reads.summaries({ since: "7d", limit: 500 }),
-    "summaries of a session": () => reads.summaries({ session, limit: 500 }),
-    "apps, 24 hours": () => reads.apps({ since: "24h" }),
+    "cards, 24 hours": () => reads.overview({ since: "24h" }),
+    "cards, 7 days": () => reads.overview({ since: "7d" }),
+    "cards of a session": () => reads.overview({ session: sessions.last }),
+    "summaries of listeners, 24 hours": () => reads.summaries({ kind: "listener", since: "24h", limit: 500 }),
+    "summaries of schedules, 24 hours": () => reads.summaries({ kind: "schedule", since: "24h", limit: 500 }),
+    "summaries of all, 24 hours": () => reads.summaries({ since: "24h", limit: 500 }),
+    "summaries of all, 7 days": () => reads.summaries({ since: "7d", limit: 500 }),
+    "summaries of a session": () => reads.summaries({ session: sessions.first, limit: 500 }),
+    "health of apps, 24 hours": () => reads.apps({ since: "24h" }),
+    "health of apps, 7 days": () => reads.apps({ since: "7d" }),
     "errors, 24 hours": () => reads.errors({ since: "24h" }),
+    "errors, 7 days": () => reads.errors({ since: "7d" }),
     "the slowest, 24 hours": () => reads.slow({ since: "24h" }),
-    "buckets, 24 hours": () => reads.buckets({ since: "24h" }),
-    "buckets, 7 days by hour": () => reads.buckets({ since: "7d", by: "hour" }),
-    "the latest runs": () => listRuns(store, "default", {}),
-    "the latest errors": () => listRuns(store, "default", { status: "error" }),
-    "the runs of a listener": () => listRuns(store, "default", { kind: "listener", registration: "listener-7" }),
-    "the runs of one hour, days ago": () => listRuns(store, "default", { since: "100h", until: "99h" }),
-    "the runs of a session": () => listRuns(store, "default", { session }),
+    "the slowest, 7 days": () => reads.slow({ since: "7d" }),
+    "the slowest of a session": () => reads.slow({ session: sessions.first }),
+    "line, one hour by minute": () => reads.buckets({ since: "1h" }),
+    "line, 24 hours": () => reads.buckets({ since: "24h" }),
+    "line, 7 days by hour": () => reads.buckets({ since: "7d", by: "hour" }),
+    "line of one listener, 7 days by hour": () => reads.buckets({ name: "listener-7", since: "7d", by: "hour" }),
+    activity: list({}),
+    "activity of the app": list({ app: "home" }),
+    "activity of jobs": list({ kind: "job" }),
+    "the latest errors": list({ status: "error" }),
+    "the runs of a listener": list({ kind: "listener", registration: "listener-7" }),
+    "the runs of a schedule": list({ kind: "schedule", registration: "schedule-7" }),
+    "the runs of a job by name": list({ name: "job-7" }),
+    "the runs of one hour, days ago": list({ since: "100h", until: "99h" }),
+    "the runs of a session": list({ session: sessions.first }),
+    logs: () => reads.logs({}),
+    warnings: () => reads.logs({ level: "warn" }),
+    metrics: () => readCounters(store, "default"),
   };
   for (const [what, question] of Object.entries(questions)) {
     const times: number[] = [];
+    let cpuMs = 0;
     for (let round = 0; round < 12; round++) {
-      const begun = performance.now();
+      const [begun, cpu] = [performance.now(), process.cpuUsage()];
       await question();
-      if (round > 1) times.push(performance.now() - begun);
+      if (round < 2) continue;
+      times.push(performance.now() - begun);
+      const { user, system } = process.cpuUsage(cpu);
+      cpuMs += (user + system) / 1000 / 10;
     }
-    report.times(what, times, { goalMsMax: queryMsMax });
+    // Where others are at work, what a question itself costs is its share of the processor.
+    report.times(`${what} (CPU ${cpuMs.toFixed(1)} ms)`, times, { goalMsMax: queryMsMax });
   }
 }
 
@@ -107,11 +111,24 @@ async function retain(report: Report, store: Store): Promise<void> {
       await systemClock.sleep(2);
     }
   })();
+  // What each slice itself costs the thread that has the writer, its flush to disk and what others take from it apart.
+  const held: number[] = [];
+  const write: Store["write"] = (unit, options) =>
+    store.write(async (tx) => {
+      const from = process.threadCpuUsage();
+      const answer = await unit(tx);
+      const { user, system } = process.threadCpuUsage(from);
+      held.push((user + system) / 1000);
+      return answer;
+    }, options);
   const begun = performance.now();
-  const gone = await retainTelemetry(store, toPolicy(systemClock.now(), null));
+  const gone = await retainTelemetry({ ...store, write }, toPolicy(systemClock.now(), null));
   done = true;
   await writer;
-  report.note(`retention: ${gone.runs} runs in ${gone.slices} slices, ${Math.round(performance.now() - begun)} ms`);
+  const seconds = Math.round((performance.now() - begun) / 1000);
+  report.note(`retention: ${gone.runs} runs and ${gone.logs} lines in ${gone.slices} slices, ${seconds} s`);
+  report.times("retention: CPU of a slice", held, { goalMsMax: stallMsMax });
+  report.note(`the costliest slice took ${Math.round(Math.max(...held))} ms, its flush to disk apart`);
   report.times("retention: how long another writer waited", waits, { goalMsMax: stallMsMax });
   report.note(`the longest wait was ${Math.round(Math.max(...waits))} ms, flushes to disk included`);
 }

@@ -785,6 +785,8 @@ create table run_failure (
   constraint run_failure_series_seq_fkey FOREIGN KEY (series_seq) REFERENCES run_series(seq)
 );
 
+CREATE INDEX run_failures_by_last ON daybook.run_failure USING btree (series_seq, last_seq);
+
 create table run_fold (
   one bigint not null,
   folded_seq bigint not null,

@@ -682,6 +682,8 @@ CREATE TABLE run_failure (
   primary key (series_seq, at, fingerprint)
 ) strict, without rowid;
 
+CREATE INDEX run_failures_by_last on run_failure (series_seq, last_seq);
+
 CREATE TABLE run_fold (
   one integer primary key check (one = 1),
   folded_seq integer not null

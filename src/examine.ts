@@ -1,4 +1,5 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
+import { appChecks } from "./apps/checks.ts";
 import { storageChecks } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
 import { eventChecks } from "./events/checks.ts";
@@ -17,7 +18,7 @@ export type Finding = {
   readonly advice: string;
 };
 
-const sourceChecks = [...scheduleChecks, ...eventChecks, ...callChecks];
+const sourceChecks = [...scheduleChecks, ...eventChecks, ...callChecks, ...appChecks];
 export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ...jobChecks, ...sourceChecks];
 
 const shownMax = 10;

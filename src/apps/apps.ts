@@ -2,7 +2,9 @@
 import { DaybookError, invalid } from "../core/error.ts";
 import { nearest } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
+import { cancelFires } from "../schedules/cancel-fires.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
+import { beginOf } from "./identity.ts";
 import { namesWithHistory } from "./history.ts";
 import { startInstance, type AppsWiring, type Instance } from "./instance.ts";
 import { writeRegistrations } from "./write-registrations.ts";
@@ -62,6 +64,7 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
         },
         { tenant },
       );
+      await cancelFires(wiring.engine, tenant, beginOf(identity)).catch(() => undefined);
     }
   }
 

@@ -7,6 +7,11 @@ export type Identity = InstanceIdentity & { readonly name: string };
 
 /** The name under which the rooms below know it. A tenant and a key of an app have no slash, so two identities never share
  *  one; and the tenant is in it because the definition of a job serves every tenant, and this one must not. */
-export function nameOf({ tenant, app, instance, name }: Identity): string {
-  return checkName(`${tenant}/${app}/${instance}/${name}`, "the whole name of the registration");
+export function nameOf({ name, ...instance }: Identity): string {
+  return checkName(`${beginOf(instance)}${name}`, "the whole name of the registration");
+}
+
+/** How the names of all that an instance registers begin. */
+export function beginOf({ tenant, app, instance }: InstanceIdentity): string {
+  return `${tenant}/${app}/${instance}/`;
 }

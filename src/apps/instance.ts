@@ -9,12 +9,13 @@ import type { Live } from "../events/live/live.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { ceaseToHost, hostJobs } from "../jobs/hosting.ts";
+import { cancelFires } from "../schedules/cancel-fires.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import type { Tx } from "../storage/store.ts";
 import type { AnyApp } from "./define.ts";
 import { tell, type Running } from "./handler.ts";
 import { namesWithHistory } from "./history.ts";
-import type { InstanceIdentity } from "./identity.ts";
+import { beginOf, type InstanceIdentity } from "./identity.ts";
 import type { Registration } from "./registration.ts";
 import { runSetup, within } from "./run-setup.ts";
 import { createSetup } from "./setup.ts";
@@ -80,6 +81,8 @@ export async function startInstance(
         await say(tx, "running");
       }),
     );
+    // The setup is complete without it: whatever is left, the next one cancels.
+    await cancelFires(engine, tenant, beginOf(identity)).catch(() => undefined);
     for (const { does } of setup.registrations) {
       if (does.kind === "listener") attached.push(await live.attach(does.live, tenant));
     }

@@ -1,7 +1,7 @@
 // A folder of apps: every file of it is a module of its own, and one that cannot be loaded does not keep the others from
 // running.
 import { readdirSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, join, sep } from "node:path";
 import { within } from "../apps/run-setup.ts";
 import { systemClock } from "../core/clock.ts";
 import { describeError, invalid, type DaybookError } from "../core/error.ts";
@@ -16,6 +16,8 @@ export type Folder = {
   readonly path: string;
   readonly definitions: readonly Definition[];
   readonly problems: readonly Problem[];
+  /** Where the files lie that its own import, as far as they are not in it. */
+  elsewhere(): string[];
   /** What has changed since it was last looked at. */
   reload(): Promise<Reloaded[]>;
 };
@@ -31,9 +33,9 @@ export type Reloaded = {
 
 type Entry = { readonly file: string; readonly definitions: readonly Definition[] };
 
-/** With `watch`, what its files import of this folder is kept track of. */
+/** With `watch`, what its files import is kept track of, wherever it lies. */
 export async function loadFolder(path: string, { watch }: { readonly watch: boolean }): Promise<Folder> {
-  const modules = watch ? trackModules(path) : undefined;
+  const modules = watch ? trackModules() : undefined;
   const entries = new Map<string, Entry>();
   const problems: Problem[] = [];
   for (const file of filesIn(path)) {
@@ -46,6 +48,7 @@ export async function loadFolder(path: string, { watch }: { readonly watch: bool
 
   return {
     ...{ path, definitions, problems },
+    elsewhere: () => modules?.folders().filter((each) => each !== path && !each.startsWith(path + sep)) ?? [],
     async reload() {
       const files = filesIn(path);
       const changed = changedIn(modules, files, entries);

@@ -1,28 +1,34 @@
-// Which files of a folder were imported by which, so that a file that was edited, and all that import it, can be loaded
+// Which of the user's files were imported by which, so that a file that was edited, and all that import it, can be loaded
 // anew while the others stay as they are. Node keeps a module for good under its address, so a new version gets a new one.
 import { statSync } from "node:fs";
 import { registerHooks } from "node:module";
-import { sep } from "node:path";
+import { dirname, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export type Modules = {
   /** Looks which files have changed, and gives them and all that import them a new address. Returns their paths. */
   renew(): string[];
+  /** The folders of all files that were imported. */
+  folders(): string[];
 };
 
 type Known = { stamp: string; version: number; readonly importers: Set<string> };
 
-export function trackModules(folder: string): Modules {
+/** Packages are not edited, and a second copy of this one would know nothing of what the first one does. */
+const own = dirname(import.meta.dirname) + sep;
+
+/** From now on. */
+export function trackModules(): Modules {
   const known = new Map<string, Known>();
 
   registerHooks({
     resolve(specifier, context, next) {
       const resolved = next(specifier, context);
-      const path = pathIn(folder, resolved.url);
+      const path = pathOf(resolved.url);
       if (path === undefined) return resolved;
       let module = known.get(path);
       if (module === undefined) known.set(path, (module = { stamp: stampOf(path), version: 0, importers: new Set() }));
-      const importer = pathIn(folder, context.parentURL ?? "");
+      const importer = pathOf(context.parentURL ?? "");
       if (importer !== undefined) module.importers.add(importer);
       return module.version === 0 ? resolved : { ...resolved, url: `${resolved.url}?v=${module.version}` };
     },
@@ -48,16 +54,16 @@ export function trackModules(folder: string): Modules {
       }
       return [...changed];
     },
+    folders: () => [...new Set([...known.keys()].map((path) => dirname(path)))],
   };
 }
 
-// Packages are not edited.
-function pathIn(folder: string, url: string): string | undefined {
+function pathOf(url: string): string | undefined {
   if (!url.startsWith("file:")) return undefined;
   const address = new URL(url);
   address.search = "";
   const path = fileURLToPath(address);
-  return path.startsWith(folder + sep) && !path.includes(`${sep}node_modules${sep}`) ? path : undefined;
+  return path.startsWith(own) || path.includes(`${sep}node_modules${sep}`) ? undefined : path;
 }
 
 function stampOf(path: string): string {

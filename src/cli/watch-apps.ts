@@ -1,5 +1,6 @@
-// daybook run --watch: an app whose file was edited is stopped and set up again, and the others are not disturbed.
-import { watch } from "node:fs";
+// daybook run --watch: an app whose file was edited, or one that it imports, is stopped and set up again, and the others are
+// not disturbed.
+import { watch, type FSWatcher } from "node:fs";
 import { basename } from "node:path";
 import type { AnyApp } from "../apps/define.ts";
 import type { Book } from "../book.ts";
@@ -13,9 +14,13 @@ import { tellApp, tellProblem, type Tell } from "./app-report.ts";
 /** An editor writes a file in several steps; they are waited for so long. */
 const quietMs = 100;
 
+/** Also folders, which have no ending. A book may lie beside the files, and is written all the time. */
+const mayBeModule = /^[^.]+$|\.(?:[cm]?[jt]s|json)$/;
+
 /** Returns the function that ends it. */
 export function watchApps(book: Book, { folder, configure }: Loaded, tell: Tell): () => Promise<void> {
   if (folder === undefined) return async () => undefined;
+  const watchers = new Map<string, FSWatcher>();
   let timer: Timer | undefined;
   let reloading: Promise<void> = Promise.resolve();
 
@@ -24,6 +29,7 @@ export function watchApps(book: Book, { folder, configure }: Loaded, tell: Tell)
     timer = systemClock.after(quietMs, () => {
       reloading = reloading.then(async () => {
         for (const each of await folder.reload()) await apply(each);
+        watchElsewhere();
       });
       reloading = reloading.catch((error: unknown) =>
         tellProblem(tell, { file: folder.path, message: describeError(error).message }),
@@ -46,12 +52,24 @@ export function watchApps(book: Book, { folder, configure }: Loaded, tell: Tell)
     tellProblem(tell, { file, message: `${file} also defines what is no app: that is loaded when the program starts` });
   }
 
-  const watcher = watch(folder.path, { recursive: true }, look);
+  function begin(path: string, recursive: boolean): void {
+    const watcher = watch(path, { recursive }, (_what, name) => {
+      if (name === null || mayBeModule.test(basename(name))) look();
+    });
+    watcher.on("error", (error) => tellProblem(tell, { file: path, message: describeError(error).message }));
+    watchers.set(path, watcher);
+  }
+
+  function watchElsewhere(): void {
+    for (const path of folder?.elsewhere() ?? []) if (!watchers.has(path)) begin(path, false);
+  }
+
+  begin(folder.path, true);
+  watchElsewhere();
   // What was edited while the program began.
   look();
-  watcher.on("error", (error) => tellProblem(tell, { file: folder.path, message: describeError(error).message }));
   return async () => {
-    watcher.close();
+    for (const each of watchers.values()) each.close();
     timer?.cancel();
     await reloading;
   };

@@ -93,7 +93,7 @@ export const limits = {
   // counts than this, and few of them without asking another thread to read them.
   foldMs: 1000,
   foldRunsMax: 5000,
-  foldCountsMax: 400,
+  foldCountsMax: 1000,
   foldHereMax: 200,
   // Telemetry stays so long, and within about so many bytes: the runs of live listeners and what they logged are many, counts
   // of them are few. It leaves so many rows at a time, a few milliseconds of the writer's.

@@ -2,7 +2,7 @@
 // needs a word that is not here, first try to write it in the common tongue.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { bind, checkValue, pushParam, type Rendering, type Sql, type Value } from "./sql.ts";
+import { bind, checkValue, pushParam, rawSql, sql, type Rendering, type Sql, type Value } from "./sql.ts";
 
 export type Part = { readonly kind: "part"; render(out: Rendering): void };
 
@@ -54,6 +54,15 @@ export function indexedBy(name: string): Part {
 /** Behind a table that is to be found by its own number: beside any index that begins with an equality, SQLite without
  *  statistics takes that index and sorts what it finds. */
 export const byNumber = word("not indexed", "");
+
+/** Joins the rows of a table that fit each row before it, found by an index one row after the other. SQLite keeps to the order in
+ *  which a cross join is written; PostgreSQL would read and hash a large table whole for some hundred seeks, because it
+ *  cannot know how few rows a range will hold that comes from another row. */
+export function seekEach(table: string, condition: Sql, by: Part = word("", "")): Sql {
+  const name = rawSql(table);
+  const begin = word("cross join ", "cross join lateral (select * from ");
+  return sql`${begin}${name} ${by}${word(" on ", " where ")}${condition}${word("", ` offset 0) as ${table}`)}`;
+}
 
 /** The greater or the lesser of its arguments: `max(a, b)` is scalar on SQLite, an aggregate on PostgreSQL. */
 export const greatest = word("max", "greatest");

@@ -1,6 +1,9 @@
-// What must hold of sessions; doctor asks.
+// What must hold of sessions, runs and their counts; doctor asks.
 import type { Check } from "../storage/check.ts";
-import { sql } from "../storage/sql.ts";
+import { rawSql, sql } from "../storage/sql.ts";
+import { dayMs, hourMs } from "./rollup/write-rollup.ts";
+
+const [hour, day] = [rawSql(String(hourMs)), rawSql(String(dayMs))];
 
 export const telemetryChecks: readonly Check[] = [
   {
@@ -14,5 +17,44 @@ export const telemetryChecks: readonly Check[] = [
     name: "a session does not stop before it started",
     find: () => sql`select id as finding from session where stopped_at < started_at or last_heartbeat_at < started_at`,
     advice: "the wall clock was moved far back while the session ran; durations of that time are not to be trusted",
+  },
+  {
+    promise: "T1",
+    name: "every run that was passed by the mark is counted",
+    // Counts stay when runs leave, so there are never fewer; and what is older than counts are kept is not asked for.
+    find: () => sql`select kept.kind || ' ' || kept.name as finding from (
+        select tenant_id, kind, coalesce(registration, name) as name, coalesce(app, '') as app,
+          coalesce(instance, -1) as instance, count(*) as runs
+        from run where seq <= (select folded_seq from run_fold) and started_at >= (
+          select coalesce(max(until_at), 0) from run_eviction where run_eviction.tenant_id = run.tenant_id and what = 'rollup')
+        group by 1, 2, 3, 4, 5) as kept
+      left join run_series on run_series.tenant_id = kept.tenant_id and run_series.kind = kept.kind
+        and run_series.name = kept.name and run_series.app = kept.app and run_series.instance = kept.instance
+      left join run_rollup on run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'
+      where coalesce(run_rollup.runs, 0) < kept.runs`,
+    advice: "report it; what the counts of these names say of that time is too little",
+  },
+  {
+    promise: "T1",
+    name: "the mark up to which runs are counted is not beyond the last of them",
+    // PostgreSQL gives no number twice, so there the mark may stand above rows that have left.
+    find: (dialect) =>
+      dialect === "sqlite"
+        ? sql`select folded_seq as finding from run_fold where folded_seq > (select coalesce(max(seq), 0) from run)`
+        : sql`select folded_seq as finding from run_fold where folded_seq > (select last_value from run_seq_seq)`,
+    advice:
+      "rows of run were removed by hand: set folded_seq of run_fold to the highest seq of run, or new runs are not counted",
+  },
+  {
+    promise: "T3",
+    name: "an hour counts what its minutes count, and a day what its hours do",
+    // The larger span leaves first by retention, so where it is, its parts are.
+    find: () => sql`select run_series.kind || ' ' || run_series.name || ' ' || whole.span || ' ' || whole.at as finding
+      from run_rollup as whole join run_series on run_series.seq = whole.series_seq
+      where whole.span in ('hour', 'day') and whole.runs <> (select coalesce(sum(part.runs), 0) from run_rollup as part
+        where part.series_seq = whole.series_seq and part.span = case whole.span when 'hour' then 'minute' else 'hour' end
+          and part.at >= whole.at and part.at < whole.at + case whole.span when 'hour' then ${hour} else ${day} end)
+      order by 1`,
+    advice: "rows of run_rollup were changed by hand; the counts of these hours and days are not to be trusted",
   },
 ];

@@ -12,7 +12,7 @@ export async function hasHistory(store: Store, tenant: string, owner: RunOwner):
     and app = ${app} and instance = ${instance} limit 1`);
   if (runs.length > 0) return true;
   const series = await store.read(sql`select 1 as one from run_series where tenant_id = ${tenant}
-    and kind in ('job', 'listener', 'schedule') and name = ${registration} and app = ${app} and instance = ${instance}
+    and kind in ('job', 'listener', 'schedule', 'direct') and name = ${registration} and app = ${app} and instance = ${instance}
     limit 1`);
   return series.length > 0;
 }

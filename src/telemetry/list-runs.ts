@@ -8,7 +8,7 @@ import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { readMark } from "./rollup/fold.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "./report/page.ts";
-import { findSession, rollupsOf, type Scope } from "./report/scope.ts";
+import { findSession, rollupsOf, together, type Scope } from "./report/scope.ts";
 import { momentMs, piecesOf, type Piece } from "./report/window.ts";
 import { minuteMs } from "./rollup/read-slice.ts";
 import {
@@ -85,10 +85,21 @@ async function rangesOf(store: Store, tenant: string, filter: RunFilter, when: W
   if (asked.every((each) => each === undefined || each === null) || isUnlike(status)) return everywhere;
   const mark = await readMark(store);
   const known = await store.readHeavy<{ first: number | null; last: number | null }>(sql`select
-    min(run_rollup.first_seq) as first, max(run_rollup.last_seq) as last from ${rollupsOf(scopeOf(tenant, filter, when))}`);
+    min(run_rollup.first_seq) as first, max(run_rollup.last_seq) as last from ${rollupsOf(together(scopeOf(tenant, filter, when)))}`);
   const { first, last } = known[0] ?? {};
-  const folded = first == null || last == null ? [] : [{ from: first, to: Math.min(last, mark) }];
+  // A job may be kept for longer than the counts of its time: what these do not know of has lower numbers than what they do.
+  const older = when.session === undefined && when.since < (await countsGoneUntil(store, tenant));
+  const to = last == null ? (older ? mark : null) : Math.min(last, mark);
+  const folded = to === null ? [] : [{ from: older ? 0 : (first ?? 0), to }];
   return [{ from: mark + 1, to: Number.MAX_SAFE_INTEGER }, ...folded];
+}
+
+/** Counts of what was before then have left. */
+async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
+  const [row] = await store.read<{ until: number | null }>(
+    sql`select max(until_at) as until from run_eviction where tenant_id = ${tenant} and what = 'rollup'`,
+  );
+  return row?.until ?? 0;
 }
 
 function scopeOf(tenant: string, filter: RunFilter, { since, until, session }: When): Scope {

@@ -126,23 +126,34 @@ for (const backend of cliBackends) {
   });
 }
 
-test("with --watch an app is loaded anew when its file, or one that it imports, is edited; others stay", async (t) => {
+test("with --watch an app is loaded anew when its file, or one that it imports from anywhere, is edited; others stay", async (t) => {
   const { book, url } = await openTest(t, "sqlite", { worker: false });
   const cwd = projectWith(t, {
     "apps/lamp.ts": lamp("one"),
     "apps/lib/topic.ts": 'export const topic = "bell";',
     "apps/still.ts": 'import { app } from "daybook"; export default app("still", { setup() {} });',
+    "shared/rooms.ts": 'export { names } from "./names.ts";',
+    "shared/names.ts": 'export const names = ["hall"];',
+    "apps/rooms.ts": `import { app } from "daybook";
+      import { names } from "../shared/rooms.ts";
+      export default app("rooms", { setup: (home) => names.forEach((name) => home.on(name, { name }, () => 1)) });`,
   });
   const write = (name: string, text: string): void => writeWhole(join(cwd, "apps", name), text);
   const { running, next, nextOf } = startRun(t, cwd, ["--book", url, "apps", "--watch"]);
-  await nextOf("app", "lamp");
-  await nextOf("app", "still");
+  for (const key of ["lamp", "rooms", "still"]) await nextOf("app", key);
   const before = await book.apps.get("still");
 
   write("lib/topic.ts", 'export const topic = "gong";');
   await nextOf("app", "lamp");
   const topic = (await book.apps.get("lamp")).registered.find(({ name }) => name === "bell")?.settings["topic"];
   assert.equal(topic, "gong");
+
+  writeWhole(join(cwd, "shared/names.ts"), 'export const names = ["attic"];');
+  await nextOf("app", "rooms");
+  assert.deepEqual(
+    (await book.apps.get("rooms")).registered.map(({ name }) => name),
+    ["attic"],
+  );
 
   write("lamp.ts", lamp("two").replace("morning", "early"));
   await nextOf("app", "lamp");

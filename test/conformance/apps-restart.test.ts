@@ -8,6 +8,7 @@ import {
   type App,
   type AppInstance,
   type Book,
+  type Job,
   type ManualClock,
 } from "../../src/index.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
@@ -125,6 +126,35 @@ for (const backend of backends) {
         ids.map((id) => [id, null]),
       );
       assert.equal((await first.schedules.list()).items.length, 1);
+    });
+
+    test("that are schedules take along what they fired and nobody has begun; what somebody enqueued waits", async (t) => {
+      const { start } = await desk(t, backend);
+      const made: Job<object>[] = [];
+      const two = home(
+        (it) => {
+          it.every("1h", { name: "hourly" }, () => undefined);
+          it.every("1h", { name: "kept" }, () => undefined);
+          made.push(it.job({ name: "asked for" }, () => undefined));
+        },
+        [{}, {}],
+      );
+      const book = await start([two]);
+      for (const name of ["0/hourly", "0/kept", "1/hourly"]) await book.schedules.trigger(`default/home/${name}`);
+      for (const each of made) await book.jobs.enqueue(each, {});
+
+      await book.apps.reload(home((it) => void it.every("1h", { name: "kept" }, () => undefined)));
+
+      const { items } = await book.jobs.list();
+      assert.deepEqual(items.map(({ name, status }) => `${name} ${status}`).toSorted(), [
+        "default/home/0/asked for queued",
+        "default/home/0/hourly cancelled",
+        "default/home/0/kept queued",
+        "default/home/1/asked for queued",
+        "default/home/1/hourly cancelled",
+      ]);
+      assert.deepEqual(await registered(book, "home"), [["kept", false]]);
+      assert.deepEqual(await book.doctor(), []);
     });
 
     test("have a history as soon as they acted, though their runs are not written yet", async (t) => {

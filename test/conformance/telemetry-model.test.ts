@@ -9,6 +9,8 @@ import { retainTelemetry } from "../../src/telemetry/retention/retain.ts";
 import { durationBounds } from "../../src/telemetry/rollup/duration-bucket.ts";
 import { fingerprint } from "../../src/telemetry/rollup/fingerprint.ts";
 import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
+import { thisProcess } from "../../src/telemetry/process-identity.ts";
+import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
 import { runStatuses, type RunStatus } from "../../src/telemetry/run.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
 import { backends, openTestStore } from "../support/open-test.ts";
@@ -35,6 +37,7 @@ const anyRun = fc.record({
   app: fc.constantFrom(undefined, "home", "garden"),
   instance: fc.nat({ max: 1 }),
   which: fc.nat({ max: 3 }),
+  session: fc.nat({ max: 2 }),
 });
 
 const anyStory = fc.record({
@@ -46,11 +49,15 @@ const anyStory = fc.record({
 });
 
 let tenants = 0;
+const sessions: SessionKey[] = [];
 
 for (const backend of backends) {
   describe(`telemetry as counted by hand on ${backend}`, () => {
     test("summaries, cards, apps, errors, buckets, lists and the slowest", async (t) => {
-      const { store } = await openTestStore(t, backend, { clock: manualClock({ at: now }) });
+      const clock = manualClock({ at: now - 5 * day });
+      const { store } = await openTestStore(t, backend, { clock });
+      for (let n = 0; n < 2; n++) sessions.push(await store.write((tx) => startSession(tx, thisProcess(), "{}")));
+      clock.step(5 * day);
       await fc.assert(
         fc.asyncProperty(anyStory, async (story) => {
           const tenant = `t${tenants++}`;
@@ -60,6 +67,7 @@ for (const backend of backends) {
 
           await compareCounts(store, tenant, runs, window);
           await compareLists(store, tenant, runs, window);
+          await compareSession(store, tenant, runs);
           const policy = toPolicy(now, tenant, { runs: story.keepMs, logs: 0 });
           const dry = await retainTelemetry(store, { ...policy, dryRun: true });
           const gone = await retainTelemetry(store, policy);
@@ -81,11 +89,14 @@ async function write(
   drawn: readonly unknown[],
   folds: readonly number[],
 ): Promise<Run[]> {
-  const runs = (drawn as (Omit<Run, "id"> & { which: number })[]).map(({ which, app, instance, ...rest }) => ({
-    ...{ ...rest, tenant, id: store.ids() },
-    ...(app === undefined ? {} : { app, instance: instance ?? 0 }),
-    ...(failed.includes(rest.status) ? { error: { type: `E${which % 2}`, message: `no ${which} in "hall"` } } : {}),
-  }));
+  const runs = (drawn as (Omit<Run, "id"> & { which: number; session: number })[]).map(
+    ({ which, app, instance, session, ...rest }) => ({
+      ...{ ...rest, tenant, id: store.ids() },
+      ...(sessions[session] === undefined ? {} : { sessionSeq: sessions[session].seq }),
+      ...(app === undefined ? {} : { app, instance: instance ?? 0 }),
+      ...(failed.includes(rest.status) ? { error: { type: `E${which % 2}`, message: `no ${which} in "hall"` } } : {}),
+    }),
+  );
   const ends = [...new Set([...folds.filter((end) => end < runs.length), runs.length])].sort((a, b) => a - b);
   let from = 0;
   for (const to of ends) {
@@ -195,7 +206,30 @@ async function compareCounts(store: Store, tenant: string, all: readonly Run[], 
     const own = counted.filter((run) => run.startedAt >= bucket.at && run.startedAt < bucket.at + hour);
     assert.deepEqual([bucket.runs, bucket.errors], [own.length, tally(own).errors]);
   }
-  assert.ok(until > since && sessionsRunning === 0 && dropped.runs === 0);
+  assert.ok(until > since && sessionsRunning === 2 && dropped.runs === 0);
+}
+
+async function compareSession(store: Store, tenant: string, all: readonly Run[]): Promise<void> {
+  const [one] = sessions.slice(-2);
+  const own = all.filter((run) => run.sessionSeq === one?.seq);
+  const reads = telemetryReads(store, tenant);
+  const session = { session: one?.id ?? "" };
+
+  const slow = await reads.slow({ ...session, limit: 5 });
+  const slowest = own.map((run) => run.durationMs).toSorted((a, b) => b - a);
+  assert.deepEqual(
+    slow.map((run) => run.durationMs),
+    slowest.slice(0, 5),
+  );
+  assert.equal((await reads.overview(session)).runs, own.length);
+  const { items } = await reads.summaries({ ...session, limit: 500 });
+  const lasts = items.flatMap(({ lastError }) => lastError?.runId ?? []).toSorted();
+  const keyOf = ({ kind, name, app, instance }: Run): string => `${kind} ${name} ${app} ${instance}`;
+  const bad = Map.groupBy(
+    own.filter((run) => failed.includes(run.status)),
+    keyOf,
+  );
+  assert.deepEqual(lasts, [...bad.values()].map((runs) => runs.at(-1)?.id ?? "").toSorted());
 }
 
 async function compareLists(store: Store, tenant: string, all: readonly Run[], window: Window): Promise<void> {

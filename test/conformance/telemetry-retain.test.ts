@@ -8,8 +8,10 @@ import { everyMinute } from "../../src/retain.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { eachRow } from "../../src/storage/word.ts";
+import { hasHistory } from "../../src/telemetry/has-history.ts";
 import { toPolicy, type RetainOptions } from "../../src/telemetry/retention/policy.ts";
 import { retainTelemetry, type Retained } from "../../src/telemetry/retention/retain.ts";
+import type { RunFilter } from "../../src/telemetry/list-runs.ts";
 import { openRuns, type Runs } from "../../src/telemetry/runs.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
 import { openEngine } from "../jobs/open-engine.ts";
@@ -149,8 +151,46 @@ for (const backend of backends) {
 
       const done = await desk.retain();
 
-      assert.deepEqual([done.runs, done.rollups], [3, 6]);
-      assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [1, 4]);
+      assert.deepEqual([done.runs, done.rollups], [3, 12], "the lamp, the forgotten, and both together");
+      assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [2, 8]);
+    });
+
+    test("what an app registered has a history as long as its counts are there, however it ran", async (t) => {
+      const desk = await openDesk(t, backend);
+      const owner = { app: "home", instance: 0 };
+      const kinds = ["listener", "schedule", "job", "direct"];
+      await insertRuns(
+        desk.store,
+        kinds.map((kind) => ({ ...owner, kind, name: kind, registration: kind, startedAt: now, durationMs: 1 })),
+      );
+      await desk.retain();
+      await desk.store.write((tx) => tx.run(rawSql("delete from run")));
+
+      const found: boolean[] = [];
+      for (const registration of [...kinds, "other"]) {
+        found.push(await hasHistory(desk.store, "default", { ...owner, registration }));
+      }
+
+      assert.deepEqual(found, [true, true, true, true, false]);
+    });
+
+    test("a run that outlives its counts is still listed", async (t) => {
+      const desk = await openDesk(t, backend);
+      const [old = ""] = await insertRuns(desk.store, [
+        { name: "yearly", kind: "schedule", registration: "yearly", startedAt: now - 500 * day, durationMs: 1 },
+      ]);
+      const [young = ""] = await aged(desk, [1]);
+
+      const { rollups } = await desk.retain();
+
+      assert.ok(rollups > 0);
+      const ids = async (filter: RunFilter): Promise<string[]> =>
+        (await desk.runs.list(filter)).items.map(({ id }) => id);
+      assert.deepEqual(await ids({ kind: "schedule" }), [old]);
+      assert.deepEqual(await ids({ kind: "listener" }), [young]);
+      assert.deepEqual(await ids({ since: "600d" }), [young, old]);
+      assert.deepEqual(await ids({ since: "600d", until: "499d" }), [old]);
+      assert.deepEqual(await ids({ since: "2d" }), [young]);
     });
 
     test("a process that works lets go what is old every hour, for all tenants", async (t) => {

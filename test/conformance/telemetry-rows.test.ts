@@ -2,34 +2,50 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
-import { manualClock } from "../../src/core/manual-clock.ts";
+import { limits } from "../../src/core/limits.ts";
+import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { job, listener, type Book } from "../../src/index.ts";
-import { backends, openTest } from "../support/open-test.ts";
+import { recoverSession } from "../../src/jobs/rescue.ts";
+import { sql } from "../../src/storage/sql.ts";
+import { backends, openTest, openTestStore } from "../support/open-test.ts";
 
-async function untilRuns(book: Book, clock: ReturnType<typeof manualClock>, count: number): Promise<void> {
+async function untilRuns(book: Book, clock: ManualClock, count: number): Promise<void> {
   while ((await book.runs.list({ limit: 500 })).items.length < count) await clock.advance(100);
+}
+
+/** Two that have one file open get in each other's way, and then wait by the clock. */
+async function moving(clock: ManualClock, work: Promise<unknown>): Promise<void> {
+  let done = false;
+  const end = (): void => void (done = true);
+  work.then(end, end);
+  while (!done) await clock.advance(100);
+  await work;
 }
 
 for (const backend of backends) {
   describe(`rows of telemetry on ${backend}`, () => {
-    test("each way to end leaves exactly one row, and one count", async (t) => {
+    test("each way to end leaves exactly one row with its own words, and one count", async (t) => {
       const clock = manualClock();
       const params = z.object({ n: z.number() });
       const good = job("good", { run: () => 1 });
       const bad = job("bad", { attempts: 1, run: () => Promise.reject(new RangeError("out of reach")) });
       const late = job("late", { attempts: 1, timeout: "1s", run: (_none, { signal }) => ended(signal) });
-      const begun = Promise.withResolvers<void>();
+      const [begun, begunAgain] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const hold = job("hold", { attempts: 1, run: (_none, { signal }) => (begun.resolve(), ended(signal)) });
-      const strict = job("strict", { attempts: 1, params, run: () => 1 });
+      const gone = job("gone", { losses: 0, run: (_none, { signal }) => (begunAgain.resolve(), ended(signal)) });
+      let ran = 0;
+      const strict = job("strict", { attempts: 1, params, run: () => ran++ });
       const unsure = listener("unsure", {
-        ...{ on: "x", live: true as const, run: () => undefined },
-        where: () => {
+        ...{ on: "x", live: true as const, run: () => ran++ },
+        where: function isSure() {
           throw new Error("cannot tell");
         },
       });
       const calm = listener("calm", { on: "y", live: true, run: () => undefined });
-      const { book } = await openTest(t, backend, { clock, use: [good, bad, late, hold, strict, unsure, calm] });
-      await book.jobs.enqueueMany(good, [{}, {}]);
+      const use = [good, bad, late, hold, gone, strict, unsure, calm];
+      const { book, url } = await openTest(t, backend, { clock, use });
+      const sessionId = book.sessionId;
+      await book.jobs.enqueue(good, {});
       await book.jobs.enqueue(bad, {});
       await book.jobs.enqueue(late, {});
       const held = await book.jobs.enqueue(hold, {});
@@ -40,37 +56,83 @@ for (const backend of backends) {
         jobs.add(good, {});
       });
 
-      const worker = await book.startWorker();
+      const worker = await book.startWorker({ grace: "1ms" });
       book.events.emit("x", {});
       book.events.emit("y", {});
       await begun.promise;
       await book.jobs.cancel(held.id);
-      await untilRuns(book, clock, 10);
+      await untilRuns(book, clock, 9);
       await worker.idle();
-      await worker.stop();
+      const lost = await book.jobs.enqueue(gone, {});
+      await begunAgain.promise;
+      // As another process does that finds this one dead.
+      const { store } = await openTestStore(t, backend, { url });
+      const [owner] = await store.read<{ seq: number }>(sql`select session_seq as seq from job where id = ${lost.id}`);
+      await store.write((tx) => recoverSession(tx, {}, owner?.seq ?? 0));
+      await untilRuns(book, clock, 10);
 
       const { items } = await book.runs.list({ limit: 500 });
-      const ends = items.map(({ name, status, error }) => `${name} ${status} ${error?.type ?? ""}`.trim()).sort();
-      assert.deepEqual(ends, [
-        ...[
-          "bad error RangeError",
-          "bad error RangeError",
-          "calm success",
-          "good skipped",
-          "good success",
-          "good success",
-        ],
-        ...[
-          "hold cancelled CancelledError",
-          "late timed_out TimeoutError",
-          "strict error DependencyError",
-          "unsure error PredicateError",
-        ],
-      ]);
-      assert.ok(items.every(({ durationMs }) => durationMs >= 0));
+      const rows = items.map((run) => {
+        const of = run.jobId === null ? "no job" : "a job";
+        const why = run.error === null ? "no error" : `${run.error.type}: ${run.error.message}`;
+        return `${run.kind} ${run.name} of ${of}: ${run.status}, ${why}`;
+      });
+      assert.deepEqual(
+        rows.toSorted(),
+        [
+          "job bad of a job: error, RangeError: out of reach",
+          "job bad of a job: error, RangeError: out of reach",
+          "job gone of a job: lost, SessionLost: session lost: the process that ran it ended or fell silent",
+          "job good of a job: skipped, no error",
+          "job good of a job: success, no error",
+          "job hold of a job: cancelled, CancelledError: the job was cancelled",
+          'job strict of a job: error, DependencyError: params of job "strict" do not fit its schema: n: Invalid input: expected number, received string',
+          "job late of a job: timed_out, TimeoutError: the run took longer than its timeout of 1000 ms",
+          "listener calm of no job: success, no error",
+          "listener unsure of no job: error, PredicateError: where isSure: cannot tell",
+        ].toSorted(),
+      );
+      assert.equal(ran, 0, "what was refused before user code never ran");
+      for (const run of items) {
+        assert.deepEqual([run.attempt, run.app, run.registration, run.cause], [1, null, null, null], run.name);
+        assert.ok(run.durationMs >= 0 && run.endedAt >= run.startedAt, run.name);
+        assert.equal(run.sessionId, run.status === "skipped" ? null : sessionId, run.name);
+        if (run.status === "error") assert.match(run.error?.trace ?? "", /\n +at /, run.name);
+      }
+      assert.equal(items.find(({ status }) => status === "lost")?.jobId, lost.id);
       while ((await book.telemetry.overview()).runs < 10) await clock.advance(1000);
       const { runs, errors, byStatus } = await book.telemetry.overview();
-      assert.deepEqual([runs, errors, byStatus.skipped, byStatus.timed_out], [10, 5, 1, 1]);
+      assert.deepEqual([runs, errors], [10, 6]);
+      await moving(clock, worker.stop());
+      assert.equal((await book.runs.list({ limit: 500 })).items.length, 10, "who was given up writes no second row");
+      assert.deepEqual(byStatus, { success: 2, error: 4, cancelled: 1, timed_out: 1, skipped: 1, lost: 1 });
+      await moving(clock, book.close());
+    });
+
+    test("a book that refuses runs fails and delays no handler; what did not fit is counted and shown", async (t) => {
+      const clock = manualClock();
+      let broken = true;
+      const fault = (_moment: string, text: string): void => {
+        if (broken && /insert into run \(/.test(text)) throw new Error("the disk is tired of runs");
+      };
+      let heard = 0;
+      const ear = listener("ear", { on: "x", live: true, run: () => void heard++ });
+      const { book } = await openTest(t, backend, { clock, fault, use: [ear] });
+      // The first batch is under way when the others begin to wait.
+      const kept = limits.runBatchMax + limits.runQueueMax;
+      const begun = clock.now();
+
+      for (let n = 0; n < kept + 7; n++) book.events.emit("x", {});
+      assert.deepEqual([heard, clock.now() - begun], [kept + 7, 0], "each in its own turn, and no time went by");
+      broken = false;
+      const count = async (): Promise<number> => (await book.telemetry.overview()).runs;
+      while ((await count()) < kept) await clock.advance(1000);
+
+      const { items } = await book.sessions.list();
+      assert.deepEqual(items[0]?.dropped, { runs: 7, logs: 0, events: 0 });
+      assert.deepEqual((await book.telemetry.overview()).dropped, { runs: 7, logs: 0, events: 0 });
+      assert.match(await book.metrics(), /daybook_dropped_runs_total 7\n/);
+      assert.equal(await count(), kept);
     });
 
     test("a clock that steps back gives no negative duration", async (t) => {

@@ -94,10 +94,15 @@ export function ask<Payload>(part: Predicate<Payload>, payload: Payload, seen: S
 }
 
 export function asPredicate<Payload>(part: Where<Payload>): Predicate<Payload> {
-  if (typeof part === "function") return predicate(part, part.name === "" ? "an unnamed function" : part.name);
+  if (typeof part === "function") return predicate(part, nameOf(part));
   if (typeof part === "object" && part !== null && part.kind === "predicate" && typeof part.test === "function")
     return part;
   throw invalid(`${quote(part)} is not a predicate: use where.equals(…) and its like, or a function`);
+}
+
+// A function that stands where it is used has no name, or that of the option; its own text says what it asks for.
+function nameOf(test: (...given: never[]) => boolean): string {
+  return test.name === "" || test.name === "where" ? cut(String(test).replaceAll(/\s+/g, " ")) : test.name;
 }
 
 function predicate<Payload>(test: (payload: Payload, seen: Seen) => boolean, text: string): Predicate<Payload> {
@@ -136,6 +141,9 @@ function bracketed(text: string): string {
 const shownLengthMax = 60;
 
 function shown(value: unknown): string {
-  const text = toJson(value, { what: "where" });
+  return cut(toJson(value, { what: "where" }));
+}
+
+function cut(text: string): string {
   return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text;
 }

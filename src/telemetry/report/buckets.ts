@@ -4,9 +4,10 @@ import { quote } from "../../core/quote.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { seekEach } from "../../storage/word.ts";
 import { minuteMs } from "../rollup/read-slice.ts";
 import { dayMs, hourMs } from "../rollup/write-rollup.ts";
-import { ofSeries, type Scope } from "./scope.ts";
+import { ofSeries, together, type Scope } from "./scope.ts";
 
 export type BucketSpan = "minute" | "hour" | "day";
 
@@ -36,18 +37,19 @@ export async function readBuckets(store: Store, scope: Scope, span: BucketSpan):
   const { since, until } = scope.window;
   const step = spanMs[span];
   const from = since - (since % step);
+  const found = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = ${span} and run_rollup.at >= ${from}
+    and run_rollup.at < ${until}`;
   const rows = await store.readHeavy<{ at: number; runs: number; errors: number; sum_ms: number; max_ms: number }>(
     sql`select run_rollup.at, cast(sum(run_rollup.runs) as bigint) as runs, sum(run_rollup.sum_ms) as sum_ms,
       cast(sum(run_rollup.error + run_rollup.timed_out + run_rollup.lost) as bigint) as errors,
       max(run_rollup.max_ms) as max_ms
-    from run_series cross join run_rollup where ${ofSeries(scope)} and run_rollup.series_seq = run_series.seq
-      and run_rollup.span = ${span} and run_rollup.at >= ${from} and run_rollup.at < ${until}
+    from run_series ${seekEach("run_rollup", found)} where ${ofSeries(together(scope))}
     group by run_rollup.at`,
   );
-  const found = new Map(rows.map((row) => [row.at, row]));
+  const known = new Map(rows.map((row) => [row.at, row]));
   return Array.from({ length: Math.ceil((until - from) / step) }, (_, index) => {
     const at = from + index * step;
-    const row = found.get(at);
+    const row = known.get(at);
     if (row === undefined) return { at, runs: 0, errors: 0, meanMs: null, maxMs: null };
     return { at, runs: row.runs, errors: row.errors, meanMs: row.sum_ms / row.runs, maxMs: row.max_ms };
   });

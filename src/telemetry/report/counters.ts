@@ -1,7 +1,9 @@
 // What a scrape of metrics wants of telemetry: counters that only grow, whatever retention does.
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { seekEach } from "../../storage/word.ts";
 import type { SeriesKey } from "../rollup/read-slice.ts";
+import { wholeName } from "../rollup/series.ts";
 import { sums, type SumRow } from "./summary.ts";
 
 export type Counter = SumRow & Omit<SeriesKey, "tenant_id">;
@@ -18,8 +20,8 @@ export type Gauges = {
 
 export async function readCounters(store: Store, tenant: string): Promise<Counter[]> {
   return store.readHeavy(sql`select run_series.kind, run_series.name, run_series.app, run_series.instance, ${sums}
-    from run_series cross join run_rollup where run_series.tenant_id = ${tenant}
-      and run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'
+    from run_series ${seekEach("run_rollup", sql`run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'`)}
+    where run_series.tenant_id = ${tenant} and run_series.name <> ${wholeName}
     group by run_series.kind, run_series.name, run_series.app, run_series.instance order by 1, 2, 3, 4`);
 }
 

@@ -1,6 +1,7 @@
 // Errors that look alike as one, the one that happened last first. They are known by name also when their runs have left.
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { indexedBy, seekEach } from "../../storage/word.ts";
 import { cutPage, type Page } from "./page.ts";
 import { ofSeries, type Scope } from "./scope.ts";
 import { appOf, type RunSummary } from "./summary.ts";
@@ -37,20 +38,19 @@ export async function readErrors(
   { before, limit }: { readonly before: number; readonly limit: number },
 ): Promise<Page<ErrorGroup>> {
   const { since, until } = scope.window;
+  const found = sql`run_failure.series_seq = run_series.seq and run_failure.at >= ${since} and run_failure.at < ${until}`;
+  // Counted first, and only then looked at: what is told of the last of each is read for one page.
   const rows = await store.readHeavy<Row>(sql`select run_series.kind, run_series.name, run_series.app,
-      run_series.instance, failure.fingerprint, failure.all_runs as runs, failure.very_first_at as first_at,
-      failure.last_at, failure.last_seq, failure.last_run_id, failure.last_status, failure.error_type,
-      failure.error_message
-    from (select run_failure.*, cast(sum(run_failure.runs) over same as bigint) as all_runs,
-        min(run_failure.first_at) over same as very_first_at,
-        row_number() over (partition by run_failure.series_seq, run_failure.fingerprint
-          order by run_failure.last_seq desc) as place
-      from run_series cross join run_failure
-      where ${ofSeries(scope)} and run_failure.series_seq = run_series.seq
-        and run_failure.at >= ${since} and run_failure.at < ${until}
-      window same as (partition by run_failure.series_seq, run_failure.fingerprint)) as failure
-    join run_series on run_series.seq = failure.series_seq
-    where failure.place = 1 and failure.last_seq < ${before} order by failure.last_seq desc limit ${limit + 1}`);
+      run_series.instance, alike.fingerprint, alike.runs, alike.first_at, last.last_at, last.last_seq, last.last_run_id,
+      last.last_status, last.error_type, last.error_message
+    from (select run_failure.series_seq, run_failure.fingerprint, cast(sum(run_failure.runs) as bigint) as runs,
+        min(run_failure.first_at) as first_at, max(run_failure.last_seq) as last_seq
+      from run_series ${seekEach("run_failure", found)} where ${ofSeries(scope)}
+      group by run_failure.series_seq, run_failure.fingerprint having max(run_failure.last_seq) < ${before}
+      order by max(run_failure.last_seq) desc limit ${limit + 1}) as alike
+    join run_series on run_series.seq = alike.series_seq
+    join run_failure as last ${indexedBy("run_failures_by_last")} on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
+    order by last.last_seq desc`);
   return cutPage(rows, limit, (row) => row.last_seq, toGroup);
 }
 

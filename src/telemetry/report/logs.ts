@@ -5,7 +5,7 @@ import type { Duration } from "../../core/duration.ts";
 import type { TimeInput } from "../../core/time.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { anyOf } from "../../storage/word.ts";
+import { anyOf, byNumber } from "../../storage/word.ts";
 import { logLevels, type LogLevel } from "../log.ts";
 import { cutPage, type Page } from "./page.ts";
 import { momentMs } from "./window.ts";
@@ -55,7 +55,7 @@ export async function readLogs(
     joinSql([
       sql`select run_log.seq, run_log.logged_at, run_log.level, run_log.message, run_log.fields, run_log.run_id,
           coalesce(run.registration, run.name) as name
-        from run_log left join run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
+        from run_log ${byNumber} left join run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
         where run_log.tenant_id = ${tenant} and run_log.seq < ${before}`,
       ...(level === undefined
         ? []

@@ -2,7 +2,7 @@
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Dropped } from "../run-batch.ts";
-import { rollupsOf, type Scope } from "./scope.ts";
+import { rollupsOf, together, type Scope } from "./scope.ts";
 import { sums, tallyOf, type SumRow, type Tally } from "./summary.ts";
 
 export type Overview = Tally & {
@@ -21,7 +21,7 @@ export type AppSummary = Tally & {
 
 export async function readOverview(store: Store, scope: Scope): Promise<Overview> {
   const byKind = await store.readHeavy<SumRow & { kind: string }>(
-    sql`select run_series.kind, ${sums} from ${rollupsOf(scope)} group by run_series.kind order by run_series.kind`,
+    sql`select run_series.kind, ${sums} from ${rollupsOf(together(scope))} group by run_series.kind order by run_series.kind`,
   );
   const { since, until } = scope.window;
   const [sessions] = await store.readHeavy<{ running: number; runs: number; logs: number; events: number }>(sql`select
@@ -31,7 +31,7 @@ export async function readOverview(store: Store, scope: Scope): Promise<Overview
     from session where started_at < ${until} and (stopped_at is null or stopped_at >= ${since})`);
   const { running = 0, runs = 0, logs = 0, events = 0 } = sessions ?? {};
   return {
-    ...{ since, until, ...tallyOf(together(byKind)) },
+    ...{ since, until, ...tallyOf(addedUp(byKind)) },
     byKind: byKind.map((row) => ({ kind: row.kind, ...tallyOf(row) })),
     sessionsRunning: running,
     dropped: { runs, logs, events },
@@ -44,12 +44,12 @@ export async function readApps(store: Store, scope: Scope): Promise<AppSummary[]
     group by run_series.app, run_series.instance order by run_series.app, run_series.instance`);
   return [...Map.groupBy(rows, ({ app }) => app)].map(([app, own]) => ({
     app,
-    ...tallyOf(together(own)),
+    ...tallyOf(addedUp(own)),
     instances: own.map((row) => ({ instance: row.instance, ...tallyOf(row) })),
   }));
 }
 
-function together(rows: readonly SumRow[]): SumRow {
+function addedUp(rows: readonly SumRow[]): SumRow {
   const sum: Record<string, number> = {};
   let max: number | null = null;
   for (const row of rows) {

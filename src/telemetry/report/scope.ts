@@ -3,7 +3,8 @@ import { checkCount } from "../../core/count.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { joinSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { rowSet } from "../../storage/word.ts";
+import { rowSet, seekEach } from "../../storage/word.ts";
+import { wholeName } from "../rollup/series.ts";
 import { piecesOf, toWindow, type Piece, type Window, type WindowOptions } from "./window.ts";
 
 export type SeriesFilter = {
@@ -36,6 +37,7 @@ export async function toScope(store: Store, tenant: string, options: ScopeOption
   const { session, since, until, kind, name, app, instance } = options;
   const filter = { kind, name, app, instance };
   if (filter.instance !== undefined) checkCount(filter.instance, "instance", 0);
+  if (name === wholeName) throw invalid("name is empty: give the name of a job, listener or schedule, or leave it out");
   const now = store.clock.now();
   if (session === undefined) {
     const window = toWindow(now, {
@@ -63,10 +65,19 @@ export async function findSession(
   return row;
 }
 
+/** The same for a question to which it does not matter what ran: if it is about everything, or about a kind, that is counted
+ *  together already. */
+export function together(scope: Scope): Scope {
+  const { name, app, instance } = scope.filter;
+  if (name !== undefined || app !== undefined || instance !== undefined) return scope;
+  return { ...scope, filter: { ...scope.filter, name: wholeName } };
+}
+
 /** The series that it is about. */
 export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scope): Sql {
   return joinSql([
     sql`run_series.tenant_id = ${tenant}`,
+    ...(name === undefined ? [sql`and run_series.name <> ${wholeName}`] : []),
     ...(kind === undefined ? [] : [sql`and run_series.kind = ${kind}`]),
     ...(name === undefined ? [] : [sql`and run_series.name = ${name}`]),
     ...(app === undefined ? [] : [sql`and run_series.app = ${app}`]),
@@ -74,10 +85,11 @@ export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scop
   ]);
 }
 
-/** The rollups of those series in that stretch, each found by a seek. */
+/** The rollups of those series in that stretch, each found by a seek. It ends with a condition, so more may follow it. */
 export function rollupsOf(scope: Scope): Sql {
   const columns = { span: "text", from_at: "integer", to_at: "integer" } as const;
-  return sql`run_series cross join ${rowSet("piece", columns, scope.pieces)} cross join run_rollup
-    where ${ofSeries(scope)} and run_rollup.series_seq = run_series.seq and run_rollup.span = piece.span
-      and run_rollup.at >= piece.from_at and run_rollup.at < piece.to_at`;
+  const found = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = piece.span
+    and run_rollup.at >= piece.from_at and run_rollup.at < piece.to_at`;
+  return sql`run_series cross join ${rowSet("piece", columns, scope.pieces)} ${seekEach("run_rollup", found)}
+    where ${ofSeries(scope)}`;
 }

@@ -5,7 +5,7 @@ import { runStatuses, type RunStatus } from "../run.ts";
 import { bucketColumns, percentile, type BucketColumn } from "../rollup/duration-bucket.ts";
 import { addedColumns } from "../rollup/write-rollup.ts";
 import type { SeriesKey } from "../rollup/read-slice.ts";
-import { lastErrors, type LastError } from "./last-error.ts";
+import { lastErrors, type LastError, type SeriesEnd } from "./last-error.ts";
 import { rollupsOf, type Scope } from "./scope.ts";
 
 /** By the share of runs that did not fail: all, at least 95 %, at least 90 %, fewer. */
@@ -60,8 +60,8 @@ export async function summarise(
   scope: Scope,
   { after, limit }: { readonly after: number; readonly limit: number },
 ): Promise<{ readonly items: readonly RunSummary[]; readonly next: number | null }> {
-  const rows = await store.readHeavy<SumRow & SeriesKey & { seq: number }>(sql`select run_series.seq, run_series.kind,
-      run_series.name, run_series.app, run_series.instance, ${sums}
+  const rows = await store.readHeavy<SumRow & SeriesKey & SeriesEnd>(sql`select run_series.seq, run_series.kind,
+      run_series.name, run_series.app, run_series.instance, max(run_rollup.last_seq) as last_seq, ${sums}
     from ${rollupsOf(scope)} and run_series.seq > ${after}
     group by run_series.seq, run_series.kind, run_series.name, run_series.app, run_series.instance
     order by run_series.seq limit ${limit + 1}`);
@@ -69,7 +69,7 @@ export async function summarise(
   const errors = await lastErrors(
     store,
     scope,
-    page.filter((row) => tallyOf(row).errors > 0).map((row) => row.seq),
+    page.filter((row) => tallyOf(row).errors > 0).map(({ seq, last_seq }) => ({ seq, last_seq })),
   );
   const items = page.map((row) => ({
     ...{ kind: row.kind, name: row.name, app: appOf(row), ...tallyOf(row) },

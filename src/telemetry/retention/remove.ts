@@ -2,7 +2,7 @@
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, greatest } from "../../storage/word.ts";
+import { anyOf, byNumber, greatest } from "../../storage/word.ts";
 import { keptRuns } from "../kept-run.ts";
 import { lowerMark } from "../rollup/fold.ts";
 import { dayMs } from "../rollup/write-rollup.ts";
@@ -12,12 +12,7 @@ export type Reason = "age" | "size";
 export type Gone = { readonly runs: number; readonly logs: number };
 
 /** Removes the runs that may leave, with their lines. */
-export async function removeRuns(
-  tx: Tx,
-  { tenant_id: tenant }: LiveSeries,
-  found: readonly OldRun[],
-  reason: Reason,
-): Promise<Gone> {
+export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[], reason: Reason): Promise<Gone> {
   const ids = found.map(({ id }) => id);
   const kept = await keptRuns(tx, tenant, ids);
   const leaving = found.filter(({ id }) => !kept.has(id));
@@ -29,7 +24,9 @@ export async function removeRuns(
   const some = leaving.some((run) => run.logs > 0);
   const logs = some ? await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${those}`) : 0;
   const seqs = leaving.map(({ seq }) => seq);
-  const runs = await tx.run(sql`delete from run where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`);
+  const runs = await tx.run(
+    sql`delete from run ${byNumber} where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`,
+  );
   await lowerMark(tx);
   const until = leaving.reduce((latest, { started_at: at }) => Math.max(latest, at), 0);
   await account(tx, { tenant, what: "run", reason, removed: runs, until });
@@ -37,12 +34,12 @@ export async function removeRuns(
   return { runs, logs };
 }
 
-/** Removes lines of runs that stay; `done` says that all lines up to the last of these runs have left. */
+/** Removes lines of runs that stay. With `series`, these are its next runs, and their lines have all left then. */
 export async function removeLogs(
   tx: Tx,
-  { tenant_id: tenant, name }: LiveSeries,
+  tenant: string,
   runs: readonly OldRun[],
-  done: boolean,
+  series?: LiveSeries,
 ): Promise<number> {
   const ids = runs.filter(({ pinned }) => pinned === 0).map(({ id }) => id);
   const logs = await tx.run(sql`delete from run_log where seq in (select run_log.seq from run_log
@@ -51,9 +48,9 @@ export async function removeLogs(
     order by run_log.run_id, run_log.seq limit ${limits.retainRowsMax})`);
   const last = runs.at(-1);
   if (last === undefined) return logs;
-  if (done) {
+  if (series !== undefined) {
     await tx.run(sql`update run_series set logs_gone_seq = ${greatest}(logs_gone_seq, ${last.seq})
-      where tenant_id = ${tenant} and name = ${name} and kind = 'listener'`);
+      where tenant_id = ${tenant} and name = ${series.name} and kind = 'listener'`);
   }
   await account(tx, { tenant, what: "log", reason: "age", removed: logs, until: last.started_at });
   return logs;

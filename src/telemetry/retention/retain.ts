@@ -3,7 +3,15 @@
 import { limits } from "../../core/limits.ts";
 import type { Store } from "../../storage/store.ts";
 import { foldRuns } from "../rollup/folder.ts";
-import { lastSeqBefore, readLiveSeries, readOldRuns, type LiveSeries, type OldRun } from "./live-series.ts";
+import {
+  firstSeq,
+  lastSeqBefore,
+  readLiveSeries,
+  readOldOfAll,
+  readOldRuns,
+  type LiveSeries,
+  type OldRun,
+} from "./live-series.ts";
 import type { Policy } from "./policy.ts";
 import { removeLogs, removeRuns, type Reason } from "./remove.ts";
 import { retainRollups } from "./rollups.ts";
@@ -30,16 +38,12 @@ export async function retainTelemetry(store: Store, policy: Policy): Promise<Ret
   if (!policy.dryRun) await foldRuns(store);
   const all = await readLiveSeries(store, policy.tenant);
   for (const series of all) await retainLogs(store, series, policy, sum);
-  for (const series of all) {
-    const to = await lastSeqBefore(store, series, policy.runsBy);
-    await retainRuns(store, series, { policy, to, isOld: (run) => run.started_at < policy.runsBy, reason: "age" }, sum);
-  }
+  const firsts = await Promise.all(all.map((series) => firstSeq(store, series)));
+  const first = Math.min(...firsts.map((seq) => seq ?? Infinity));
+  const lasts = await Promise.all(all.map((series) => lastSeqBefore(store, series, policy.runsBy)));
+  await retainRuns(store, { policy, first, to: Math.max(0, ...lasts), by: policy.runsBy, reason: "age" }, sum);
   const plan = await planForSize(store, policy, sum.runs);
-  if (plan !== null) {
-    for (const series of all) {
-      await retainRuns(store, series, { policy, to: plan.to, isOld: () => true, reason: "size" }, sum);
-    }
-  }
+  if (plan !== null) await retainRuns(store, { policy, first, to: plan.to, by: null, reason: "size" }, sum);
   const counts = await retainRollups(store, policy);
   return {
     ...{ dryRun: policy.dryRun, runs: sum.runs, logs: sum.logs, rollups: counts.rollups },
@@ -49,36 +53,38 @@ export async function retainTelemetry(store: Store, policy: Policy): Promise<Ret
 
 type Leaving = {
   readonly policy: Policy;
-  /** The highest number that may leave. */
+  /** The lowest number to look at, and the highest that may leave. */
+  readonly first: number;
   readonly to: number;
-  readonly isOld: (run: OldRun) => boolean;
+  /** Only what started before then; null: whenever. */
+  readonly by: number | null;
   readonly reason: Reason;
 };
 
-async function retainRuns(store: Store, series: LiveSeries, leaving: Leaving, sum: Sum): Promise<void> {
-  const { policy, to, isOld, reason } = leaving;
-  const { tenant_id: tenant } = series;
-  for (let after = 0; after < to;) {
-    const page = await readOldRuns(store, series, { after, to, limit: limits.retainRowsMax });
+async function retainRuns(store: Store, { policy, first, to, by, reason }: Leaving, sum: Sum): Promise<void> {
+  for (let after = first - 1; after < to;) {
+    const page = await readOldOfAll(store, policy.tenant, { after, to, by, limit: limits.retainRowsMax });
     const last = page.at(-1);
     if (last === undefined) return;
     after = last.seq;
-    for (const slice of slicesOf(page.filter((run) => isOld(run) && run.pinned === 0))) {
-      if (!policy.dryRun) await shorten(store, series, slice, sum);
-      const gone = policy.dryRun
-        ? { runs: slice.length, logs: slice.reduce((lines, run) => lines + run.logs, 0) }
-        : await store.write((tx) => removeRuns(tx, series, slice, reason), { tenant });
-      sum.runs += gone.runs;
-      sum.logs += gone.logs;
-      sum.slices++;
+    for (const [tenant, own] of Map.groupBy(page, (run) => run.tenant_id)) {
+      for (const slice of slicesOf(own.filter((run) => run.pinned === 0))) {
+        if (!policy.dryRun) await shorten(store, tenant, slice, sum);
+        const gone = policy.dryRun
+          ? { runs: slice.length, logs: slice.reduce((lines, run) => lines + run.logs, 0) }
+          : await store.write((tx) => removeRuns(tx, tenant, slice, reason), { tenant });
+        sum.runs += gone.runs;
+        sum.logs += gone.logs;
+        sum.slices++;
+      }
     }
   }
 }
 
 // One run with more lines than a slice may have loses them first.
-async function shorten(store: Store, series: LiveSeries, [run]: readonly OldRun[], sum: Sum): Promise<void> {
+async function shorten(store: Store, tenant: string, [run]: readonly OldRun[], sum: Sum): Promise<void> {
   for (let left = run?.logs ?? 0; run !== undefined && left > limits.retainRowsMax; left -= limits.retainRowsMax) {
-    sum.logs += await store.write((tx) => removeLogs(tx, series, [run], false), { tenant: series.tenant_id });
+    sum.logs += await store.write((tx) => removeLogs(tx, tenant, [run]), { tenant });
     sum.slices++;
   }
 }
@@ -91,10 +97,10 @@ async function retainLogs(store: Store, series: LiveSeries, { logsBy, dryRun }: 
     const young = page.findIndex((run) => run.started_at >= logsBy);
     const old = young === -1 ? page : page.slice(0, young);
     for (const slice of slicesOf(old)) {
-      if (!dryRun) await shorten(store, series, slice, sum);
+      if (!dryRun) await shorten(store, series.tenant_id, slice, sum);
       sum.logs += dryRun
         ? slice.reduce((lines, run) => lines + (run.pinned === 0 ? run.logs : 0), 0)
-        : await store.write((tx) => removeLogs(tx, series, slice, true), { tenant: series.tenant_id });
+        : await store.write((tx) => removeLogs(tx, series.tenant_id, slice, series), { tenant: series.tenant_id });
       sum.slices++;
     }
     if (young !== -1 || page.length < limits.retainRowsMax) return;

@@ -5,7 +5,7 @@ import type { Store, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
 import { limits } from "../../core/limits.ts";
 import { countRuns, readFailures, type Counted, type Failed, type Slice } from "./read-slice.ts";
-import { seriesOf } from "./series.ts";
+import { seriesOf, wholeOf } from "./series.ts";
 import { writeFailures } from "./write-failure.ts";
 import { writeRollups } from "./write-rollup.ts";
 
@@ -15,13 +15,23 @@ export async function readMark(store: Pick<Store, "read">): Promise<number> {
   return mark?.folded_seq ?? 0;
 }
 
+/** How many runs the next slice takes, kept from one slice to the next. Runs of one second are few rows of counts, however many
+ *  they are; where every run is a row of its own, a slice is smaller, so that the transaction stays short. */
+export type Pace = { runs: number };
+
+/** Begins with a few and finds out. */
+export function newPace(): Pace {
+  return { runs: limits.foldHereMax };
+}
+
 /** Folds at most one slice of the runs up to `horizon`; resolves to how many numbers it passed. */
-export async function foldSlice(store: Store, horizon: number): Promise<number> {
+export async function foldSlice(
+  store: Store,
+  horizon: number,
+  pace: Pace = { runs: limits.foldRunsMax },
+): Promise<number> {
   const after = await readMark(store);
-  const { slice, counted, read } = await countSlice(store, {
-    after,
-    to: Math.min(horizon, after + limits.foldRunsMax),
-  });
+  const { slice, counted, read } = await countSlice(store, after, horizon, pace);
   if (slice.to <= after) return 0;
   const failed = counted.some(({ runs, success }) => runs > success) ? await read<Failed>(readFailures(slice)) : [];
   // Nobody removes a run that is not folded, so what was read is still there, and nothing else is in between.
@@ -29,19 +39,23 @@ export async function foldSlice(store: Store, horizon: number): Promise<number> 
   return folded ? slice.to - after : 0;
 }
 
-// Runs of one second are few rows of counts, however many they are. Where every run is a row of its own, the slice is made
-// smaller, so that the transaction stays short.
 async function countSlice(
   store: Store,
-  slice: Slice,
+  after: number,
+  horizon: number,
+  pace: Pace,
 ): Promise<{ slice: Slice; counted: Counted[]; read: Store["read"] }> {
-  const size = slice.to - slice.after;
+  const slice = { after, to: Math.min(horizon, after + pace.runs) };
+  const size = slice.to - after;
   // A few are read faster than another thread is asked.
   const read = size <= limits.foldHereMax ? store.read : store.readHeavy;
   const counted = size <= 0 ? [] : await read<Counted>(countRuns(slice));
+  // What comes next is like what came last. A little less is aimed at, because to count a slice anew costs more than it gains.
+  const fitting = Math.floor((0.75 * size * limits.foldCountsMax) / Math.max(1, counted.length));
+  if (size === pace.runs) pace.runs = Math.min(limits.foldRunsMax, Math.max(limits.foldHereMax, fitting));
   if (counted.length <= limits.foldCountsMax || size <= limits.foldHereMax) return { slice, counted, read };
-  const smaller = Math.max(limits.foldHereMax, Math.floor((size * limits.foldCountsMax) / counted.length));
-  return countSlice(store, { after: slice.after, to: slice.after + smaller });
+  pace.runs = Math.max(limits.foldHereMax, fitting);
+  return countSlice(store, after, horizon, pace);
 }
 
 async function addSlice(
@@ -52,7 +66,8 @@ async function addSlice(
 ): Promise<boolean> {
   const mark = await lockMark(tx);
   if (mark !== after) return false;
-  await writeRollups(tx, counted, await seriesOf(tx, counted));
+  const [own, whole] = [await seriesOf(tx, counted), await seriesOf(tx, counted.map(wholeOf))];
+  await writeRollups(tx, [...counted, ...counted], [...own, ...whole]);
   await writeFailures(tx, failed, await seriesOf(tx, failed));
   await tx.run(sql`update run_fold set folded_seq = ${to}`);
   return true;

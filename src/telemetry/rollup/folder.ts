@@ -3,7 +3,7 @@
 import type { Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { Store } from "../../storage/store.ts";
-import { foldSlice, readMark } from "./fold.ts";
+import { foldSlice, newPace, readMark } from "./fold.ts";
 import { createHorizon } from "./horizon.ts";
 
 export type Folder = {
@@ -17,7 +17,8 @@ export type Folder = {
 /** Folds all that can be folded now. */
 export async function foldRuns(store: Store): Promise<number> {
   const { seq } = await createHorizon(store)();
-  while ((await foldSlice(store, seq)) > 0) continue;
+  const pace = newPace();
+  while ((await foldSlice(store, seq, pace)) > 0) continue;
   return readMark(store);
 }
 
@@ -25,6 +26,7 @@ const retryMsMax = 60_000;
 
 export function openFolder(store: Store): Folder {
   const horizon = createHorizon(store);
+  const pace = newPace();
   let timer: Timer | undefined;
   let folding: Promise<unknown> = Promise.resolve();
   let known: number | undefined;
@@ -57,7 +59,7 @@ export function openFolder(store: Store): Folder {
 
   async function foldAll(): Promise<number> {
     const { seq, open } = await horizon();
-    while ((await foldSlice(store, seq)) > 0) continue;
+    while ((await foldSlice(store, seq, pace)) > 0) continue;
     failures = 0;
     known = await readMark(store);
     if (open) soon();

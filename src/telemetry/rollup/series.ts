@@ -9,6 +9,13 @@ const columns = {
   ...({ tenant_id: "text", kind: "text", name: "text", app: "text", instance: "integer" } as const),
 };
 
+/** The name of the series in which all runs of a tenant and kind are counted together. */
+export const wholeName = "";
+
+export function wholeOf({ tenant_id, kind }: SeriesKey): SeriesKey {
+  return { tenant_id, kind, name: wholeName, app: "", instance: -1 };
+}
+
 /** The numbers of the series of these, in their order. */
 export async function seriesOf(tx: Tx, keys: readonly SeriesKey[]): Promise<number[]> {
   const wanted = new Map(keys.map((key) => [idOf(key), pick(key)]));

@@ -7,7 +7,8 @@ const buckets = joinSql(bucketColumns.map((name) => sql`${rawSql(name)} ${intege
 
 export const rollupTables: readonly Sql[] = [
   // What is counted by itself: a job, a listener, a schedule … of one tenant and, if it has one, of one instance of an app.
-  // An empty app and instance −1 mean none: a key with null in it would not be one.
+  // An empty app and instance −1 mean none: a key with null in it would not be one. Nothing has an empty name: under that, all
+  // runs of the tenant and kind are counted together, so that a look at everything costs the same however much there is.
   sql`create table run_series (
     seq ${sequence},
     tenant_id text not null,
@@ -55,6 +56,8 @@ export const rollupTables: readonly Sql[] = [
     error_message text not null,
     primary key (series_seq, at, fingerprint)
   )${clustered}`,
+  // The last error of a series is found by a seek.
+  sql`create index run_failures_by_last on run_failure (series_seq, last_seq)`,
   // One row: all runs up to this number are in the rollups. Whoever folds, and whoever removes what was folded, locks it.
   sql`create table run_fold (
     one ${integer} primary key check (one = 1),

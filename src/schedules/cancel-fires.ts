@@ -1,0 +1,25 @@
+// What a schedule of code had fired when the code stopped defining it: nobody has its handler any more, so it would wait for
+// ever. What runs already ends as it will.
+import type { Engine } from "../jobs/engine.ts";
+import { cancelJob } from "../jobs/cancel.ts";
+import { isDaybookError } from "../core/error.ts";
+import { sql } from "../storage/sql.ts";
+import { scheduleKind } from "./schedule.ts";
+
+/** Cancels the jobs that have not begun of the schedules of code that were retired and whose names begin so. Each is a
+ *  transaction of its own, because jobs are locked before schedules (settled.ts); one that is cut off is made up for by the
+ *  next. */
+export async function cancelFires({ store, hooks }: Engine, tenant: string, begin: string): Promise<void> {
+  const open = await store.read<{ id: string }>(sql`select job.id from schedule cross join job
+    where schedule.tenant_id = ${tenant} and substr(schedule.name, 1, ${begin.length}) = ${begin}
+      and schedule.source = 'code' and schedule.removed_at is not null and job.tenant_id = ${tenant}
+      and job.kind = ${scheduleKind} and job.kind_seq = schedule.seq and job.finished_at is null
+      and job.kind is not null and job.status in ('waiting', 'queued') order by job.seq`);
+  for (const { id } of open) {
+    await store.write((tx) => cancelJob(tx, hooks, id), { tenant }).catch(unlessEnded);
+  }
+}
+
+function unlessEnded(error: unknown): void {
+  if (!isDaybookError(error) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
+}
