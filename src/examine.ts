@@ -1,7 +1,7 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
 import { appChecks } from "./apps/checks.ts";
 import { storageChecks } from "./storage/check.ts";
-import type { Store } from "./storage/store.ts";
+import type { Reader, Store } from "./storage/store.ts";
 import { eventChecks } from "./events/checks.ts";
 import { jobChecks } from "./jobs/checks.ts";
 import { callChecks } from "./calls/checks.ts";
@@ -23,10 +23,14 @@ export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ..
 
 const shownMax = 10;
 
-export async function examine(store: Store): Promise<Finding[]> {
+export function examine(store: Store): Promise<Finding[]> {
+  return store.readsLong(examineBy);
+}
+
+async function examineBy(reader: Reader): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { promise, name, find, advice } of checks) {
-    const rows = await store.readLong<{ finding: unknown }>(find(store.dialect));
+    const rows = await reader.all<{ finding: unknown }>(find(reader.dialect));
     if (rows.length === 0) continue;
     const found = rows.slice(0, shownMax).map((row) => String(row.finding));
     findings.push({ promise, name, found, count: rows.length, advice });

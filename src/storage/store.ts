@@ -77,6 +77,8 @@ export type Store = {
   readHeavy<R>(statement: Sql): Promise<R[]>;
   /** A statement that may take minutes (backup, integrity): on a thread and a connection of its own. */
   readLong<R>(statement: Sql): Promise<R[]>;
+  /** Several of them, one after the other on the same thread: to start one costs more than most of them take. */
+  readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
   /** Several reads of one moment; lives at most `limits.snapshotMsMax`. */
   snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
   /** Hears the channels that committed transactions woke; `null` means another process wrote something. */

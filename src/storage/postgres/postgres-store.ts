@@ -111,6 +111,7 @@ export async function openPostgres(
     read,
     readHeavy: readUnnamed,
     readLong: readUnnamed,
+    readsLong: (run) => run({ dialect: "postgres", all: readUnnamed }),
     async snapshot(run) {
       refuseClosed("read");
       return underWay.track(snapshot(run));

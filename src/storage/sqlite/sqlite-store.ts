@@ -5,8 +5,8 @@ import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
 import { latestNumber, newerBook, notMigrated, type Migration } from "../migrate.ts";
-import { render, type Query, type Sql } from "../sql.ts";
-import { neverDue, type Stamp, type Store } from "../store.ts";
+import { render, type Sql } from "../sql.ts";
+import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
 import { createUnderWay } from "../under-way.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { inspectBookFile } from "./book-file.ts";
@@ -65,10 +65,13 @@ export async function openSqlite(
       return point.all(query).map((row) => ({ ...(row as object) })) as R[];
     });
   }
-  async function readLong(query: Query): Promise<unknown[]> {
+  async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
     const own = createReaderThread({ location, writable: true });
     try {
-      return await own.all(query);
+      return await run({
+        dialect: "sqlite",
+        all: async <R>(statement: Sql) => (await own.all(render(statement, "sqlite"))) as R[],
+      });
     } finally {
       await own.close();
     }
@@ -92,7 +95,11 @@ export async function openSqlite(
     },
     async readLong<R>(statement: Sql) {
       refuseClosed();
-      return underWay.track(readLong(render(statement, "sqlite"))) as Promise<R[]>;
+      return underWay.track(readsLong((reader) => reader.all<R>(statement)));
+    },
+    async readsLong(run) {
+      refuseClosed();
+      return underWay.track(readsLong(run));
     },
     async snapshot(run) {
       refuseClosed();
