@@ -17,7 +17,8 @@ export type Comparison = {
 // stumbled, as long as they are fewer than half.
 const rounds = 9;
 const sliceMs = 220;
-const warmUpMs = 250;
+// Until the code that a second of work goes through is compiled: a server runs for longer.
+const warmUpMs = 1000;
 
 /** Measures `ours` against each reference in alternating slices. The order turns around each round, so that neither
  *  side always comes after the other. */
