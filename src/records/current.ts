@@ -1,7 +1,7 @@
 // What is known of a key right now, inside a transaction that will write it.
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { asText, rowSet } from "../storage/word.ts";
+import { asText, rowSet, seekEach } from "../storage/word.ts";
 
 /** A row of what is known. */
 export type LiveRow = {
@@ -30,7 +30,7 @@ export async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise
   return toCurrent(rows);
 }
 
-/** The same for many keys at once. A cross join is made in the order in which it is written: key by key. */
+/** The same for many keys at once, key by key: what a batch costs must not grow with what is known. */
 export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly string[]): Promise<Map<string, Current>> {
   const asked = (): Sql =>
     sql`${rowSet(
@@ -42,7 +42,7 @@ export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly strin
     and ${rawSql(table)}.type_seq = ${typeSeq} and ${rawSql(table)}.key = asked.key`;
   const rows = await tx.all<Found>(sql`
     select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit
-      from ${asked()} cross join record where ${mine("record")}
+      from ${asked()} ${seekEach("record", mine("record"))}
     union all select asked.key, 0, 0, '', (select past.revision from record_version as past where ${mine("past")}
         order by past.from_commit desc limit 1), 0
       from ${asked()}`);
