@@ -190,6 +190,38 @@ for (const backend of cliBackends) {
     assert.deepEqual(unsaid.slice(0, 2), [2, "invalid"]);
   });
 
+  test(`${backend}: why answers for each kind of decision, and for a time that is no slot`, async (t) => {
+    const clock = manualClock({ at: Date.UTC(2026, 0, 15, 12, 0, 1) });
+    const { book, url } = await openTest(t, backend, { use: [send], clock, worker: false });
+    await book.schedules.create("hourly", { cron: "0 * * * *", job: send, params: {} });
+    const ran = ["fired", "late", "caught_up", "shifted_dst", "backfilled", "manual"];
+    const kinds = [...ran, "skipped_missed", "skipped_overlap", "skipped_paused"];
+    const slots = kinds.map((kind, index) => ({ kind, at: Date.UTC(2026, 0, 15, 13 + index) }));
+    await book.write(async (tx) => {
+      for (const { kind, at } of slots) {
+        const job = ran.includes(kind) ? `job-of-${kind}` : null;
+        await tx.sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, job_id)
+          select tenant_id, seq, ${at}, ${at}, 1, ${kind}, ${at}, ${job} from schedule`;
+      }
+    });
+
+    const all = await Promise.all(
+      [...slots.map(({ at }) => at), Date.UTC(2026, 0, 15, 13, 30)].map((at) =>
+        runCli(["schedules", "why", "hourly", new Date(at).toISOString(), "--book", url]),
+      ),
+    );
+
+    const said = all.map(({ stdout }) => stdout.replaceAll(/ [^]*/g, ""));
+    assert.deepEqual(said, [...kinds.map((kind) => `${kind}\nIt`), "no"]);
+    for (const [index, { stdout }] of all.slice(0, kinds.length).entries()) {
+      assert.match(
+        stdout,
+        index < ran.length ? new RegExp(`\\bIt ran[^]*job-of-${kinds[index]}`) : /\bIt did not run: /,
+      );
+    }
+    assert.equal(new Set(all.map(({ stdout }) => stdout)).size, all.length);
+  });
+
   test(`${backend}: schedules are listed by name, page by page, each tenant its own`, async (t) => {
     const { book, url } = await openTest(t, backend, { worker: false });
     for (const name of ["b", "a", "c"]) await book.schedules.create(name, { every: "1h", job: "send" });
