@@ -20,12 +20,11 @@ export type Clock = {
 // setTimeout keeps its delay in 31 bits, and a longer one fires after one millisecond instead of late.
 const timeoutMsMax = 2 ** 31 - 1;
 
-// performance.now() costs a third of hrtime.bigint(), but each thread counts it from its own start.
-const threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
-
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => threadStartMs + performance.now(),
+  // performance.now() would be cheaper, but each thread counts it from its own start, and a start that is worked out once
+  // is wrong by as much as the machine held us up between two readings.
+  monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   after,
   sleep: (ms, signal) => sleepOn(after, ms, signal),
   nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
