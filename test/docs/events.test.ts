@@ -1,20 +1,13 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testFolder } from "../support/open-test.ts";
-import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
+import { root, runPage, runProgram } from "./snippet.ts";
 
 test("the examples of docs/events.md are a program that runs, and its types hold", async (t) => {
-  const page = snippetsOf(readFileSync(join(root, "docs/events.md"), "utf8")).join("\n");
-  const folder = projectWith(t, { "page.ts": page });
+  const printed = await runPage(t, "docs/events.md");
 
-  const types = await checkTypes(folder);
-  const ran = await runProgram("page.ts", folder);
-
-  assert.deepEqual([types.code, types.stdout], [0, ""]);
-  assert.deepEqual([ran.code, ran.stderr], [0, ""]);
-  assert.deepEqual(ran.stdout.trimEnd().split("\n"), [
+  assert.deepEqual(printed.trimEnd().split("\n"), [
     'audit order.paid {"orderId":"o-17"} 36',
     "2 reserved",
     "0 dead letters",

@@ -3,18 +3,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testFolder } from "../support/open-test.ts";
-import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
+import { root, runPage, runProgram } from "./snippet.ts";
 
 test("the examples of docs/records.md are a program that runs, and its types hold", async (t) => {
-  const page = snippetsOf(readFileSync(join(root, "docs/records.md"), "utf8")).join("\n");
-  const folder = projectWith(t, { "page.ts": page });
+  const printed = await runPage(t, "docs/records.md");
 
-  const types = await checkTypes(folder);
-  const ran = await runProgram("page.ts", folder);
-
-  assert.deepEqual([types.code, types.stdout], [0, ""]);
-  assert.deepEqual([ran.code, ran.stderr], [0, ""]);
-  const lines = ran.stdout.trimEnd().split("\n");
+  const lines = printed.trimEnd().split("\n");
   assert.deepEqual(lines.slice(0, 5), ["2", "open paid 42", "[ [ 'o-17', 42, 4 ] ] null", "o-17", "1 0"]);
   assert.ok(lines.includes("[ [ 'o-17', 1 ] ]"));
 });

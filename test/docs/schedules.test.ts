@@ -1,20 +1,13 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testFolder } from "../support/open-test.ts";
-import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
+import { root, runPage, runProgram } from "./snippet.ts";
 
 test("the examples of docs/schedules.md are a program that runs, and its types hold", async (t) => {
-  const page = snippetsOf(readFileSync(join(root, "docs/schedules.md"), "utf8")).join("\n");
-  const folder = projectWith(t, { "page.ts": page });
+  const printed = await runPage(t, "docs/schedules.md");
 
-  const types = await checkTypes(folder);
-  const ran = await runProgram("page.ts", folder);
-
-  assert.deepEqual([types.code, types.stdout], [0, ""]);
-  assert.deepEqual([ran.code, ran.stderr], [0, ""]);
-  const lines = ran.stdout.trimEnd().split("\n");
+  const lines = printed.trimEnd().split("\n");
   assert.deepEqual(lines.slice(0, 4), [
     ...["2026-03-29T02:30:00 2026-03-28T21:00:00 gap", "2026-03-30T02:30:00 2026-03-29T20:30:00 null"],
     ...["true queued", "manual true"],

@@ -1,7 +1,8 @@
 // Code in the docs, run as a reader would run it: in a folder of its own, with daybook installed as a package.
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
@@ -56,4 +57,20 @@ async function end(program: string, args: readonly string[], cwd: string): Promi
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   await closed;
   return { code: child.exitCode, stdout, stderr };
+}
+
+/** Everything a page shows is one program: its types hold, it runs without a word of complaint, and this is what it prints.
+ *  `beside` are files that only have to be of the right types. */
+export async function runPage(
+  t: TestContext,
+  path: string,
+  beside: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const page = snippetsOf(readFileSync(join(root, path), "utf8")).join("\n");
+  const folder = projectWith(t, { "page.ts": page, ...beside });
+  const types = await checkTypes(folder);
+  assert.deepEqual([types.code, types.stdout], [0, ""]);
+  const ran = await runProgram("page.ts", folder);
+  assert.deepEqual([ran.code, ran.stderr], [0, ""]);
+  return ran.stdout;
 }
