@@ -94,15 +94,15 @@ export function stateWords({ state, paused, hosted }: Seen): string {
 export function listenerTable(listeners: readonly ListenerRecord[]): Promise<string> {
   return showTable(
     ["listener", "hears", "state", "lag", "oldest", "dead letters"],
-    listeners.map((each) => [
-      plainCell(each.name),
-      plainCell(each.topics.join(", ")),
-      stateWords(each),
-      String(each.lag.events),
-      each.lag.events === 0 ? "" : `${Math.round(each.lag.seconds)} s`,
-      String(each.deadLetters),
-    ]),
+    listeners.map((each) => [...hearingCells(each), String(each.deadLetters)]),
   );
+}
+
+/** Who hears what, how it is, and how far behind: the same for a listener and for a sink. */
+export function hearingCells(each: Seen & Pick<ListenerRecord, "name" | "topics" | "lag">): string[] {
+  const { events, seconds } = each.lag;
+  const oldest = events === 0 ? "" : `${Math.round(seconds)} s`;
+  return [plainCell(each.name), plainCell(each.topics.join(", ")), stateWords(each), String(events), oldest];
 }
 
 export function letterJson(letter: DeadLetterRecord): Record<string, unknown> {

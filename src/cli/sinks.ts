@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { isoTime } from "../core/time.ts";
 import type { SinkRecord } from "../sinks.ts";
-import { listenerJson, stateWords } from "./event-words.ts";
+import { hearingCells, listenerJson, stateWords } from "./event-words.ts";
 import { isoOrNull } from "./job-words.ts";
 import { plainCell, showFields, showTable, timeCell } from "./show.ts";
 import { changing, looking, withBook } from "./with-book.ts";
@@ -79,15 +79,7 @@ function lagWords(lag: SinkRecord["lag"]): string {
 function sinkTable(all: readonly SinkRecord[]): Promise<string> {
   return showTable(
     ["sink", "takes", "state", "lag", "oldest", "last out", "dead letters"],
-    all.map((each) => [
-      plainCell(each.name),
-      plainCell(each.topics.join(", ")),
-      stateWords(each),
-      String(each.lag.events),
-      each.lag.events === 0 ? "" : `${Math.round(each.lag.seconds)} s`,
-      timeCell(each.lastPublishedAt),
-      String(each.deadLetters),
-    ]),
+    all.map((each) => [...hearingCells(each), timeCell(each.lastPublishedAt), String(each.deadLetters)]),
   );
 }
 
