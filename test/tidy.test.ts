@@ -184,6 +184,13 @@ test("a test that does not run is refused", () => {
   assertAccepted("test/jobs/claim.test.ts", 'test("a", () => { assert.equal(decision.skip, "{ skip: true }"); });');
 });
 
+test("a test that looks at the databases of others is refused", () => {
+  const ends = "select pg_terminate_backend(pid) from";
+  assertRefused("test/jobs/claim.test.ts", `sql\`${ends} pg_stat_activity\``, /sees the databases of other tests/);
+  assertRefused("test/jobs/claim.test.ts", `sql\`${ends} pg_locks where true\``, /sees the databases of other tests/);
+  assertAccepted("test/jobs/claim.test.ts", `sql\`${ends} pg_stat_activity\n where datname = current_database()\``);
+});
+
 test("only storage, tests and benchmarks load a database driver", () => {
   assertRefused(
     "src/jobs/claim.ts",

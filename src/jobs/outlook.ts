@@ -26,7 +26,12 @@ export type Outlook = {
   stop(): void;
 };
 
-export type Asked = { readonly wakes: number; readonly alarm: ReturnType<Alarm["ask"]>; readonly hosted: boolean };
+export type Asked = {
+  readonly wakes: number;
+  readonly left: number;
+  readonly alarm: ReturnType<Alarm["ask"]>;
+  readonly hosted: boolean;
+};
 
 const retryMs = 200;
 // Looks may begin anywhere, so only the second time that the end is passed is every lane known to have been seen.
@@ -38,6 +43,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   const alarm = createAlarm(clock, look);
   let mayHaveWork = true;
   let wakes = 0;
+  let left = 0; // How many turns left something in line.
   let emptyRounds = 0;
   let contendedLooks = 0;
   let lookForHosted = true;
@@ -60,16 +66,19 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   }
 
   function learnOfClaim(asked: Asked, work: TurnWork, { claim, moreHosted }: Turn): void {
-    const goOn = goesOn(claim);
-    mayHaveWork = goOn || claim.jobs.length >= work.want || moreHosted || wakes !== asked.wakes;
+    const goOn = goesOn(claim) || claim.jobs.length >= work.want;
+    // A turn that overlaps another finds nothing where the other one looks, so it must not outdo what that one found.
+    const leftByOthers = left !== asked.left && rest === undefined;
+    mayHaveWork = goOn || moreHosted || wakes !== asked.wakes || leftByOthers;
+    if (claim.contended || (goOn && claim.jobs.length + claim.parked > 0)) left++;
     if (claim.leftAlone) aloneLeft = true;
   }
 
   /** Lanes that are all closed would be visited for ever; after a round of them only a wake or the sweep goes on. */
   function goesOn({ jobs, parked, more, wentRound, contended }: Turn["claim"]): boolean {
+    if (jobs.length + parked > 0) contendedLooks = 0;
     if (jobs.length + parked > 0 || !more) {
       emptyRounds = 0;
-      contendedLooks = 0;
       return more;
     }
     if (contended) {
@@ -104,7 +113,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       aloneLeft = false;
       mayHaveWork = true;
     },
-    ask: () => ({ wakes, alarm: alarm.ask(), hosted: lookForHosted }),
+    ask: () => ({ wakes, left, alarm: alarm.ask(), hosted: lookForHosted }),
     learn(asked, work, done) {
       alarm.learn(asked.alarm, done);
       if (asked.hosted && asked.wakes === wakes) lookForHosted = done.moreHosted;
@@ -119,6 +128,8 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
         wakes++;
         mayHaveWork = true;
       }
+      // The one that counted our limit may have been this very turn.
+      if (rest !== undefined && (work.endings.length > 0 || done.claim.jobs.length > 0)) look();
     },
     stop() {
       rest?.cancel();

@@ -172,6 +172,9 @@ describe("sqlite", () => {
 });
 
 describe("postgres", () => {
+  const endListeners = `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+    where datname = current_database() and query like 'listen %'`;
+
   test("a listener whose connection was ended comes back, is told to look, and hears again", async (t) => {
     const { store, url } = await openTestStore(t, "postgres");
     const { store: other } = await openTestStore(t, "postgres", { url });
@@ -179,9 +182,7 @@ describe("postgres", () => {
     const operator = await connect(t, url);
 
     const again = heard.next(null);
-    const { rowCount } = await operator.query(
-      "select pg_terminate_backend(pid, 5000) from pg_stat_activity where query like 'listen %'",
-    );
+    const { rowCount } = await operator.query(endListeners);
     await again;
     const jobs = heard.next("jobs");
     await other.write(async (tx) => tx.wake("jobs"));
@@ -196,7 +197,7 @@ describe("postgres", () => {
     await listenFrom(store, "postgres");
     const operator = await connect(t, url);
 
-    await operator.query("select pg_terminate_backend(pid, 5000) from pg_stat_activity where query like 'listen %'");
+    await operator.query(endListeners);
     await store.close();
 
     await assert.rejects(async () => store.write(() => 1), { code: "closed" });

@@ -64,7 +64,10 @@ test("postgres: a listener that begins while something is being published waits 
 
   const registering = open(url, { use });
   const waiting = (): Promise<unknown[]> =>
-    other.read((tx) => tx.sql`select 1 from pg_locks where locktype = 'advisory' and not granted`);
+    other.read(
+      (tx) => tx.sql`select 1 from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`,
+    );
   while ((await waiting()).length === 0) await systemClock.nextTurn();
   late.letGo();
   await late.done;

@@ -18,7 +18,9 @@ async function connect(t: TestContext, url: string): Promise<Client> {
 }
 
 async function someoneWaits(client: Client): Promise<boolean> {
-  const { rows } = await client.query("select 1 from pg_locks where not granted");
+  const { rows } = await client.query(
+    "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
   return rows.length > 0;
 }
 

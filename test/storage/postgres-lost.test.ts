@@ -136,7 +136,8 @@ test("idle connections that the server ended are replaced without an error", asy
   const operator = await connect(t, url);
 
   await operator.query(
-    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'daybook'",
+    `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+     where datname = current_database() and application_name = 'daybook'`,
   );
   const later = numbered(8).map((id) => `x${id}`);
   await Promise.all(later.map((id) => store.write((tx) => writePair(tx, id), { by: "user" })));

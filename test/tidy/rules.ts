@@ -120,6 +120,16 @@ const everyTestRuns: Rule = ({ path, code }) =>
         (hit) => `"${hit.replace(/^[{,]\s*/, "")}" keeps tests from running; mend the test or remove it`,
       );
 
+// All tests of a run share one server, so one that ends or counts what others do makes them fail.
+const testsStayInTheirDatabase: Rule = ({ path, text }) =>
+  !path.startsWith("test/")
+    ? []
+    : search(
+        text,
+        /\bfrom (?:pg_stat_activity|pg_locks)\b(?![^;]{0,200}(?:current_database|= pg_backend_pid)\(\))/g,
+        (hit) => `"${hit}" sees the databases of other tests; add "where datname = current_database()"`,
+      );
+
 const databasesStayInStorage: Rule = ({ path, imports }) =>
   /^(?:src\/storage|test|bench)\//.test(path)
     ? []
@@ -154,6 +164,7 @@ const sourceRules: readonly Rule[] = [
   noBarrel,
   noShortcut,
   everyTestRuns,
+  testsStayInTheirDatabase,
   databasesStayInStorage,
 ];
 const textRules: readonly Rule[] = [nameIsPlain, noMachinePath, noRegistryHost];

@@ -27,8 +27,10 @@ export function listenPostgres(parts: Parts, hear: (channel: string | null) => v
         failures = 0;
         await lost;
       } catch {
-        client = undefined;
+        // A server that refuses `listen`, as a standby does, has not ended the connection.
+        await client?.end().catch(() => undefined);
       }
+      client = undefined;
       if (!stop.signal.aborted) {
         await clock.sleep(jitter(random, Math.min(5000, 100 * 2 ** Math.min(failures, 6))), stop.signal);
       }
