@@ -70,10 +70,13 @@ export function startTicker(
     let waitMs = lookEveryMs;
     try {
       await prepare();
+      const firedUntil = store.clock.now();
       await fireAll();
       const at = await earliest();
       armedFor = at ?? Number.POSITIVE_INFINITY;
       const inMs = at === null ? lookEveryMs : at - store.clock.now();
+      // It has come due since: nobody holds it.
+      if (at !== null && inMs <= 0 && at > firedUntil) again = true;
       waitMs = Math.min(lookEveryMs, inMs > 0 ? inMs : heldMs);
     } catch {
       waitMs = retryMs; // what could not be decided is still due

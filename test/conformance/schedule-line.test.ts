@@ -5,6 +5,8 @@ import { job, manualClock } from "../../src/index.ts";
 import { begin } from "../../src/jobs/alone.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { settle } from "../../src/jobs/settle.ts";
+import type { Sql } from "../../src/storage/sql.ts";
+import type { Store } from "../../src/storage/store.ts";
 import type { ScheduleOptions } from "../../src/schedules/options.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
 import { lockSchedules, scheduledJobEnded } from "../../src/schedules/settled.ts";
@@ -69,6 +71,22 @@ for (const backend of backends) {
       at.clock.step(19 * minute);
       await ticker.tick();
       assert.deepEqual(await ledger(), ["1 skipped_missed", "2 late", "3 fired"]);
+    });
+
+    test("a slot that comes due while the ticker looks for the next is fired at once", async (t) => {
+      const { at, ticker, ledger } = await openTicking(t, backend, { cron: "0 * * * *" });
+      await ticker.stop();
+      let looks = 0;
+      const read: Store["read"] = async <R>(statement: Sql) => {
+        const rows = await at.store.read<R>(statement);
+        if (statement.strings[0]?.includes("min(next_at)") && ++looks === 2) at.clock.step(hour);
+        return rows;
+      };
+      const late = startTicker({ store: Object.assign(Object.create(at.store) as Store, { read }), hooks });
+      cleanup(t, () => late.stop());
+
+      await late.tick();
+      assert.deepEqual(await ledger(), ["1 fired"]);
     });
 
     test("while nothing is due, a process looks once a minute", async (t) => {
