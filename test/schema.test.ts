@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { dumpPath, dumpSchema } from "../schema/dump.ts";
+import { eventColumns } from "../src/events/event.ts";
+import { jobColumns } from "../src/jobs/job.ts";
 import { migrations } from "../src/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import type { Migration } from "../src/storage/migrate.ts";
@@ -34,6 +36,14 @@ for (const backend of backends) {
     const dump = await dumpSchema(store);
 
     assert.equal(dump, readFileSync(dumpPath(backend), "utf8"), `schema/${backend}.sql is out of date: npm run schema`);
+  });
+
+  test(`${backend}: a list of a table's columns names all of them`, async (t) => {
+    const { store } = await openTestStore(t, backend);
+    for (const [table, named] of Object.entries({ job: jobColumns, event: eventColumns })) {
+      const all = await columnsOf(store, table);
+      assert.deepEqual(named.strings[0]?.split(/,\s+/).toSorted(), all.toSorted(), table);
+    }
   });
 
   test(`${backend}: every tenant's table and index leads with the tenant (N1)`, async (t) => {
@@ -142,3 +152,12 @@ const indexQuery: Readonly<Record<Dialect, string>> = {
       left join pg_attribute on attrelid = indrelid and attnum = indkey[0]
     where tables.relnamespace = current_schema()::regnamespace`,
 };
+
+async function columnsOf(store: Store, table: string): Promise<string[]> {
+  const listed = {
+    sqlite: `select name from pragma_table_info('${table}')`,
+    postgres: `select attname as name from pg_attribute
+      where attrelid = '${table}'::regclass and attnum > 0 and not attisdropped`,
+  };
+  return (await store.read<{ name: string }>(rawSql(listed[store.dialect]))).map(({ name }) => name);
+}

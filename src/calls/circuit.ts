@@ -2,7 +2,7 @@
 // no place that others could use. One of them is due when the pause ends and tries it; if that is answered the others follow,
 // a few with each answer. Each tenant has its own view of a host: nobody learns from this, or suffers by it, what another does.
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
 import type { MustWait, OrderedJob } from "../jobs/hooks.ts";
 import { jobsChannel } from "../jobs/job.ts";
@@ -83,11 +83,21 @@ async function appoint(tx: Tx, { tenant, host }: Of, probeAt: number): Promise<n
   return first.kind_seq;
 }
 
+// The hosts that a claim has found to be in order. It holds their limits and has ended what it ends, so they stay so.
+const inOrder = new WeakMap<Tx, Set<string>>();
+
 /** Whether a call must wait for its host. The first one after the pause may go, and the next pause begins with it. */
-export async function mustWaitForHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
+export function mustWaitForHost(tx: Tx, job: OrderedJob): Awaitable<MustWait> {
+  return inOrder.get(tx)?.has(`${job.tenant_id}\n${job.limit_key}`) === true ? false : askHost(tx, job);
+}
+
+async function askHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
   const of = { tenant: job.tenant_id, host: hostOfKey(job.limit_key ?? "") };
   const known = await readHost(tx, of);
-  if (known === undefined || known.probe_at === null) return false;
+  if (known === undefined || known.probe_at === null) {
+    inOrder.set(tx, (inOrder.get(tx) ?? new Set()).add(`${job.tenant_id}\n${job.limit_key}`));
+    return false;
+  }
   if (known.probe_at <= tx.now) {
     await tx.run(sql`update call_host set probe_at = ${tx.now + pauseAfter(known.failures + 1)}, probe_call_seq = null
       where tenant_id = ${of.tenant} and host = ${of.host}`);

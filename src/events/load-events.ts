@@ -3,7 +3,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import type { EventRow } from "./event.ts";
+import { eventColumns, type EventRow } from "./event.ts";
 
 type Asked = {
   readonly tenant: string;
@@ -32,7 +32,7 @@ async function answerAll(store: Store): Promise<void> {
     try {
       const ids = [...new Set(asked.map((each) => each.id))];
       const rows = await store.read<EventRow>(
-        sql`select * from event where tenant_id = ${tenant} and id ${anyOf("text", ids)}`,
+        sql`select ${eventColumns} from event where tenant_id = ${tenant} and id ${anyOf("text", ids)}`,
       );
       const byId = new Map(rows.map((row) => [row.id, row]));
       for (const { id, resolve } of asked) resolve(byId.get(id));

@@ -16,6 +16,7 @@
 //
 // A running job's row is its open run: run id, session and start are on it. When the run ends it becomes one row of
 // `run`, which never changes. The run id is the fence: only who knows it may end it.
+import { sql } from "../storage/sql.ts";
 import type { Heard } from "../telemetry/cause.ts";
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
@@ -92,6 +93,14 @@ export type JobRow = {
   registration: string | null;
   traceparent: string | null;
 };
+
+/** All columns of a job, by name: of a star SQLite cannot make rows as quickly (decision 017). */
+export const jobColumns = sql`seq, tenant_id, id, lane_seq, name, status, waits_for, waits_key, priority, position, created_at,
+  available_at, params, origin, attempt, attempts, losses, losses_max, backoff, timeout_ms, retry_of, alone,
+  key, key_held, key_scope, key_until, idempotency_key, limits, limit_key, tags, cause_run_id, root_run_id,
+  run_id, session_seq, started_at, timeout_at, name_slot, key_slot, lane_slot, cancel_requested_at, progress,
+  progress_note, finished_at, template_id, group_seq, group_slot, chain_seq, kind, kind_seq, about, awaited,
+  pinned, app, instance, registration, traceparent`;
 
 /** The channel that tells workers that there may be something to claim, now or at another time than they know. */
 export const jobsChannel = "jobs";

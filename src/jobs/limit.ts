@@ -21,8 +21,19 @@ export type Limited = {
   readonly limit_key: string | null;
 };
 
-export function limitsOf(job: Pick<Limited, "limits">): Limits {
-  return job.limits === null ? {} : (JSON.parse(job.limits) as Limits);
+const unlimited: Limits = {};
+// A definition gives all its jobs the same limits, and they are asked for several times on a job's way.
+const read = new Map<string, Limits>();
+const readMax = 1000;
+
+export function limitsOf({ limits }: Pick<Limited, "limits">): Limits {
+  if (limits === null) return unlimited;
+  let known = read.get(limits);
+  if (known === undefined) {
+    if (read.size >= readMax) read.clear();
+    read.set(limits, (known = JSON.parse(limits) as Limits));
+  }
+  return known;
 }
 
 export type Slots = { name_slot: number | null; key_slot: number | null; lane_slot: number | null };

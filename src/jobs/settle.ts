@@ -18,7 +18,7 @@ import {
   type JobEnded,
   type JobHooks,
 } from "./hooks.ts";
-import { doneChannel, jobsChannel, type JobRow } from "./job.ts";
+import { doneChannel, jobColumns, jobsChannel, type JobRow } from "./job.ts";
 import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, chargedLosses, type Ending } from "./outcome.ts";
@@ -77,7 +77,7 @@ async function readInteresting(
     (unlike.size === 0 || !unlike.has(job.run_id ?? ""));
   const seqs = (listening ? owned : owned.filter((job) => !isPlain(job))).map((job) => job.seq);
   if (seqs.length === 0) return [];
-  return tx.all<JobRow>(sql`select * from job where seq ${anyOf("integer", seqs)} order by seq`);
+  return tx.all<JobRow>(sql`select ${jobColumns} from job where seq ${anyOf("integer", seqs)} order by seq`);
 }
 
 /** Makes the retries and tells the rooms above. */
