@@ -19,7 +19,8 @@ import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
 import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
-import { awaitable, awaitResult, type AwaitableJob, type ResultOptions } from "./result.ts";
+import type { AwaitOptions } from "./await-end.ts";
+import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
 export type JobVerbs = {
@@ -93,8 +94,8 @@ export type Jobs = JobVerbs & {
    *  await book.startWorker();
    *  const orderId = await book.jobs.result(made, { timeout: "30s" });
    *  ``` */
-  result<Result>(job: Enqueued<Result>, options?: ResultOptions): Promise<Result>;
-  result(id: string, options?: ResultOptions): Promise<unknown>;
+  result<Result>(job: Enqueued<Result>, options?: AwaitOptions): Promise<Result>;
+  result(id: string, options?: AwaitOptions): Promise<unknown>;
   /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
   place(id: string): Promise<Place | null>;
 };
@@ -162,7 +163,7 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     explain: (id) => explainJob(store, tenant, id),
     recover: (options = {}) => recover(engine, options),
     prune: (options) => prune(store, tenant, engine.files, options ?? {}, engine.hooks.onPruned),
-    result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
+    result: (job: string | Enqueued, options?: AwaitOptions) => awaitResult(store, tenant, job, options),
     place: (id) => placeOf(store, tenant, id),
   };
 }

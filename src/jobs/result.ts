@@ -1,23 +1,16 @@
 // The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled:
 // the job's row says that somebody waits, and whoever ends it wakes them.
-import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
+import { awaitEnd, type AwaitOptions } from "./await-end.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
 import { refuseToBlock } from "./wait-inside.ts";
-import { joinWaiters } from "./waiters.ts";
-
-export type ResultOptions = {
-  /** How long to wait; default without limit. The job goes on either way. */
-  readonly timeout?: Duration;
-};
 
 /** What an enqueue made, and the way to its result. */
 export type AwaitableJob<Result = unknown> = Enqueued<Result> & {
@@ -29,12 +22,12 @@ export type AwaitableJob<Result = unknown> = Enqueued<Result> & {
    *  await book.startWorker();
    *  const orderId = await made.result({ timeout: "30s" });
    *  ``` */
-  result(options?: ResultOptions): Promise<Result>;
+  result(options?: AwaitOptions): Promise<Result>;
 };
 
 /** Gives `made` its way to the result. It does not show when it is compared, copied or written as JSON. */
 export function awaitable<Result>(store: Store, tenant: string, made: Enqueued): AwaitableJob<Result> {
-  const result = (options?: ResultOptions): Promise<unknown> => awaitResult(store, tenant, made.id, options);
+  const result = (options?: AwaitOptions): Promise<unknown> => awaitResult(store, tenant, made.id, options);
   return Object.defineProperty(made, "result", { value: result }) as AwaitableJob<Result>;
 }
 
@@ -42,34 +35,20 @@ export async function awaitResult(
   store: Store,
   tenant: string,
   job: string | Pick<Enqueued, "id">,
-  options: ResultOptions = {},
+  options: AwaitOptions = {},
 ): Promise<unknown> {
   refuseInsideUnit("result", store, "wait after it, because the job begins only then");
   const id = idOf(job);
-  refuseUnknown(options, ["timeout"], "result");
-  const timeoutMs = options.timeout === undefined ? limits.durationMsMax : durationMs(options.timeout, "timeout");
-  // Listening comes first, then the look, then the mark: an end is seen, or it keeps the mark from being made, or it is
-  // heard of.
-  const waiter = joinWaiters(store);
-  // It keeps the process alive as well: somebody waits.
-  const timer = store.clock.after(timeoutMs, () => waiter.expire(), { keepAlive: true });
-  try {
-    for (;;) {
-      const news = waiter.news();
-      if (waiter.over === "closed") throw new DaybookError("closed", `the book was closed while waiting for job ${id}`);
-      const last = await lastOfChain(store, tenant, id);
-      if (last.finished_at !== null) return resultOf(last);
-      await refuseToBlock(store, { tenant, what: `job ${id}`, which: sql`job.seq = ${last.seq}` });
-      if (waiter.over === "timeout") throw tookTooLong(id, last, timeoutMs);
-      // What ended before the mark is looked at again: its retry may be open.
-      if (last.awaited === 0 && !(await markAwaited(store, last.seq))) continue;
-      waiter.waitFor({ job: last.seq });
-      if (waiter.over === undefined) await news;
-    }
-  } finally {
-    timer.cancel();
-    waiter.leave();
-  }
+  const what = `job ${id}`;
+  return awaitEnd(store, options, { verb: "result", what }, async (waited) => {
+    const last = await lastOfChain(store, tenant, id);
+    if (last.finished_at !== null) return { ended: resultOf(last) };
+    await refuseToBlock(store, { tenant, what, which: sql`job.seq = ${last.seq}` });
+    if (waited !== undefined) throw tookTooLong(id, last, waited);
+    // What ended before the mark was made is looked at again: its retry may be open.
+    if (last.awaited === 0 && !(await markAwaited(store, last.seq))) return "again";
+    return { waitsFor: { job: last.seq } };
+  });
 }
 
 function idOf(job: unknown): string {
@@ -142,11 +121,11 @@ const verbs: Partial<Record<JobRow["status"], string>> = {
   skipped: "was skipped",
 };
 
-function tookTooLong(id: string, { id: lastId, status }: Last, timeoutMs: number): DaybookError {
+function tookTooLong(id: string, { id: lastId, status }: Last, waited: string): DaybookError {
   const retry = lastId === id ? "" : ` (its retry ${lastId})`;
   return new DaybookError(
     "timeout",
-    `job ${id}${retry} is still ${status} after ${formatDuration(timeoutMs)} of waiting; it goes on: ` +
+    `job ${id}${retry} is still ${status} after ${waited} of waiting; it goes on: ` +
       "ask again later, or see why with explain",
     { details: { id, lastId, status } },
   );

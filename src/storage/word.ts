@@ -135,16 +135,8 @@ export function eachRow<Names extends string>(
         out.filled = true;
         return;
       }
-      out.text += "select * from unnest(";
-      names.forEach((name, index) => {
-        if (index > 0) out.text += ", ";
-        bindArray(
-          out,
-          columns[name],
-          rows.map((row) => row[name]),
-        );
-      });
-      out.text += ")";
+      out.text += "select * from ";
+      unnest(out, columns, rows);
       out.filled = true;
     },
   };
@@ -179,18 +171,28 @@ export function rowSet<Names extends string>(
         out.text += `)) as ${alias}`;
         return;
       }
-      out.text += "unnest(";
-      names.forEach((name, index) => {
-        if (index > 0) out.text += ", ";
-        bindArray(
-          out,
-          columns[name],
-          rows.map((row) => row[name]),
-        );
-      });
-      out.text += `) as ${alias}(${names.join(", ")})`;
+      unnest(out, columns, rows);
+      out.text += ` as ${alias}(${names.join(", ")})`;
     },
   };
+}
+
+/** A table of these rows: one array for each column. */
+function unnest<Names extends string>(
+  out: Rendering,
+  columns: Readonly<Record<Names, ColumnType>>,
+  rows: readonly Readonly<Record<NoInfer<Names>, Value>>[],
+): void {
+  out.text += "unnest(";
+  (Object.keys(columns) as Names[]).forEach((name, index) => {
+    if (index > 0) out.text += ", ";
+    bindArray(
+      out,
+      columns[name],
+      rows.map((row) => row[name]),
+    );
+  });
+  out.text += ")";
 }
 
 // The driver turns a JavaScript array into a PostgreSQL array literal by itself, but its type for a parameter is

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Book } from "../../book.ts";
 import { invalid } from "../../core/error.ts";
-import type { ResultOptions } from "../../jobs/result.ts";
+import type { AwaitOptions } from "../../jobs/await-end.ts";
 import type { Answer } from "../answer.ts";
 import { pureJson } from "../show.ts";
 import { looking, withBook } from "../with-book.ts";
@@ -19,7 +19,7 @@ Example:
   $ daybook jobs result --book shop.db 019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e --wait --timeout 30s
   $ daybook jobs result --book shop.db 019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e | jq .cents`;
 
-type Options = ResultOptions & { readonly wait?: true };
+type Options = AwaitOptions & { readonly wait?: true };
 
 export function resultOfJob(jobs: Command): void {
   jobs
