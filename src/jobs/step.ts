@@ -4,8 +4,8 @@
 //   called ──► place ──► kept by an earlier run? ──► yes: its result, nothing runs
 //                                               └──► no: run, keep the result if the job is still ours
 //
-// `sleep(until)` and `waitFor(event)` will be steps as well: they take a place like any other, and what they keep is when
-// they woke, or the event. They come with the events, and belong beside `write` here.
+// `sleep(until)` and `waitFor(event)` are not here yet. They would be steps as well, beside `write`: they take a place like
+// any other, and what they keep is when they woke, or the event. Until then a handler enqueues the job that goes on.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
