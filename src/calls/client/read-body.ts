@@ -28,7 +28,11 @@ function readUpTo(stream: Readable, bytesMax: number): Promise<ReadBody> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const done = (truncated: boolean): void => resolve({ bytes: Buffer.concat(chunks), truncated });
+    let over = false;
+    const done = (truncated: boolean): void => {
+      over = true;
+      resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), truncated });
+    };
     stream.on("data", (chunk: Buffer) => {
       const room = bytesMax - length;
       length += chunk.length;
@@ -41,7 +45,10 @@ function readUpTo(stream: Readable, bytesMax: number): Promise<ReadBody> {
     });
     stream.on("end", () => done(false));
     stream.on("error", reject);
-    stream.on("close", () => reject(cutOff()));
+    stream.on("close", () => {
+      // Every answer closes in the end, and an error costs more than reading a short one.
+      if (!over) reject(cutOff());
+    });
   });
 }
 
