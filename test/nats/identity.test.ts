@@ -95,7 +95,7 @@ withNats(() => {
       test("by token, password, nkey, credentials and certificate: what is wrong is refused and tried again, and arrives once it is right", async (t) => {
         const said: unknown[] = [];
         const hear = (message: unknown): void => void said.push(message);
-        for (const channel of ["daybook:job.settled", "daybook:run.ended"]) {
+        for (const channel of ["daybook:job.settled", "daybook:jobs.claimed", "daybook:event.published"]) {
           subscribe(channel, hear);
           t.after(() => unsubscribe(channel, hear));
         }
@@ -134,6 +134,12 @@ withNats(() => {
           const subjects = (await server.messages("ALL")).map(({ subject }) => subject);
           assert.deepEqual(subjects, ["a.b"], way.name);
         }
+        const { items: done } = await again.book.runs.list({ status: "success" });
+        const tries = Object.fromEntries(
+          done.map(({ name, attempt }) => [name.replace("listener:sink:", ""), attempt]),
+        );
+        // With the wrong certificate nobody was reached, which is not counted.
+        assert.deepEqual(tries, { token: 2, password: 2, nkey: 2, credentials: 2, certificate: 1 });
         // The command line reads the same tables on both, and each of its runs is a process.
         const lists = backend === "sqlite" ? [["sinks", "list"], ["runs", "list"], ["errors"]] : [];
         const printed = await Promise.all(lists.map((args) => runCli([...args, "--json", "--book", url])));
@@ -143,7 +149,7 @@ withNats(() => {
           ...[inspect(use, { depth: 9 }), JSON.stringify(items), JSON.stringify(await again.book.sinks.list())],
           ...printed.map(({ stdout, stderr }) => stdout + stderr),
         ].join("\n");
-        assert.ok(whole.includes("refused us"), "what is looked for would be found");
+        assert.ok(whole.includes("refused us") && said.length > 0, "what is looked for would be found");
         for (const way of ways) {
           const secrets = secretsIn(way);
           assert.ok(secrets.length >= 2, way.name);
