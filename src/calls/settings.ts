@@ -24,7 +24,11 @@ export type CallOptions = {
     readonly concurrency?: number;
     readonly rate?: { readonly max: number; readonly per: Duration };
   };
-  /** At most so many calls of a tenant that have not ended; default one million. */
+  /** At most so many requests of one tenant at the same time, to whatever hosts and by whatever processes; default as many as
+   *  workers have places. Less than a worker has, and a tenant all of whose hosts hang leaves room for the others. */
+  readonly perTenant?: { readonly concurrency?: number };
+  /** About so many calls of a tenant that have not ended; default one million. Each process counts now and then, so that together
+   *  they may go beyond: each by at most half of it, and by at most 1000. */
   readonly queuedMax?: number;
   /** How much of an answer is kept; default 64 KiB, at most 1 MiB. */
   readonly responseBytesMax?: number;
@@ -42,6 +46,7 @@ export type CallSettings = {
     readonly concurrency: number;
     readonly rate: { readonly max: number; readonly ms: number } | null;
   };
+  readonly perTenant: { readonly concurrency: number | null };
   readonly queuedMax: number;
   readonly responseBytesMax: number;
   readonly ca: readonly string[];
@@ -49,13 +54,14 @@ export type CallSettings = {
 };
 
 const known: readonly (keyof CallOptions)[] = [
-  ...(["key", "allow", "ports", "perHost", "queuedMax", "responseBytesMax", "ca", "lookup"] as const),
+  ...(["key", "allow", "ports", "perHost", "perTenant", "queuedMax", "responseBytesMax", "ca", "lookup"] as const),
 ];
 
 export function callSettings(options: CallOptions = {}): CallSettings {
   refuseUnknown(options, known, "calls");
-  const { perHost = {}, ports, ca = [] } = options;
+  const { perHost = {}, perTenant = {}, ports, ca = [] } = options;
   refuseUnknown(perHost, ["concurrency", "rate"], "calls.perHost");
+  refuseUnknown(perTenant, ["concurrency"], "calls.perTenant");
   const { rate } = perHost;
   if (rate !== undefined) refuseUnknown(rate, ["max", "per"], "calls.perHost.rate");
   const key = options.key ?? fromEnvironment();
@@ -72,6 +78,12 @@ export function callSettings(options: CallOptions = {}): CallSettings {
               max: checkCount(rate.max, "calls.perHost.rate.max", 1),
               ms: durationMs(rate.per, "calls.perHost.rate.per", { min: 1 }),
             },
+    },
+    perTenant: {
+      concurrency:
+        perTenant.concurrency === undefined
+          ? null
+          : checkCount(perTenant.concurrency, "calls.perTenant.concurrency", 1, 10_000),
     },
     queuedMax: checkCount(options.queuedMax ?? limits.callsQueuedMax, "calls.queuedMax", 1, 1_000_000_000),
     responseBytesMax: checkCount(

@@ -63,13 +63,15 @@ export async function submitCall(
 
 async function enqueueCall(
   tx: Tx,
-  { settings: { perHost } }: CallsRoom,
+  { settings: { perHost, perTenant } }: CallsRoom,
   { host, policy, cause }: PreparedCall,
   { id, seq, dueAt }: { readonly id: string; readonly seq: number; readonly dueAt: number },
 ): Promise<void> {
   const key = hostKey(host);
   const rules: Limits = {
     key: perHost.concurrency,
+    // All calls have one name, so the limit of that name in a tenant is the tenant's own.
+    ...(perTenant.concurrency === null ? {} : { name: perTenant.concurrency }),
     ...(perHost.rate === null ? {} : { rate: { key, ...perHost.rate } }),
   };
   const lane = await laneOf(tx, tx.tenant, callQueue);
@@ -107,7 +109,8 @@ async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: Prep
 const countedEach = 1000;
 
 // Counting all of them with each would cost more than the rest. So what is left is counted now and then, more often the
-// less there is, and exactly at the end.
+// less there is, and exactly at the end. Of what other processes submit between two counts it knows nothing: each may go beyond
+// by what it still had left, which is at most half of what is allowed. It holds off a flood, and promises no number.
 async function checkRoom(tx: Tx, { settings: { queuedMax }, roomLeft }: CallsRoom): Promise<void> {
   const left = roomLeft.get(tx.tenant) ?? 0;
   if (left > 0) return void roomLeft.set(tx.tenant, left - 1);

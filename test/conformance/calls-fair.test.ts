@@ -134,6 +134,35 @@ for (const backend of backends) {
       );
     });
 
+    test("a tenant all of whose hosts hang has no more places than a tenant may have, and the others go on", async (t) => {
+      const dead = [
+        await target(t, () => undefined),
+        await target(t, () => undefined),
+        await target(t, () => undefined),
+      ];
+      const alive = await target(t);
+      const calls = { perTenant: { concurrency: 8 } };
+      const { book, clock } = await openCalls(t, backend, { calls });
+      const [a, b] = [book.tenant("a"), book.tenant("b")];
+      for (let n = 0; n < 6; n++) for (const { url } of dead) await a.calls.submit({ url, timeout: "10s" });
+      const worker = await book.startWorker({ concurrency: 10 });
+      await Promise.all(dead.map((each, index) => each.until(index < 2 ? 3 : 2)));
+
+      for (let n = 0; n < 10; n++) await b.calls.submit({ url: alive.url });
+      await alive.until(10);
+
+      assert.deepEqual(
+        dead.map((each) => each.received.length),
+        [3, 3, 2],
+      );
+      // What waited has its turn when those before it were given up.
+      const next = Promise.race(dead.map((each) => each.until(each.received.length + 1)));
+      await clock.advance(10_000);
+      await next;
+      for (const { id } of (await a.calls.list({ limit: 100 })).items) await a.calls.cancel(id).catch(() => undefined);
+      await worker.idle();
+    });
+
     test("no more go to one host at a time than is said, and no more start than its rate allows", async (t) => {
       let [open, most] = [0, 0];
       const server = await target(t, (_request, response) => {
@@ -163,6 +192,26 @@ for (const backend of backends) {
       await submit(book.tenant("other"));
       await workAll(book);
       await submit(book);
+    });
+
+    test("a process goes beyond what others have filled by at most half of what is allowed", async (t) => {
+      const calls = { queuedMax: 10 };
+      const { book, url } = await openCalls(t, backend, { calls, worker: false });
+      const other = await openCalls(t, backend, { url, calls, worker: false });
+      const fill = async ({ calls: of }: Book): Promise<number> => {
+        for (let made = 0; ; made++) {
+          const full = await of.submit({ url: "https://a.example/" }).then(
+            () => false,
+            (error: Error) => /10 calls have not ended/.test(error.message),
+          );
+          if (full) return made;
+        }
+      };
+      await book.calls.submit({ url: "https://a.example/" });
+
+      assert.equal(await fill(other.book), 9, "alone it is exact");
+      assert.equal(await fill(book), 4, "it had counted before");
+      assert.deepEqual([await fill(book), await fill(other.book)], [0, 0]);
     });
   });
 }

@@ -8,27 +8,10 @@ import { inspect } from "node:util";
 import { listener, type Book } from "../../src/index.ts";
 import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
 import { runCli } from "../cli/run-cli.ts";
+import { allText } from "../support/book-text.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const canary = "kanarie-5f1c9e77";
-
-/** Every text in every table of the book. */
-async function allText(book: Book, backend: string): Promise<string> {
-  const tables = await book.read((tx) =>
-    backend === "sqlite"
-      ? tx.sql<{ name: string }>`select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`
-      : tx.sql<{ name: string }>`select table_name as name from information_schema.tables
-          where table_schema = 'daybook' and table_type = 'BASE TABLE'`,
-  );
-  let text = "";
-  for (const { name } of tables) {
-    const strings = Object.assign([`select * from ${name}`], { raw: [`select * from ${name}`] });
-    text += JSON.stringify(await book.read((tx) => tx.sql(strings)), (_key, value: unknown) =>
-      typeof value === "bigint" ? String(value) : value,
-    );
-  }
-  return text;
-}
 
 /** The files that hold the book, as they are on disk: for PostgreSQL the log of all it wrote since `from`. */
 async function filesOf(book: Book, url: string, from: string | undefined): Promise<string[]> {

@@ -110,7 +110,8 @@ export async function natsServer(
       manage(async (manager) => {
         const { state } = await manager.streams.info(stream);
         const all: StoredMsg[] = [];
-        for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+        // Of an empty one both are zero, which is no message's number.
+        for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq++) {
           const message = await manager.streams.getMessage(stream, { seq });
           if (message !== null) all.push(message);
         }

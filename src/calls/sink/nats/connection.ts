@@ -1,8 +1,11 @@
 // One connection to NATS. The client is an optional peer: a program without such a sink must not need it.
 import type * as Transport from "@nats-io/transport-node";
 import type * as JetStream from "@nats-io/jetstream";
-import { DaybookError } from "../../../core/error.ts";
-import type { NatsAuth, NatsSettings } from "./options.ts";
+import { DaybookError, invalid } from "../../../core/error.ts";
+import type { NatsIdentity } from "./auth.ts";
+import type { NatsSettings } from "./options.ts";
+import { closingWhatFails } from "./socket.ts";
+import { clientTls } from "./tls.ts";
 
 export type NatsMessage = {
   readonly subject: string;
@@ -20,18 +23,19 @@ export type Connection = {
 };
 
 /** Only what decides how the client behaves is said here; addresses and secrets are the program's. */
-export async function connect({ servers, auth, tls, timeoutMs, stream }: NatsSettings): Promise<Connection> {
+export async function connect({ servers, identity, tls, timeoutMs, stream }: NatsSettings): Promise<Connection> {
   const { transport, jetstream } = await loadClient();
-  const connection = await transport.connect({
+  const options = {
     ...{ servers: [...servers], timeout: timeoutMs, name: "daybook" },
     // A message is tried again by the engine alone. A client that connects by itself keeps what it could not send, and would send
     // it after others of its key.
     ...{ reconnect: false, noAsyncTraces: true },
     // So long, and as long again, until a connection that leads nowhere is given up.
     pingInterval: 20_000,
-    ...(auth === undefined ? {} : { authenticator: authenticator(transport, auth) }),
-    ...(tls === undefined ? {} : { tls }),
-  });
+    ...(identity === undefined ? {} : { authenticator: authenticator(transport, identity) }),
+    ...(tls === undefined ? {} : { tls: clientTls(tls, servers) }),
+  };
+  const connection = await closingWhatFails(() => transport.connect(options));
   const streams = jetstream.jetstream(connection, { timeout: timeoutMs });
   return {
     async publish({ subject, id, body, type }) {
@@ -59,9 +63,16 @@ async function loadClient(): Promise<Client> {
   }
 }
 
-function authenticator(transport: typeof Transport, auth: NatsAuth): Transport.Authenticator {
-  if ("token" in auth) return transport.tokenAuthenticator(auth.token);
-  if ("user" in auth) return transport.usernamePasswordAuthenticator(auth.user, auth.password);
-  const bytes = new TextEncoder().encode("nkey" in auth ? auth.nkey : auth.credentials);
-  return "nkey" in auth ? transport.nkeyAuthenticator(bytes) : transport.credsAuthenticator(bytes);
+function authenticator(transport: typeof Transport, identity: NatsIdentity): Transport.Authenticator {
+  if ("token" in identity) return transport.tokenAuthenticator(identity.token);
+  if ("user" in identity) return transport.usernamePasswordAuthenticator(identity.user, identity.password);
+  const seed = new TextEncoder().encode(identity.nkey);
+  const made = "jwt" in identity ? transport.jwtAuthenticator(identity.jwt, seed) : transport.nkeyAuthenticator(seed);
+  try {
+    // A seed has a checksum, and what fails while it connects looks to us like a server that is away.
+    made("");
+  } catch (cause) {
+    throw invalid("the seed in auth of nats() is not whole: copy it again", { cause });
+  }
+  return made;
 }

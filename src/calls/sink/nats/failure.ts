@@ -8,19 +8,34 @@ import type { NatsSettings } from "./options.ts";
  *  Each waits about as long as the server has been away, within these bounds. */
 const waitMs = { min: 1000, max: 60_000 };
 
-export function connectFailure(error: unknown, { servers }: NatsSettings, awayMs: number): Error {
+export function connectFailure(error: unknown, settings: NatsSettings, awayMs: number): Error {
   const { type, message } = describeError(error);
-  const where = servers.join(", ");
   if (type === "AuthorizationError" || type === "UserAuthenticationExpiredError") {
-    return failure(
-      "unauthorized",
-      `the NATS server at ${where} refused us (${message}): check "auth" of nats()`,
-      error,
-    );
+    const text = `the NATS server at ${settings.servers.join(", ")} refused us (${message}): check "auth" of nats()`;
+    return failure("unauthorized", text, error);
   }
   const atLeastMs = Math.round(Math.min(waitMs.max, Math.max(waitMs.min, awayMs)));
-  const text = `no NATS server answers at ${where} (${message}): start it, or correct "servers" of nats()`;
-  return advise(failure("unavailable", text, error), { counts: false, atLeastMs });
+  return advise(failure("unavailable", awayText(error, message, settings), error), { counts: false, atLeastMs });
+}
+
+/** The codes of OpenSSL and of Node, such as CERT_HAS_EXPIRED and ERR_TLS_CERT_ALTNAME_INVALID. */
+const tlsCode = /CERT|CRL|SIGNATURE|_CA$|HOSTNAME|^ERR_(?:TLS|SSL|OSSL)|^EPROTO$/;
+
+function awayText(error: unknown, message: string, { servers, tls }: NatsSettings): string {
+  const where = servers.join(", ");
+  // Of this the client says no more than the words.
+  if (message === "server does not support 'tls'") {
+    return `the NATS server at ${where} has no TLS, so nothing was said to it: give it a certificate, or correct "tls" of nats()`;
+  }
+  const code = String(codeOf(error));
+  if (tlsCode.test(code)) {
+    // What OpenSSL says is a line of its own log; what it means by it stands beside.
+    const why = Error.isError(error) && "reason" in error ? String(error.reason) : message;
+    return `TLS with the NATS server at ${where} failed (${why}): check "tls" of nats(), and the server's certificate`;
+  }
+  // A server that wants another certificate of ours ends the connection, and mostly its reason does not get here.
+  const hint = tls !== undefined && code === "ECONNRESET" ? ', or the cert and key of "tls", which it may want' : "";
+  return `no NATS server answers at ${where} (${message}): start it, or correct "servers" of nats()${hint}`;
 }
 
 // https://github.com/nats-io/nats-server/blob/main/server/errors.json

@@ -4,18 +4,11 @@ import { invalid } from "../../../core/error.ts";
 import { quote } from "../../../core/quote.ts";
 import { refuseUnknown } from "../../../core/suggest.ts";
 import type { CloudEvent } from "../message.ts";
-
-/** Who we are to the server. A secret belongs here and not into the URL, which is shown in errors. */
-export type NatsAuth =
-  | { readonly token: string }
-  | { readonly user: string; readonly password: string }
-  /** The seed of an nkey. */
-  | { readonly nkey: string }
-  /** The text of a credentials file, of decentralised accounts. */
-  | { readonly credentials: string };
+import { natsIdentity, type NatsAuth, type NatsIdentity } from "./auth.ts";
+import { tlsSettings, type NatsTls } from "./tls.ts";
 
 export type NatsOptions = {
-  /** Such as `"nats://127.0.0.1:4222"`, or several servers of one cluster. */
+  /** Such as `"nats://127.0.0.1:4222"`, or several servers of one cluster; with `tls://` only by TLS. */
   readonly servers: string | readonly string[];
   /** The subject of a message: a text in which `{topic}` and `{tenant}` stand for those of the event, or a function; default
    *  `"{topic}"`. A stream must take it. */
@@ -24,7 +17,7 @@ export type NatsOptions = {
   readonly stream?: string;
   readonly auth?: NatsAuth;
   /** True: only by TLS; or with certificates of your own, in PEM. */
-  readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  readonly tls?: boolean | NatsTls;
   /** How long connecting, and then the acknowledgement of a message, may take; default 10 s. */
   readonly timeout?: Duration;
 };
@@ -33,8 +26,8 @@ export type NatsSettings = {
   readonly servers: readonly string[];
   subjectFor(message: CloudEvent, tenant: string): string;
   readonly stream: string | undefined;
-  readonly auth: NatsAuth | undefined;
-  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined;
+  readonly identity: NatsIdentity | undefined;
+  readonly tls: NatsTls | undefined;
   readonly timeoutMs: number;
 };
 
@@ -43,26 +36,29 @@ const known: readonly (keyof NatsOptions)[] = ["servers", "subject", "stream", "
 export function natsSettings(options: NatsOptions): NatsSettings {
   refuseUnknown(options, known, "nats");
   const { subject = "{topic}", stream, auth, tls, timeout = "10s" } = options;
-  if (auth !== undefined) checkAuth(auth);
-  if (typeof tls === "object") refuseUnknown(tls, ["ca", "cert", "key"], "nats.tls");
   if (stream !== undefined && !/^[^\s.*>/\\]+$/.test(stream)) {
     throw invalid(`nats stream ${quote(stream)} is none: a name without white space, dots, "*", ">" and slashes`);
   }
   if (typeof subject !== "function") checkPlaces(subject);
+  const servers = checkServers(options.servers);
   return {
-    servers: checkServers(options.servers),
+    servers: servers.map(({ host }) => host),
     subjectFor: (message, tenant) =>
       checkSubject(
         typeof subject === "function"
           ? subject(message, { tenant })
           : subject.replaceAll("{topic}", () => message.type).replaceAll("{tenant}", () => tenant),
       ),
-    ...{ stream, auth, timeoutMs: durationMs(timeout, "nats timeout", { min: 1 }) },
-    tls: tls === true ? {} : tls === false ? undefined : tls,
+    ...{ stream, timeoutMs: durationMs(timeout, "nats timeout", { min: 1 }) },
+    identity: auth === undefined ? undefined : natsIdentity(auth),
+    tls: tlsSettings(
+      tls,
+      servers.some(({ protocol }) => protocol === "tls:"),
+    ),
   };
 }
 
-function checkServers(given: unknown): readonly string[] {
+function checkServers(given: unknown): readonly URL[] {
   const all: readonly unknown[] = Array.isArray(given) ? given : [given];
   if (all.length === 0) throw invalid('nats has no servers: give one, such as "nats://127.0.0.1:4222"');
   return all.map((each) => {
@@ -75,21 +71,8 @@ function checkServers(given: unknown): readonly string[] {
     if (url.username !== "" || url.password !== "") {
       throw invalid("a nats server has a user name in its URL, which is shown in errors: give it as auth");
     }
-    return url.host;
+    return url;
   });
-}
-
-const ways: readonly (readonly string[])[] = [["token"], ["user", "password"], ["nkey"], ["credentials"]];
-
-function checkAuth(auth: NatsAuth): void {
-  const given = Object.entries(auth);
-  const names = given.map(([name]) => name).toSorted();
-  const isWay = ways.some((way) => way.toSorted().join() === names.join());
-  if (!isWay || given.some(([, value]) => typeof value !== "string" || value === "")) {
-    throw invalid(
-      "nats auth is { token }, { user, password }, { nkey } or { credentials }, each a text that is not empty",
-    );
-  }
 }
 
 function checkPlaces(subject: string): void {
