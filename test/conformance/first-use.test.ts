@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
+import { setupFailed } from "../../src/apps/handler.ts";
 import { app, event, job, listener, open, schedule, where, type OpenOptions } from "../../src/index.ts";
 import { backends, openTest, testUrl } from "../support/open-test.ts";
 
@@ -60,6 +61,22 @@ for (const backend of backends) {
         return true;
       });
       assert.deepEqual((await book.jobs.list()).items, []);
+    });
+
+    test("a setup that fails where nobody asked to be told is a warning of the process", async (t) => {
+      const warned = t.mock.method(process, "emitWarning", () => undefined);
+      const broken = app("broken", { setup: () => Promise.reject(new RangeError("no bridge")) });
+      const watched = app("watched", { onError: () => undefined, setup: () => Promise.reject(new Error("told")) });
+
+      const { book } = await openTest(t, backend, { use: [broken, watched] });
+      const stated: string[] = [];
+      const forget = setupFailed.subscribe(({ message }) => void stated.push(message));
+      await book.apps.reload("broken");
+      forget();
+
+      const said = warned.mock.calls.map(({ arguments: [message] }) => String(message));
+      assert.deepEqual(said, ['app "broken", instance 0, could not be set up: RangeError: no bridge']);
+      assert.deepEqual(stated, ["no bridge"]);
     });
 
     test("a write inside a read is refused with the verb to use", async (t) => {
