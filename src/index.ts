@@ -113,6 +113,7 @@ export type { LiveDefinition, LiveMode, LiveOptions } from "./events/live/define
 export type { LiveEvent } from "./events/live/live-event.ts";
 export type { LiveListener } from "./events/live/bus.ts";
 export type { LiveVerbs } from "./events/live/live.ts";
+export type { JobEndedPayload } from "./events/facts.ts";
 export type { AnyEvent, AnyListener, Event, EventOptions, ListenerOptions, StartFrom } from "./events/define.ts";
 export type { EventInfo } from "./events/event-info.ts";
 export type { PublishOptions } from "./events/prepare.ts";

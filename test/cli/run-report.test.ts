@@ -77,7 +77,12 @@ test("a job that was cancelled is neither done nor failed", () => {
 });
 
 function ended(status: "completed" | "failed"): JobEnded {
-  const run = { id: "r", status: status === "completed" ? ("success" as const) : ("error" as const), durationMs: 2 };
+  const run = {
+    id: "r",
+    status: status === "completed" ? ("success" as const) : ("error" as const),
+    durationMs: 2,
+    error: null,
+  };
   return { tenant: "default", id: "j", name: "greet", status, attempt: 1, run, retriedBy: null };
 }
 
