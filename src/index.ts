@@ -1,5 +1,6 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open.ts";
+export type { Definition } from "./rooms.ts";
 export { job, type JobContext } from "./job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";
 export type { CommandResult } from "./jobs/command/run-command.ts";
