@@ -79,6 +79,35 @@ for (const backend of backends) {
       assert.deepEqual(stated, ["no bridge"]);
     });
 
+    test("rows of one's own tables come back as docs/sql.md says", async (t) => {
+      const { book } = await openTest(t, backend);
+      const isPostgres = backend === "postgres";
+      await book.write(async (tx) => {
+        await tx.sql`create table sale (cents bigint not null, paid boolean not null)`;
+        for (const cents of [2 ** 40, 5]) await tx.sql`insert into sale (cents, paid) values (${cents}, ${true})`;
+      });
+
+      const sold = await book.read(
+        (tx) => tx.sql`select count(*) as n, max(cents) as most, sum(cents) as total from sale where paid`,
+      );
+      const [paid] = await book.read((tx) => tx.sql`select paid from sale limit 1`);
+      const list = JSON.stringify([5, 6]);
+      const found = await book.read((tx) =>
+        isPostgres
+          ? tx.sql`select cents from sale where cents::text in (select json_array_elements_text(${list}::json))`
+          : tx.sql`select cents from sale where cents in (select value from json_each(${list}))`,
+      );
+      const changed = await book.write((tx) => tx.sql`update sale set paid = ${false}`);
+
+      const total = isPostgres ? String(2 ** 40 + 5) : 2 ** 40 + 5;
+      assert.deepEqual(sold, [{ n: 2, most: 2 ** 40, total }]);
+      assert.deepEqual([paid, found, changed], [{ paid: isPostgres ? true : 1 }, [{ cents: 5 }], []]);
+      await assert.rejects(
+        book.read((tx) => tx.sql`select * from sale where cents in (${[5] as never})`),
+        { code: "invalid", message: /lists as JSON text/ },
+      );
+    });
+
     test("a write inside a read is refused with the verb to use", async (t) => {
       const { book } = await openTest(t, backend);
 
