@@ -3,7 +3,17 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { setupFailed } from "../../src/apps/handler.ts";
-import { app, event, job, listener, open, schedule, where, type OpenOptions } from "../../src/index.ts";
+import {
+  app,
+  event,
+  job,
+  listener,
+  open,
+  schedule,
+  where,
+  type OpenOptions,
+  type SubmitOptions,
+} from "../../src/index.ts";
 import { backends, openTest, testUrl } from "../support/open-test.ts";
 
 const plain = job("plain", { run: () => undefined });
@@ -154,6 +164,11 @@ function typesOf(): void {
   schedule("a", { every: "5m", event: Reading });
   // @ts-expect-error -- a schedule says when in one way
   schedule("a", { every: "5m", cron: "* * * * *", job: plain });
+
+  const call: SubmitOptions = { url: "https://shop.example", json: { a: 1 } };
+  // @ts-expect-error -- a request has one body
+  const twoBodies: SubmitOptions = { url: "https://shop.example", json: { a: 1 }, body: "a" };
+  assert.notDeepEqual(call, twoBodies);
 
   const hot = where.above("celsius", 30);
   app("a", {
