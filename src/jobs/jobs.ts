@@ -1,5 +1,5 @@
 // What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
-import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { invalid, itemOf } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
@@ -132,7 +132,7 @@ export function jobVerbs(
       const prepared: Prepared[] = [];
       for (const [index, params] of list.entries()) {
         const each = typeof options === "function" ? options(params as never, index) : options;
-        prepared.push(await prepareJob(found, params, each).catch((error: unknown) => refuseItem(error, index)));
+        prepared.push(await prepareJob(found, params, each).catch(itemOf("job", index)));
       }
       const makeAll = async (tx: Tx): Promise<AwaitableJob<Result>[]> =>
         (await enqueueMany(tx, prepared)).map((made) => awaitable(store, tx.tenant, made));
@@ -167,16 +167,6 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
     result: (job: string | Enqueued, options?: ResultOptions) => awaitResult(store, tenant, job, options),
     place: (id) => placeOf(store, tenant, id),
   };
-}
-
-// Of a thousand, the one that is wrong must be findable.
-function refuseItem(error: unknown, index: number): never {
-  if (!isDaybookError(error)) throw error;
-  const { code, message, details } = error;
-  throw new DaybookError(code, `job ${index} of the list: ${message}`, {
-    cause: error,
-    details: { ...details, index },
-  });
 }
 
 /** The definition that is meant; one by a name that is not known here only where nothing runs anyway. */
