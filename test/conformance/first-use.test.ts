@@ -5,6 +5,7 @@ import { z } from "zod";
 import { setupFailed } from "../../src/apps/handler.ts";
 import {
   app,
+  entity,
   event,
   job,
   listener,
@@ -18,6 +19,7 @@ import { backends, openTest, testUrl } from "../support/open-test.ts";
 
 const plain = job("plain", { run: () => undefined });
 const mail = job("mail", { params: z.object({ to: z.string() }), run: ({ to }) => to.length });
+const Note = entity("note", { schema: z.object({ id: z.string() }), key: "id" });
 const Reading = event<{ room: string; celsius: number }>("climate.reading");
 
 for (const backend of backends) {
@@ -60,8 +62,8 @@ for (const backend of backends) {
       });
     });
 
-    test("of many jobs, the one that is refused is named by its place", async (t) => {
-      const { book } = await openTest(t, backend, { use: [mail] });
+    test("of many jobs or documents, the one that is refused is named by its place", async (t) => {
+      const { book } = await openTest(t, backend, { use: [mail, Note] });
 
       const wrong = [{ to: "ada" }, { to: 5 as never }];
 
@@ -71,6 +73,10 @@ for (const backend of backends) {
         return true;
       });
       assert.deepEqual((await book.jobs.list()).items, []);
+      await assert.rejects(book.records.putMany(Note, [{ id: "a" }, { id: 5 as never }]), {
+        code: "invalid",
+        message: /^document 1 of the list: the document does not fit the schema of "note": id: /,
+      });
     });
 
     test("a setup that fails where nobody asked to be told is a warning of the process", async (t) => {
