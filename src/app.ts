@@ -69,12 +69,12 @@ export type App = {
   /** A live listener: it hears what is emitted in this process and what any process publishes. */
   on<const On extends Heard | readonly Heard[], Payload = PayloadOf<On>>(
     on: On,
-    options: OnOptions<Payload>,
-    handler: OnHandler<NoInfer<Payload>>,
+    options: OnOptions<NoInfer<Payload>>,
+    handler: OnHandler<Payload>,
   ): App;
   on<const On extends Heard | readonly Heard[], Payload = PayloadOf<On>>(
     on: On,
-    options: OnOptions<Payload> & { readonly run: OnHandler<NoInfer<Payload>> },
+    options: OnOptions<NoInfer<Payload>> & { readonly run: OnHandler<Payload> },
   ): App;
   /** Every day at `"07:00"` on the clock of `zone`. */
   readonly daily: ScheduleVerb<string>;

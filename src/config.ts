@@ -8,6 +8,7 @@ import { refuseUnknown } from "./core/suggest.ts";
 import { command, type CommandOptions } from "./jobs/command/command.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Definition } from "./rooms.ts";
+import { checkUse } from "./use.ts";
 
 /** The default export of `daybook.config.ts`.
  *
@@ -42,15 +43,11 @@ export function readConfig(file: string, config: unknown): Configured {
     }
     refuseUnknown(config, ["use", "commands", "apps", "calls"], "the config");
     const { use = [], commands = {}, apps = {}, calls } = config as Record<string, unknown>;
-    if (!Array.isArray(use)) throw invalid(`"use" is ${quote(use)}: give a list of definitions`);
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
     if (calls !== undefined) callSettings(calls);
-    const definitions = [
-      ...(use as unknown[]).map(checkDefinition),
-      ...Object.entries(commands).map(([name, each]) => toJob(name, each)),
-    ];
+    const definitions = [...checkUse(use), ...Object.entries(commands).map(([name, each]) => toJob(name, each))];
     const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
     return { definitions, apps: instances, calls };
   } catch (error) {
@@ -70,24 +67,6 @@ function instancesOf(key: string, options: unknown): readonly unknown[] {
   const { instances } = options as Record<string, unknown>;
   if (Array.isArray(instances)) return instances as readonly unknown[];
   throw invalid(`the instances of app "${key}" are ${quote(instances)}: give a list with the config of each`);
-}
-
-function checkDefinition(each: unknown, index: number): Definition {
-  if (isDefinition(each)) return each;
-  throw invalid(
-    `use[${index}] is ${quote(each)}, which is no definition: give what job(), schedule(), listener(), entity(), app() … made`,
-  );
-}
-
-/** Known by its shape, because a user's file may use another copy of the package than this program. */
-export function isDefinition(value: unknown): value is Definition {
-  if (!isObject(value)) return false;
-  const { kind, key, name, options, setup, topic, topics, indexes } = value as Record<string, unknown>;
-  if (kind === "app") return typeof key === "string" && typeof setup === "function";
-  if (kind === "event") return typeof topic === "string";
-  if (kind === "listener" || kind === "live") return typeof name === "string" && Array.isArray(topics);
-  if (kind === "entity" || kind === "relation") return typeof name === "string" && Array.isArray(indexes);
-  return (kind === "job" || kind === "schedule") && typeof name === "string" && typeof options === "object";
 }
 
 function isObject(value: unknown): value is object {

@@ -1,5 +1,6 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open.ts";
+export type { Definition } from "./rooms.ts";
 export { job, type JobContext } from "./job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";
 export type { CommandResult } from "./jobs/command/run-command.ts";
@@ -116,6 +117,7 @@ export type { LiveDefinition, LiveMode, LiveOptions } from "./events/live/define
 export type { LiveEvent } from "./events/live/live-event.ts";
 export type { LiveListener } from "./events/live/bus.ts";
 export type { LiveVerbs } from "./events/live/live.ts";
+export type { JobEndedPayload } from "./events/facts.ts";
 export type { AnyEvent, AnyListener, Event, EventOptions, ListenerOptions, StartFrom } from "./events/define.ts";
 export type { EventInfo } from "./events/event-info.ts";
 export type { PublishOptions } from "./events/prepare.ts";

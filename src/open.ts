@@ -44,6 +44,7 @@ import { currentCause } from "./telemetry/cause.ts";
 import { buildIndexes } from "./records/build-indexes.ts";
 import type { RecordRoom } from "./records/room.ts";
 import { prepareTracing } from "./telemetry/trace.ts";
+import { checkUse } from "./use.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -98,13 +99,14 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   if (connections !== undefined && !(Number.isInteger(connections) && connections >= 2 && connections <= 100)) {
     throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
   }
-  const definitions = collectDefinitions(options.use ?? []);
-  const schedules = collectSchedules(options.use ?? []);
-  const listeners = collectListeners(options.use ?? []);
-  const events = collectEvents(options.use ?? []);
-  const liveListeners = collectLive(options.use ?? []);
-  const programs = collectApps(options.use ?? []);
-  const recordTypes = collectRecordTypes(options.use ?? []);
+  const use = checkUse(options.use ?? []);
+  const definitions = collectDefinitions(use);
+  const schedules = collectSchedules(use);
+  const listeners = collectListeners(use);
+  const events = collectEvents(use);
+  const liveListeners = collectLive(use);
+  const programs = collectApps(use);
+  const recordTypes = collectRecordTypes(use);
   const files = filesFolder(url, options.files);
   await prepareTracing();
   const store = await openStore(url, migrations, options);

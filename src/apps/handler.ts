@@ -16,6 +16,23 @@ type HandlerContext = {
 /** An error handler failed itself. */
 export const errorHandlerFailed = defineFact<ErrorPlace & { message: string }>("app.error_handler_failed");
 
+/** A setup failed, so that nothing of the instance runs. */
+export const setupFailed = defineFact<ErrorPlace & { message: string }>("app.setup_failed");
+
+/** States that a setup failed. Where neither an `onError` nor anybody else hears of it, the process itself is told: an app that
+ *  is not there must not be found out by what it has not done. */
+export function tellSetupFailed(onError: OnError | undefined, error: unknown, place: ErrorPlace): void {
+  const { type, message, trace } = describeError(error);
+  if (onError === undefined && !setupFailed.heard) {
+    process.emitWarning(`app "${place.app}", instance ${place.instance}, could not be set up: ${type}: ${message}`, {
+      ...{ type: "DaybookWarning", code: "DAYBOOK_APP_SETUP" },
+      ...(trace === null ? {} : { detail: trace }),
+    });
+  }
+  setupFailed.state({ ...place, message });
+  tell(onError, error, place);
+}
+
 export type Watched = {
   readonly run: (first: never, context: never) => unknown;
   /** Tells of an error that happened before the handler began. */

@@ -13,7 +13,7 @@ import { cancelFires } from "../schedules/cancel-fires.ts";
 import { checkSchedule } from "../schedules/options.ts";
 import type { Tx } from "../storage/store.ts";
 import type { AnyApp } from "./define.ts";
-import { tell, type Running } from "./handler.ts";
+import { tell, tellSetupFailed, type Running } from "./handler.ts";
 import { namesWithHistory } from "./history.ts";
 import { beginOf, type InstanceIdentity } from "./identity.ts";
 import type { Registration } from "./registration.ts";
@@ -63,8 +63,7 @@ export async function startInstance(
     const error = status === "failed" ? describeError(thrown) : null;
     return writeInstance(tx, identity, { status, error, sessionSeq: engine.session().seq });
   };
-  const tellApp = (thrown: unknown): void =>
-    tell(app.onError, thrown, { app: identity.app, instance: identity.instance, registration: null, runId: null });
+  const place = { app: identity.app, instance: identity.instance, registration: null, runId: null };
 
   async function start(): Promise<void> {
     await write((tx) => say(tx, "starting"));
@@ -97,7 +96,7 @@ export async function startInstance(
     await within(clock, limits.appStopMs, Promise.allSettled(running));
     for (const each of setup.onStop) {
       const done = (async (): Promise<unknown> => each())();
-      await within(clock, limits.appStopMs, done).catch(tellApp);
+      await within(clock, limits.appStopMs, done).catch((thrown: unknown) => tell(app.onError, thrown, place));
     }
   }
 
@@ -106,7 +105,7 @@ export async function startInstance(
     await start();
   } catch (thrown) {
     failed = true;
-    tellApp(thrown);
+    tellSetupFailed(app.onError, thrown, place);
     await end();
     // A book that cannot be written has troubles of its own, and says so elsewhere.
     await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);

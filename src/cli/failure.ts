@@ -17,13 +17,14 @@ export function reportFailure(thrown: unknown, { json }: { json: boolean }): num
 }
 
 // Commander's own words already name the nearest command or option; only their form is made ours.
-function wrongUsage(error: CommanderError): DaybookError {
-  if (error.code === "commander.help") return invalid('no command given: "daybook --help" lists them');
+function wrongUsage(error: CommanderError & { readonly help?: string }): DaybookError {
+  const { help = "daybook --help" } = error;
+  if (error.code === "commander.help") return invalid(`no command given: "${help}" lists them`);
   const message = error.message
     .replace(/^error: /, "")
     .replace(/\.$/, "")
     .replaceAll(/\s*\n\s*/g, " ");
-  return invalid(/\(Did you mean/.test(message) ? message : `${message}: see "daybook --help"`);
+  return invalid(/\(Did you mean/.test(message) ? message : `${message}: see "${help}"`);
 }
 
 function inWords(error: DaybookError): string {

@@ -44,7 +44,8 @@ function noteOf(job: JobRecord): string {
   if (job.waitsFor !== null) return `waits for its ${job.waitsFor}`;
   if (job.status === "running")
     return job.progress === null ? `since ${showTime(job.startedAt).ago}` : progressOf(job.progress);
-  return errorLine(job.run?.error ?? null, 40);
+  const error = errorLine(job.run?.error ?? null, 40);
+  return job.retriedBy === null ? error : `tried again; ${error}`;
 }
 
 export function progressOf({ done, note }: NonNullable<JobRecord["progress"]>): string {

@@ -20,22 +20,31 @@ function wholeNumber(text: string): number {
   return value;
 }
 
-/** The line under a table that has a following page: the same command with the same filters. */
+/** The line under a table that has a following page: the same command with what it was given, to be run as it stands. */
 export function nextPage(command: Command, next: string | null): string[] {
   if (next === null) return [];
-  const given = command.options
-    .filter((option) => !["limit", "after"].includes(option.attributeName()))
-    .filter((option) => command.getOptionValueSource(option.attributeName()) === "cli")
-    .map((option) => {
-      const value: unknown = command.getOptionValue(option.attributeName());
-      return value === true ? (option.long ?? "") : `${option.long ?? ""} ${forShell(String(value))}`;
-    });
-  return ["", `There are more: ${["daybook", ...pathOf(command), ...given, "--after", next].join(" ")}`];
+  const path = lineOf(command);
+  const words = path.slice(1).map((each) => each.name());
+  return ["", `There are more: ${["daybook", ...words, ...path.flatMap(givenTo), "--after", next].join(" ")}`];
 }
 
-/** The words that lead to a command: `jobs list`. */
-function pathOf(command: Command): string[] {
-  return command.parent === null ? [] : [...pathOf(command.parent), command.name()];
+/** The commands that lead to this one, the program first. */
+function lineOf(command: Command): Command[] {
+  return command.parent === null ? [command] : [...lineOf(command.parent), command];
+}
+
+function givenTo(command: Command): string[] {
+  return command.options
+    .filter(
+      (option) => option.attributeName() !== "after" && command.getOptionValueSource(option.attributeName()) === "cli",
+    )
+    .flatMap((option) => {
+      const value: unknown = command.getOptionValue(option.attributeName());
+      const long = option.long ?? "";
+      // The address of a server may hold a password, which is not to be shown.
+      if (long === "--book" && /^postgres(ql)?:/.test(String(value))) return [];
+      return value === true ? [long] : [long, forShell(String(value))];
+    });
 }
 
 function forShell(text: string): string {

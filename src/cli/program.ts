@@ -65,7 +65,16 @@ export function createProgram({ json }: { json: boolean }): Command {
     .configureOutput({ outputError: () => undefined, ...(json ? { writeErr: () => undefined } : {}) })
     .exitOverride();
   for (const add of commands) add(program);
+  nameHelp(program, "daybook");
   return program;
+}
+
+/** Whoever uses a command wrongly is sent to the help of that command, not to the list of all. */
+function nameHelp(command: Command, path: string): void {
+  command.exitOverride((error) => {
+    throw Object.assign(error, { help: `${path} --help` });
+  });
+  for (const each of command.commands) nameHelp(each, `${path} ${each.name()}`);
 }
 
 function readVersion(): string {

@@ -76,6 +76,9 @@ async function work(
   if (loaded === undefined) return stop.leave(undefined);
   const { use, calls } = loaded;
   const access: Access = { attach: true, migrate: true, use, worker, ...(calls === undefined ? {} : { calls }) };
+  const { setupFailed } = await import("../apps/handler.ts");
+  // Which apps run and which do not is told below, in the form that was asked for.
+  setupFailed.subscribe(() => undefined);
   const book = await openUnlessStopped(stop, command, access);
   if (book === undefined) return;
   const report = createWorkReport(process.stdout, formOf(command));

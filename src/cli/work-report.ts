@@ -34,7 +34,7 @@ export function createWorkReport(
   clock: Clock = systemClock,
 ): WorkReport {
   const live = typeof form === "string" ? undefined : form;
-  const total = { done: 0, failed: 0 };
+  const total = { done: 0, failed: 0, retried: 0 };
   const rate = createRate(clock);
   const say = (text: string, object: Record<string, unknown>): void => {
     if (live !== undefined) live.above(text);
@@ -54,6 +54,7 @@ export function createWorkReport(
     ended(job, error) {
       if (job.status === "completed") total.done++;
       if (job.status === "failed") total.failed++;
+      if (job.status === "failed" && job.retriedBy !== null) total.retried++;
       if (live !== undefined && job.status !== "failed") return;
       const at = isoTime(clock.now());
       say(endedLine(at, job, error), { type: "job", at, ...job, error });
@@ -64,7 +65,8 @@ export function createWorkReport(
     },
     end() {
       live?.stop();
-      say(`stopped: ${total.done} done, ${total.failed} failed`, { type: "stopped", ...total });
+      const again = total.retried === 0 ? "" : `, ${total.retried} of them to be tried again`;
+      say(`stopped: ${total.done} done, ${total.failed} failed${again}`, { type: "stopped", ...total });
     },
   };
 }

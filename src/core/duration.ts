@@ -16,12 +16,20 @@ const examples = 'use milliseconds as a whole number, or text such as "250ms", "
 export function durationMs(value: Duration, what = "duration", options: { min?: number; max?: number } = {}): number {
   const ms = typeof value === "number" ? value : textMs(value);
   if (ms === undefined || !Number.isInteger(ms) || ms < 0) {
-    throw invalid(`${what} is ${quote(value)}, which is not a duration; ${examples}`);
+    throw invalid(`${what} is ${quote(value)}, which ${adviceFor(value)}`);
   }
   const { min = 0, max = limits.durationMsMax } = options;
   if (ms < min) throw invalid(`${what} is ${quote(value)}; it must be at least ${formatDuration(min)}`);
   if (ms > max) throw invalid(`${what} is ${quote(value)}; it must be at most ${formatDuration(max)}`);
   return ms === 0 ? 0 : ms;
+}
+
+function adviceFor(value: unknown): string {
+  // On the command line everything is text, so that "a whole number" would be no advice.
+  if (typeof value === "string" && /^\d{1,15}$/.test(value)) {
+    return `has no unit; write "${value}ms", "${value}s", "${value}m", "${value}h" or "${value}d"`;
+  }
+  return `is not a duration; ${examples}`;
 }
 
 function textMs(value: unknown): number | undefined {

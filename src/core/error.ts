@@ -68,6 +68,16 @@ export function asDaybookError(value: unknown): DaybookError {
   return new DaybookError("internal", describeError(value).message, { cause: value });
 }
 
+/** For what is given as a list: of a thousand, the one that is refused must be findable. */
+export function itemOf(what: string, index: number): (error: unknown) => never {
+  return (error) => {
+    if (!isDaybookError(error)) throw error;
+    const { code, message, details } = error;
+    const options = { cause: error, details: { ...details, index } };
+    throw new DaybookError(code, `${what} ${index} of the list: ${message}`, options);
+  };
+}
+
 export type ErrorDescription = { type: string; message: string; trace: string | null };
 
 /**

@@ -16,11 +16,27 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best?.word;
 }
 
+// What other libraries call it. Whoever comes from one of them is told our word, and not only that theirs is unknown.
+const elsewhere: Readonly<Record<string, string>> = {
+  ...{ delay: "in", startAfter: "at", runAt: "at", runAfter: "at", scheduledAt: "at", scheduleIn: "in" },
+  ...{ retries: "attempts", retryLimit: "attempts", maxRetries: "attempts", retryDelay: "backoff" },
+  ...{ jobKey: "key", jobId: "key", singletonKey: "key", unique: "key", deduplication: "key" },
+  ...{ tz: "zone", timezone: "zone", timeZone: "zone", pattern: "cron", interval: "every" },
+  ...{ handler: "run", handle: "run", perform: "run", process: "run", schema: "params", data: "params" },
+  ...{ topic: "on", topics: "on", expireIn: "timeout", queueName: "queue", teamSize: "concurrency" },
+};
+
+/** The known option that was probably meant by an unknown one. */
+function meantBy(option: string, known: readonly string[]): string | undefined {
+  const word = Object.hasOwn(elsewhere, option) ? elsewhere[option] : undefined;
+  return word !== undefined && known.includes(word) ? word : nearest(option, known);
+}
+
 /** Refuses options nobody reads: a misspelt option that is silently ignored is found out in production. */
 export function refuseUnknown(options: object, known: readonly string[], where: string): void {
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
-    const meant = nearest(key, known);
+    const meant = meantBy(key, known);
     const hint = meant === undefined ? "." : `: did you mean ${JSON.stringify(meant)}?`;
     const name = JSON.stringify(key.slice(0, wordLengthMax));
     throw invalid(`unknown option ${name} for ${where}${hint} Known: ${known.join(", ")}`, {

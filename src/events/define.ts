@@ -90,6 +90,8 @@ const known = [
   ...(["concurrency", "ordered", "queue", "tenants", "run"] as const),
 ];
 
+const ofLive = ["where", "for", "debounce", "throttle", "once", "immediate", "priority", "mode", "backlog"] as const;
+
 /** 250 ms · 2ⁿ after n failures. */
 const usualBackoff: Backoff = { base: 500, factor: 2, max: 30_000, spread: 0.2 };
 
@@ -105,6 +107,12 @@ export function defineEvent(topic: string, options: EventOptions): AnyEvent {
 
 export function defineListener(name: string, options: ListenerOptions<unknown, never>): AnyListener {
   checkName(name, "listener name");
+  const live = ofLive.find((key) => key in options);
+  if (live !== undefined) {
+    throw invalid(`"${live}" of listener "${name}" is for those that are live: say live: true, or leave it out`, {
+      details: { option: live },
+    });
+  }
   refuseUnknown(options, known, `listener "${name}"`);
   if (typeof options.run !== "function") throw invalid(`listener "${name}" has no run function`);
   if (options.backoff !== undefined) checkBackoff(options.backoff);

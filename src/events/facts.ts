@@ -20,6 +20,9 @@ import { insertEvent, newEvent } from "./publish.ts";
 /** The topics that jobs are told under. */
 const jobTopics = ["job.completed", "job.failed", "job.cancelled", "job.skipped"];
 
+/** What `job.completed`, `job.failed`, `job.cancelled` and `job.skipped` say: `event<JobEndedPayload>("job.failed")`. */
+export type JobEndedPayload = Omit<JobEnded, "tenant">;
+
 /** Whether anybody, in any tenant, listens to jobs. */
 export function wantsJobFacts(tx: Tx): Promise<boolean> {
   return wantsAny(tx, jobTopics);
@@ -36,10 +39,11 @@ export async function wantsAny(tx: Tx, topics: readonly string[]): Promise<boole
 export async function tellJobEnded(tx: Tx, type: string, ended: JobEnded, row: JobRow): Promise<void> {
   if (row.kind === deliveryKind || row.kind === catchUpKind) return;
   const { id, name, status, attempt, run, retriedBy } = ended;
+  const payload: JobEndedPayload = { id, name, status, attempt, run, retriedBy };
   const runId = run?.id ?? row.run_id;
   const ids = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
   const cause = { ...ids, ...heardOf(row) };
-  await tell(tx, row.tenant_id, { topic: type, payload: { id, name, status, attempt, run, retriedBy }, cause });
+  await tell(tx, row.tenant_id, { topic: type, payload, cause });
 }
 
 type Fact = {

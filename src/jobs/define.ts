@@ -84,7 +84,10 @@ export const jobOptionNames = [
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");
   refuseUnknown(options, jobOptionNames, `job "${name}"`);
-  if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function`);
+  if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function: job("${name}", { run })`);
+  if (options.params !== undefined && typeof options.params["~standard"]?.validate !== "function") {
+    throw invalid(`the params of job "${name}" are no schema: give a Standard Schema (zod, valibot, arktype …)`);
+  }
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   if (options.rate !== undefined) checkRate(options.rate);
   if (options.limit !== undefined) checkLimit(name, options.limit);

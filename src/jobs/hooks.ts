@@ -11,7 +11,13 @@ export type JobEnded = {
   readonly status: JobStatus;
   readonly attempt: number;
   /** How its run ended; null when it was cancelled before it ran. */
-  readonly run: { readonly id: string; readonly status: RunStatus; readonly durationMs: number } | null;
+  readonly run: {
+    readonly id: string;
+    readonly status: RunStatus;
+    readonly durationMs: number;
+    /** Enough to tell somebody; the trace is in the run. */
+    readonly error: { readonly type: string; readonly message: string } | null;
+  } | null;
   /** The id of the job that tries again; null when the chain ends here. */
   readonly retriedBy: string | null;
 };

@@ -1,6 +1,7 @@
 // What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
-import { invalid } from "../core/error.ts";
+import { invalid, itemOf } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Tx } from "../storage/store.ts";
 import { cancelJob, type Cancelled } from "./cancel.ts";
@@ -125,13 +126,14 @@ export function jobVerbs(
       options: EnqueueOptions | ((params: never, index: number) => EnqueueOptions) = {},
     ) {
       const found = known(definition);
+      if (!Array.isArray(list)) throw invalid(`the params of many jobs are ${quote(list)}: give a list, one for each`);
       if (list.length > limits.bulkRowsMax) {
         throw invalid(`${list.length} jobs at once: at most ${limits.bulkRowsMax}, send them in parts`);
       }
       const prepared: Prepared[] = [];
       for (const [index, params] of list.entries()) {
         const each = typeof options === "function" ? options(params as never, index) : options;
-        prepared.push(await prepareJob(found, params, each));
+        prepared.push(await prepareJob(found, params, each).catch(itemOf("job", index)));
       }
       const makeAll = async (tx: Tx): Promise<AwaitableJob<Result>[]> =>
         (await enqueueMany(tx, prepared)).map((made) => awaitable(store, tx.tenant, made));
@@ -170,6 +172,9 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
 
 /** The definition that is meant; one by a name that is not known here only where nothing runs anyway. */
 export function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
+  if (typeof wanted !== "string" && wanted?.kind !== "job") {
+    throw invalid(`job is ${quote(wanted)}: give a definition made with job(), or its name`);
+  }
   const name = typeof wanted === "string" ? wanted : wanted.name;
   const found = engine.definitions.get(name);
   if (typeof wanted !== "string") {

@@ -14,6 +14,8 @@ export type JobFilter = {
   readonly name?: string;
   readonly key?: string;
   readonly tag?: string;
+  /** False: only those that nobody tried again, so that `failed` means for good. True: only those that were. */
+  readonly retried?: boolean;
   readonly limit?: number;
   /** `next` of the page before. */
   readonly after?: string;
@@ -27,7 +29,7 @@ const statuses: readonly JobStatus[] = [
   ...(["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const),
 ];
 
-const filters: readonly (keyof JobFilter)[] = ["status", "queue", "name", "key", "tag", "limit", "after"];
+const filters: readonly (keyof JobFilter)[] = ["status", "queue", "name", "key", "tag", "retried", "limit", "after"];
 
 export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
   refuseUnknown(filter, filters, "the list of jobs");
@@ -57,6 +59,7 @@ function conditions(filter: JobFilter): Sql {
     ...(filter.name === undefined ? [] : [sql` and job.name = ${filter.name}`]),
     ...(filter.key === undefined ? [] : [sql` and job.key = ${filter.key}`]),
     ...(filter.tag === undefined ? [] : [sql` and ${jsonHas("job.tags", filter.tag)}`]),
+    ...(filter.retried === undefined ? [] : [rawSql(` and child.seq is ${filter.retried ? "not null" : "null"}`)]),
   ]);
 }
 

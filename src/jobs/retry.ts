@@ -3,6 +3,7 @@
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { jitter, type Random } from "../core/random.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 
@@ -22,6 +23,9 @@ export function checkBackoff(backoff: Backoff): void {
     }
     for (const step of backoff) durationMs(step, "backoff");
     return;
+  }
+  if (typeof backoff !== "object" || backoff === null) {
+    throw invalid(`backoff is ${quote(backoff)}: give a list of waits, such as ["5s", "1m"], or { base, factor, max }`);
   }
   refuseUnknown(backoff, ["base", "factor", "max", "spread"], "backoff");
   const { factor, spread } = exponential(backoff);

@@ -110,7 +110,9 @@ async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings:
 }
 
 function describe(row: JobRow, ending: Ending, retriedBy: string | null): JobEnded {
-  const run = { id: ending.runId, status: ending.status, durationMs: ending.durationMs };
+  const { runId, status, durationMs, error } = ending;
+  const why = error === undefined ? null : { type: error.type, message: error.message };
+  const run = { id: runId, status, durationMs, error: why };
   return {
     tenant: row.tenant_id,
     id: row.id,

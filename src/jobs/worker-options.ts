@@ -2,6 +2,7 @@ import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { checkName } from "../core/name.ts";
 import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 
 export type WorkerOptions = {
@@ -30,8 +31,13 @@ export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
     concurrency: checkCount(options.concurrency ?? 10, "concurrency", 1, 10_000),
     prefetch: checkCount(options.prefetch ?? 0, "prefetch", 0, 10_000),
     graceMs: durationMs(options.grace ?? "30s", "grace"),
-    queues: options.queues === undefined ? null : new Set(options.queues.map((name) => checkName(name, "queue"))),
+    queues: options.queues === undefined ? null : checkQueues(options.queues),
   };
+}
+
+function checkQueues(queues: readonly string[]): ReadonlySet<string> {
+  if (!Array.isArray(queues)) throw invalid(`queues is ${quote(queues)}: give a list of names, such as ["mail"]`);
+  return new Set(queues.map((name: string) => checkName(name, "queue")));
 }
 
 export type Worker = {

@@ -1,5 +1,5 @@
 // The verbs that write records, the same on the book and in a transaction. On the book each is a commit of its own.
-import { invalid } from "../core/error.ts";
+import { invalid, itemOf } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { addNotes, noteNames, type CommitNotes } from "./commit-notes.ts";
 import { checkDocument, keyOfDocument } from "./document.ts";
@@ -86,7 +86,9 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
       checkKind(type, "entity", "putMany");
       refuseUnknown(options, [...noteNames, "ifHead"], "putMany");
       if (!Array.isArray(values)) throw invalid("putMany takes a list of documents");
-      const documents = await Promise.all(values.map((value) => checkDocument(type, value)));
+      const documents = await Promise.all(
+        values.map((value, index) => checkDocument(type, value).catch(itemOf("document", index))),
+      );
       const keys = documents.map((document) => keyOfDocument(type, document).key);
       return within(async (unit) => {
         await unit.prefetch(await unit.typeOf(type), keys);

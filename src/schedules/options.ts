@@ -24,7 +24,12 @@ export type Policies = {
 };
 
 /** When, what and how. */
-export type ScheduleOptions<Input = unknown> = TimingInput & TimingOptions & Policies & TargetOptions<Input>;
+export type ScheduleOptions<Input = unknown> = Alone<TimingInput> & TimingOptions & Policies & TargetOptions<Input>;
+
+/** One way to say when, and none of the others. */
+type Alone<When> = When extends unknown
+  ? When & { readonly [other in Exclude<(typeof timingKeys)[number], keyof When>]?: undefined }
+  : never;
 
 export type CheckedSchedule = CheckedTarget &
   Pick<

@@ -16,10 +16,20 @@ import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
   (
-    | (NoEvent & { readonly job: Job<Input> | string; readonly template?: undefined; readonly params?: Input })
+    | (NoEvent & { readonly job: Job<Input>; readonly template?: undefined } & Needed<"params", Input>)
+    | (NoEvent & { readonly job: string; readonly template?: undefined; readonly params?: unknown })
     | (NoEvent & { readonly template: string; readonly job?: undefined; readonly params?: unknown })
-    | (NoJob & { readonly event: SaidEvent<Input> | string; readonly payload?: Input })
+    | (NoJob & { readonly event: SaidEvent<Input> } & Needed<"payload", Input>)
+    | (NoJob & { readonly event: string; readonly payload?: unknown })
   );
+
+/** What is fired needs, as it does when it is enqueued or published: it may be left out where `{}` or nothing would do. */
+type Needed<Key extends string, Input> =
+  Record<never, never> extends Input
+    ? { readonly [key in Key]?: Input }
+    : undefined extends Input
+      ? { readonly [key in Key]?: Input }
+      : { readonly [key in Key]: Input };
 
 type NoEvent = { readonly event?: undefined; readonly payload?: undefined };
 type NoJob = { readonly job?: undefined; readonly template?: undefined; readonly params?: undefined };

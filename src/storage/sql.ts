@@ -123,7 +123,7 @@ export function checkValue(value: Value): Value {
       if (value === null || value instanceof Uint8Array) return value;
       throw invalid(
         `${Object.prototype.toString.call(value)} cannot be given to SQL: pass text, a number, null or bytes ` +
-          "(dates as epoch milliseconds, objects as JSON text)",
+          "(dates as epoch milliseconds, objects and lists as JSON text)",
       );
   }
 }

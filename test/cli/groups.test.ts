@@ -55,7 +55,7 @@ for (const backend of cliBackends) {
     assert.match(words.stdout, new RegExp(`\n2 +${made.jobs[1]?.id} +fail +failed +1\n3 +\\S+ +quick +skipped +1\n$`));
     assert.equal(items(partial).length, 1);
     assert.match(listed.stdout, /^id +name +mode +on failure +status +created +progress\n.* parallel +stop +open /);
-    assert.match(listed.stdout, /There are more: daybook groups list --after \S+\n$/);
+    assert.match(listed.stdout, /There are more: daybook groups list .*--after \S+\n$/);
     assert.deepEqual(theirs.slice(0, 2), [4, "not_found"]);
     assert.deepEqual(none, { items: [], next: null });
   });

@@ -98,7 +98,10 @@ for (const backend of backends) {
     for (const each of items(first)) assert.match(String(each["createdAt"]), iso);
     assert.match(words.stdout, /^id +name +queue +status +try +created +note\n/);
     assert.match(words.stdout, new RegExp(`${ids[2]} +b +default +waiting +1/4 .* starts in \\d+m`));
-    assert.match(words.stdout, /There are more: daybook jobs list --name b --after \d+\n$/);
+    const [, more = ""] = /There are more: daybook (.*)\n$/.exec(words.stdout) ?? [];
+    assert.match(more, /^jobs list .*--name b --limit 1 --after \d+$/);
+    const page = await runCli(more.split(" "), { env: { DAYBOOK_BOOK: url } });
+    assert.match(page.stdout, new RegExp(`\n${ids[1]} +b +mail `));
   });
 
   test(`${backend}: a tenant sees, cancels and retries its own jobs only`, async (t) => {
@@ -214,10 +217,16 @@ for (const backend of backends) {
     const shown = await answer(["runs", "show", newest?.id ?? ""], url);
     const shownWords = await runCli(["runs", "show", newest?.id ?? "", "--book", url]);
 
+    const failed = await runCli(["jobs", "list", "--book", url, "--status", "failed"]);
+    const forGood = await runCli(["jobs", "list", "--book", url, "--status", "failed", "--not-retried"]);
+
+    assert.match(failed.stdout, / 2\/2 .* TypeError: no card\n[^]* 1\/2 .* tried again; TypeError: no card\n/);
+    assert.match(forGood.stdout, / 2\/2 .* TypeError: no card\n/);
+    assert.doesNotMatch(forGood.stdout, / 1\/2 /);
     assert.deepEqual([items(errors).length, items(named).length], [2, 1]);
     assert.match(String(items(named)[0]?.["startedAt"]), iso);
     assert.match(words.stdout, /^id +name +status +try +started +took +error\n.* TypeError: no card\n/);
-    assert.match(words.stdout, /There are more: daybook runs list --status error --after \d+\n$/);
+    assert.match(words.stdout, /There are more: daybook runs list .*--status error --limit 1 --after \d+\n$/);
     assert.equal((shown["logs"] as { message: string }[])[0]?.message, "charging");
     assert.match(shownWords.stdout, /status +error\n[^]*error\nTypeError: no\ncard\n[^]*logs\n\S+Z info {2}charging/);
   });

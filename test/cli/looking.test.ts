@@ -78,7 +78,7 @@ for (const backend of backends) {
     assert.deepEqual([ids(rest), rest["next"]], [[book.sessionId], null]);
     assert.match(words.stdout, /^id +host +pid +status +started +last beat +stopped +dropped +error\n/);
     assert.match(words.stdout, new RegExp(`${String(second.book.sessionId)} .* running `));
-    assert.match(words.stdout, new RegExp(`daybook sessions --after ${after}\n$`));
+    assert.match(words.stdout, new RegExp(`daybook sessions .*--limit 1 --after ${after}\n$`));
   });
 
   test(`${backend}: a session's error is shown without what would command the terminal`, async (t) => {

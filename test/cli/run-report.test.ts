@@ -35,6 +35,17 @@ test("a failure stays above the live line, and the end replaces it", async () =>
   assert.deepEqual(rest, [""]);
 });
 
+test("what will be tried again is told from what failed for good", () => {
+  const { report, lines } = onTerminal();
+
+  report.begin(begun);
+  report.ended({ ...ended("failed"), retriedBy: "k" }, boom);
+  report.ended(ended("failed"), boom);
+  report.end();
+
+  assert.equal(lines().at(-2), "stopped: 0 done, 2 failed, 1 of them to be tried again");
+});
+
 test("what a handler prints stands above the live line, also in pieces", async () => {
   const { clock, live, report, lines, write } = onTerminal();
   const print = (text: string): void => {
@@ -66,7 +77,12 @@ test("a job that was cancelled is neither done nor failed", () => {
 });
 
 function ended(status: "completed" | "failed"): JobEnded {
-  const run = { id: "r", status: status === "completed" ? ("success" as const) : ("error" as const), durationMs: 2 };
+  const run = {
+    id: "r",
+    status: status === "completed" ? ("success" as const) : ("error" as const),
+    durationMs: 2,
+    error: null,
+  };
   return { tenant: "default", id: "j", name: "greet", status, attempt: 1, run, retriedBy: null };
 }
 

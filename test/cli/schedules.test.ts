@@ -237,7 +237,7 @@ for (const backend of cliBackends) {
     assert.deepEqual([names(all), names(rest)], [["a", "b", "c"], ["c"]]);
     assert.match(words.stdout, /^name +when +fires +next +last fired +note\na +every 1h \(UTC\) +job send +in /);
     assert.match(words.stdout, /\nb .* paused: audit\n/);
-    assert.match(words.stdout, /There are more: daybook schedules list --after b\n$/);
+    assert.match(words.stdout, /There are more: daybook schedules list .*--limit \d+ --after b\n$/);
   });
 }
 

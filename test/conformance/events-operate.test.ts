@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { event, job, listener, manualClock, schedule, type Book, type EventTree } from "../../src/index.ts";
+import {
+  event,
+  job,
+  listener,
+  manualClock,
+  schedule,
+  type Book,
+  type EventTree,
+  type JobEndedPayload,
+} from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const Said = event<{ n: number }>("talk.said");
@@ -222,15 +231,16 @@ for (const backend of backends) {
     const work = job("work", {
       attempts: 2,
       run: ({ fails }: { fails: boolean }) => {
-        if (fails) throw new Error("no");
+        // What the databases cannot keep in a text must not keep a job from ending.
+        if (fails) throw new RangeError("no \0");
       },
     });
     const use = [
       listener("watch", {
-        on: ["job.failed", "job.cancelled"],
-        run: (payload, { event: { topic } }) => {
-          const { name, attempt, retriedBy } = payload as { name: string; attempt: number; retriedBy: string | null };
-          heard.push(`${topic} ${name} ${attempt} ${retriedBy === null ? "over" : "again"}`);
+        on: [event<JobEndedPayload>("job.failed"), event<JobEndedPayload>("job.cancelled")],
+        run: ({ name, attempt, run, retriedBy }, { event: { topic } }) => {
+          const why = run?.error == null ? "" : ` ${run.error.type}: ${run.error.message}`;
+          heard.push(`${topic} ${name} ${attempt} ${retriedBy === null ? "over" : "again"}${why}`);
         },
       }),
     ];
@@ -248,7 +258,11 @@ for (const backend of backends) {
 
     assert.deepEqual(
       new Set(heard),
-      new Set(["job.cancelled work 1 over", "job.failed work 1 again", "job.failed work 2 over"]),
+      new Set([
+        "job.cancelled work 1 over",
+        "job.failed work 1 again RangeError: no \uFFFD",
+        "job.failed work 2 over RangeError: no \uFFFD",
+      ]),
     );
     assert.equal((await book.events.list()).items.length, 3);
     assert.equal((await book.tenant("acme").events.list()).items.length, 0);

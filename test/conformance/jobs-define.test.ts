@@ -39,7 +39,8 @@ test("a misspelt option is refused with the one that was meant", () => {
   const misspelt: [object, RegExp][] = [
     [{ attemps: 3 }, /unknown option "attemps" for job "mail": did you mean "attempts"\? Known: params, queue/],
     [{ timeOut: "1s" }, /did you mean "timeout"\?/],
-    [{ handler: run }, /unknown option "handler" for job "mail"\./],
+    [{ handler: run }, /unknown option "handler" for job "mail": did you mean "run"\?/],
+    [{ colour: run }, /unknown option "colour" for job "mail"\. Known/],
     [{ rate: { max: 1, pre: "1s" } }, /unknown option "pre" for rate: did you mean "per"\?/],
     [{ backoff: { bass: "1s" } }, /unknown option "bass" for backoff: did you mean "base"\?/],
     [

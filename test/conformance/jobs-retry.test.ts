@@ -37,6 +37,23 @@ for (const backend of backends) {
       await assertInvariants(at);
     });
 
+    test("what failed for good is told from what was tried again", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      const retried = await at.jobs.enqueue(plain, {});
+      const given = await at.jobs.enqueue(once, {});
+      await fail(at);
+      await fail(at);
+
+      const list = async (retriedToo?: boolean): Promise<string[]> => {
+        const filter = retriedToo === undefined ? {} : { retried: retriedToo };
+        return (await at.jobs.list({ status: "failed", ...filter })).items.map(({ id }) => id);
+      };
+
+      assert.deepEqual(await list(), [given.id, retried.id]);
+      assert.deepEqual(await list(false), [given.id]);
+      assert.deepEqual(await list(true), [retried.id]);
+    });
+
     test("a retry by hand continues the last job of the chain, whichever of it is named", async (t) => {
       const at = await openEngine(t, backend, { use });
       const first = await at.jobs.enqueue(once, {});

@@ -25,7 +25,6 @@ test("anything else is refused with the value and examples", () => {
   const texts = [
     "",
     " ",
-    "5",
     "5 m",
     "-5s",
     "1.5h",
@@ -47,6 +46,10 @@ test("anything else is refused with the value and examples", () => {
     });
   }
   assert.throws(() => durationMs("5 minutes", "delay"), /delay is "5 minutes"/);
+  assert.throws(() => durationMs("5", "delay"), {
+    code: "invalid",
+    message: /^delay is "5", which has no unit; .*"5s"/,
+  });
 });
 
 test("a duration outside its bounds is refused with the bound", () => {

@@ -34,6 +34,15 @@ test("an unknown option that resembles nothing is refused with the known ones", 
   });
 });
 
+test("an option that has another name in other libraries is refused with ours, where we have it", () => {
+  const words = { delay: "in", retries: "attempts", timezone: "zone", handler: "run", toString: undefined };
+  for (const [word, meant] of Object.entries(words)) {
+    const details = { option: word, ...(meant === undefined ? {} : { meant }) };
+    assert.throws(() => refuseUnknown({ [word]: 1 }, ["in", "attempts", "zone", "run"], "enqueue"), { details }, word);
+    assert.throws(() => refuseUnknown({ [word]: 1 }, ["priority"], "enqueue"), { details: { option: word } }, word);
+  }
+});
+
 test("known options pass", () => {
   refuseUnknown({ queue: "mail", tags: [] }, known, "enqueue");
   refuseUnknown({}, [], "close");

@@ -16,6 +16,7 @@ test("the examples of docs/events.md are a program that runs, and its types hold
     "1 said again",
     'audit order.paid {"orderId":"o-17"} 36',
     "0 0",
+    "charge failed for good, try 1: no such card",
   ]);
 });
 

@@ -15,14 +15,21 @@ export type CallRequest = {
   readonly method?: Method;
   readonly url: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The body as JSON. */
-  readonly json?: unknown;
-  /** The body as it is. */
-  readonly body?: string | Uint8Array;
   /** Signs every attempt by Standard Webhooks: a text, or `whsec_` and base64. While secrets change, give both, the new
    *  one first. */
   readonly secret?: string | readonly string[];
-};
+} & (
+  | {
+      /** The body as JSON. */
+      readonly json?: unknown;
+      readonly body?: undefined;
+    }
+  | {
+      /** The body as it is. */
+      readonly body?: string | Uint8Array;
+      readonly json?: undefined;
+    }
+);
 
 export const requestKeys = ["method", "url", "headers", "json", "body", "secret"] as const;
 

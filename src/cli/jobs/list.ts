@@ -8,13 +8,18 @@ import { looking, withBook } from "../with-book.ts";
 
 const example = `
 A job is waiting (for a time, a key, a host …), queued (it may run now), running, completed, failed,
-cancelled or skipped.
+cancelled or skipped. A retry is a job of its own, so one that failed may have been tried again since.
 
 Example:
   $ daybook jobs list --book shop.db --status failed,cancelled --name send-receipt
+  $ daybook jobs list --book shop.db --status failed --not-retried
   $ daybook jobs list --book shop.db --status waiting --json | jq '.items[].waitsFor'`;
 
-type Options = PageOptions & Pick<JobFilter, "queue" | "name" | "key" | "tag"> & { readonly status?: string };
+type Options = PageOptions &
+  Pick<JobFilter, "queue" | "name" | "key" | "tag"> & {
+    readonly status?: string;
+    readonly notRetried?: true;
+  };
 
 export function listJobs(jobs: Command): void {
   const command = jobs
@@ -24,16 +29,21 @@ export function listJobs(jobs: Command): void {
     .option("--queue <queue>", "only jobs of this queue")
     .option("--name <name>", "only jobs of this name")
     .option("--key <key>", "only jobs that were enqueued with this key")
-    .option("--tag <tag>", "only jobs with this tag");
+    .option("--tag <tag>", "only jobs with this tag")
+    .option("--not-retried", "leave out those that were tried again: what failed has failed for good");
   addPageOptions(command)
     .addHelpText("after", example)
-    .action(({ status, ...rest }: Options) =>
+    .action(({ status, notRetried, ...rest }: Options) =>
       withBook(command, looking, async (book) => {
         // What is not a state is refused by the list itself, with those that are.
         const states = status?.split(",").map((each) => each.trim()) as JobFilter["status"];
         return toAnswer(
           command,
-          await book.jobs.list({ ...rest, ...(states === undefined ? {} : { status: states }) }),
+          await book.jobs.list({
+            ...rest,
+            ...(states === undefined ? {} : { status: states }),
+            ...(notRetried === undefined ? {} : { retried: false }),
+          }),
         );
       }),
     );

@@ -81,7 +81,7 @@ async function tellRest(
   if (rest.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   for (const job of rest) {
     const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
-    const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0 };
+    const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0, error: null };
     await tellEnded(tx, hooks, job, { tenant, id, name, status, attempt, run, retriedBy: null });
   }
 }

@@ -55,7 +55,7 @@ type Given = TemplateChanges & { readonly job?: AnyJob | string };
 const known = ["job", "params", ...settingNames];
 
 export function templateVerbs(engine: Pick<Engine, "definitions">, strict: boolean, within: Within): TemplateVerbs {
-  const nameOf = (job: AnyJob | string): string => lookUp(engine, checkJob(job), strict).name;
+  const nameOf = (job: AnyJob | string): string => lookUp(engine, job, strict).name;
   return {
     async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
       refuseUnknown(options, known, `template ${quote(name)}`);
@@ -102,9 +102,4 @@ async function listTemplates(store: Store, tenant: string, filter: TemplateFilte
   );
   const items = rows.slice(0, limit);
   return { items: items.map(toTemplate), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
-}
-
-function checkJob(job: AnyJob | string): AnyJob | string {
-  if (typeof job === "string" || (typeof job === "object" && job !== null && job.kind === "job")) return job;
-  throw invalid(`job is ${quote(job)}: give a definition made with job(), or its name`);
 }

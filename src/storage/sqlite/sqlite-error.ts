@@ -8,7 +8,7 @@ const codes: Record<number, [ErrorCode, string]> = {
   5: ["busy", "another process holds the file: try again, or end that process"],
   6: ["busy", "another statement holds the table: try again"],
   7: ["unavailable", "there was not enough memory"],
-  8: ["forbidden", "the file or its folder is read-only: check its permissions"],
+  8: ["forbidden", "in a read, use book.write instead; elsewhere check the permissions of the file and its folder"],
   9: ["timeout", "the statement was interrupted"],
   10: ["unavailable", "the disk failed to read or write: check it before going on"],
   11: ["incompatible", "the file is damaged: restore a backup"],

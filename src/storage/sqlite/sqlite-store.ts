@@ -43,7 +43,7 @@ export async function openSqlite(
   const heavy = createReaderThread({ location, writable: false });
   const snapshots = createSnapshots(heavy, clock, () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax);
   const underWay = createUnderWay();
-  const waker = createWaker(writer, clock);
+  const waker = createWaker(writer, clock, { alone: inMemory });
   let stamp: Stamp = neverDue;
   let lastNow = 0;
   const queue = createWriteQueue({

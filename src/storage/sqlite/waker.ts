@@ -12,7 +12,8 @@ export type Waker = {
 
 const lookEveryMs = 50;
 
-export function createWaker(connection: Connection, clock: Clock): Waker {
+/** `alone`: nobody else can commit there, so that there is nothing to look for. */
+export function createWaker(connection: Connection, clock: Clock, { alone }: { alone: boolean }): Waker {
   const listeners = new Set<(channel: string | null) => void>();
   const query = { text: "pragma data_version", params: [] };
   let version: unknown;
@@ -49,7 +50,7 @@ export function createWaker(connection: Connection, clock: Clock): Waker {
     },
     listen(hear) {
       listeners.add(hear);
-      if (timer === undefined) look();
+      if (timer === undefined && !alone) look();
       return () => {
         listeners.delete(hear);
         if (listeners.size > 0) return;
