@@ -81,6 +81,7 @@ export async function claim(
   want: number,
   { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
 ): Promise<Claim> {
+  const from = claimer.cursor;
   const { lanes: next, last, more, wentRound } = await nextLanes(tx, claimer, limits.claimLanesMax);
   // On PostgreSQL both are on the way at the same time.
   const [{ lanes, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
@@ -96,11 +97,13 @@ export async function claim(
     const share = Math.ceil(roomLeft(batch) / pass.length);
     const hasMore: Gate[] = [];
     for (const gate of pass) {
-      if (roomLeft(batch) > 0 && (await claimFromLane(tx, batch, gate, share))) hasMore.push(gate);
+      // One that is not come to has what it had.
+      if (roomLeft(batch) <= 0 || (await claimFromLane(tx, batch, gate, share))) hasMore.push(gate);
     }
     pass = hasMore;
   }
-  claimer.cursor = batch.jobs.at(-1)?.lane_seq ?? last;
+  // Beside another turn it goes on from where that one came to: one that is late must not carry it past the lanes between.
+  if (claimer.cursor === from) claimer.cursor = batch.jobs.at(-1)?.lane_seq ?? last;
   return {
     jobs: inTurn(batch.jobs),
     leftAlone: batch.leftAlone,

@@ -23,12 +23,15 @@ export type Outlook = {
   /** What to look for in a turn that begins now. */
   ask(): Asked;
   learn(asked: Asked, work: TurnWork, done: Turn): void;
+  /** The turn came to nothing. What it held was passed by, by whoever looked meanwhile, and is there again. */
+  failed(asked: Asked): void;
   stop(): void;
 };
 
 export type Asked = {
   readonly wakes: number;
   readonly left: number;
+  readonly rounds: number;
   readonly alarm: ReturnType<Alarm["ask"]>;
   readonly hosted: boolean;
 };
@@ -66,7 +69,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   }
 
   function learnOfClaim(asked: Asked, work: TurnWork, { claim, moreHosted }: Turn): void {
-    const goOn = goesOn(claim) || claim.jobs.length >= work.want;
+    const goOn = goesOn(asked, claim) || claim.jobs.length >= work.want;
     // A turn that overlaps another finds nothing where the other one looks, so it must not outdo what that one found.
     const leftByOthers = left !== asked.left && rest === undefined;
     mayHaveWork = goOn || moreHosted || wakes !== asked.wakes || leftByOthers;
@@ -75,7 +78,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   }
 
   /** Lanes that are all closed would be visited for ever; after a round of them only a wake or the sweep goes on. */
-  function goesOn({ jobs, parked, more, wentRound, contended }: Turn["claim"]): boolean {
+  function goesOn(asked: Asked, { jobs, parked, more, wentRound, contended }: Turn["claim"]): boolean {
     if (jobs.length + parked > 0) contendedLooks = 0;
     if (jobs.length + parked > 0 || !more) {
       emptyRounds = 0;
@@ -89,7 +92,8 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       rest = clock.after(retryMs, look);
       return false;
     }
-    if (wentRound) emptyRounds++;
+    // Two turns that overlap see the same lanes, so they have gone round once.
+    if (wentRound && asked.rounds === emptyRounds) emptyRounds++;
     if (emptyRounds < emptyRoundsMax) return true;
     emptyRounds = 0;
     return false;
@@ -113,7 +117,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       aloneLeft = false;
       mayHaveWork = true;
     },
-    ask: () => ({ wakes, left, alarm: alarm.ask(), hosted: lookForHosted }),
+    ask: () => ({ wakes, left, rounds: emptyRounds, alarm: alarm.ask(), hosted: lookForHosted }),
     learn(asked, work, done) {
       alarm.learn(asked.alarm, done);
       if (asked.hosted && asked.wakes === wakes) lookForHosted = done.moreHosted;
@@ -130,6 +134,10 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       }
       // The one that counted our limit may have been this very turn.
       if (rest !== undefined && (work.endings.length > 0 || done.claim.jobs.length > 0)) look();
+    },
+    failed({ hosted }) {
+      if (hosted) lookForHosted = true;
+      look();
     },
     stop() {
       rest?.cancel();

@@ -167,6 +167,7 @@ function createWorker(
       begin(done, askedCancels);
     } catch (error) {
       over();
+      outlook.failed(asked);
       await afterFailure(error, work);
     }
   }

@@ -81,3 +81,29 @@ test("who rests looks again after a moment", async () => {
   await clock.advance(200);
   assert.equal(outlook.mayHaveWork, true);
 });
+
+test("what a failed turn held is looked for again, also when the one beside it passed it by", () => {
+  const hosts = { ...looks, lookForHosted: true };
+  for (const order of ["before", "after"] as const) {
+    const outlook = createOutlook(manualClock(), () => undefined);
+    const fails = outlook.ask();
+    const beside = outlook.ask();
+    if (order === "after") outlook.failed(fails);
+    outlook.learn(beside, hosts, found(nothing));
+    if (order === "before") outlook.failed(fails);
+    assert.equal(outlook.mayHaveWork, true);
+    assert.equal(outlook.ask().hosted, true, "what waits for a host too");
+  }
+});
+
+test("two turns that overlap go round once", () => {
+  const closed: Claim = { ...nothing, more: true, wentRound: true };
+  const outlook = createOutlook(manualClock(), () => undefined);
+  const [one, other] = [outlook.ask(), outlook.ask()];
+  outlook.learn(one, looks, found(closed));
+  outlook.learn(other, looks, found(closed));
+  assert.equal(outlook.mayHaveWork, true, "what lies between has not been seen");
+
+  outlook.learn(outlook.ask(), looks, found(closed));
+  assert.equal(outlook.mayHaveWork, false);
+});
