@@ -48,6 +48,8 @@ export type Claim = {
   readonly wentRound: boolean;
   /** Another claimer was just counting one of our limits; what it names was left in line. */
   readonly contended: boolean;
+  /** A lane was seen to its end, and what another transaction holds was passed by: on PostgreSQL it may be there again. */
+  readonly passedBy: boolean;
   /** When a lane that its rate closed opens again. */
   readonly opensAt: number | null;
   /** A job was parked until a time, so the next due time may have changed. */
@@ -69,6 +71,7 @@ type Batch = {
   tookAlone: boolean;
   /** Another claimer is just counting one of our limits; what it names was left in line. */
   contended: boolean;
+  passedBy: boolean;
 };
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and
@@ -88,7 +91,7 @@ export async function claim(
   const gates = await readGates(tx, lanes);
   const batch: Batch = {
     ...{ claimer, want, idle, attempted, mayDrain, paused, slots: createSlots(tx), jobs: [], parked: 0 },
-    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended },
+    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended, passedBy: false },
   };
   batch.contended ||= gates.some((gate) => gate.contended);
   // Every lane gets its share; what some do not need goes to the others in the next pass.
@@ -109,6 +112,8 @@ export async function claim(
     leftAlone: batch.leftAlone,
     more: pass.length > 0 || more || batch.contended || batch.tookAlone,
     ...{ parked: batch.parked, wentRound, contended: batch.contended },
+    // What must run alone was seen, and left: it would be seen again.
+    passedBy: batch.passedBy && !batch.leftAlone,
     opensAt: nextOpening(gates),
     parkedForTime: batch.parkedForTime,
   };
@@ -129,6 +134,7 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const room = Math.min(share, roomLeft(batch), gate.room);
   if (room <= 0) return false;
   const found = await candidates(tx, batch, gate.lane.seq, room);
+  if (found.length < room && tx.dialect === "postgres") batch.passedBy = true;
   const busy = await tryLimits(tx, lockNames(found));
   const taken: (Candidate & Slots)[] = [];
   const parked: (Candidate & Parked)[] = [];

@@ -15,7 +15,7 @@ export type Outlook = {
   /** The same, and due times may have changed. */
   lookAnew(): void;
   /** The same, but only if a read finds something. */
-  lookIfAny(store: Store): Promise<void>;
+  lookIfAny(): Promise<void>;
   /** Jobs of our names may have been parked for want of a host. */
   hostsChanged(): void;
   /** Nothing runs here: what was left because it must run alone can be taken. */
@@ -42,7 +42,7 @@ const emptyRoundsMax = 2;
 const contendedLooksMax = 50;
 
 /** `changed` is told that there is reason for a turn. */
-export function createOutlook(clock: Clock, changed: () => void): Outlook {
+export function createOutlook(clock: Clock, store: Pick<Store, "read">, changed: () => void): Outlook {
   const alarm = createAlarm(clock, look);
   let mayHaveWork = true;
   let wakes = 0;
@@ -52,6 +52,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   let lookForHosted = true;
   let aloneLeft = false;
   let rest: Timer | undefined;
+  let glance: Timer | undefined;
 
   function look(): void {
     rest?.cancel();
@@ -75,6 +76,20 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
     mayHaveWork = goOn || moreHosted || wakes !== asked.wakes || leftByOthers;
     if (claim.contended || (goOn && claim.jobs.length + claim.parked > 0)) left++;
     if (claim.leftAlone) aloneLeft = true;
+    if (claim.passedBy) glanceLater();
+  }
+
+  /** Whoever held what was passed by need not take it: it may change its place, undo what it did, or be lost. Nobody tells
+   *  of that, so there is one more look a moment later, and it is only a read. */
+  function glanceLater(): void {
+    glance ??= clock.after(retryMs, () => {
+      glance = undefined;
+      if (!mayHaveWork) void lookIfAny();
+    });
+  }
+
+  async function lookIfAny(): Promise<void> {
+    if (await peek(store, alarm).catch(() => true)) lookAnew();
   }
 
   /** Lanes that are all closed would be visited for ever; after a round of them only a wake or the sweep goes on. */
@@ -108,9 +123,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
     },
     look,
     lookAnew,
-    async lookIfAny(store) {
-      if (await peek(store, alarm).catch(() => true)) lookAnew();
-    },
+    lookIfAny,
     hostsChanged: () => void (lookForHosted = true),
     nothingRuns() {
       if (!aloneLeft) return;
@@ -141,6 +154,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
     },
     stop() {
       rest?.cancel();
+      glance?.cancel();
       alarm.stop();
     },
   };

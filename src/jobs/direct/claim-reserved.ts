@@ -13,7 +13,7 @@ export type Reserved = { readonly id: string; readonly jobSeq: number; readonly 
 
 const none: Claim = {
   ...{ jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false },
-  ...{ parked: 0, wentRound: true, contended: false },
+  ...{ parked: 0, wentRound: true, contended: false, passedBy: false },
 };
 
 export async function claimReserved(

@@ -1,0 +1,36 @@
+// A claim waits for nobody. What another transaction holds it passes by, and nobody tells when that one lets it go.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { job, manualClock } from "../../src/index.ts";
+import { openTest } from "../support/open-test.ts";
+
+const plain = job("plain", { run: () => undefined });
+
+for (const [how, undone] of [
+  ["was given another priority", false],
+  ["was to be given another priority, which was undone", true],
+] as const) {
+  test(`postgres: a job that ${how} while a worker looked is found a moment later`, async (t) => {
+    // It stands still, so that no sweep comes to help.
+    const clock = manualClock();
+    const { book } = await openTest(t, "postgres", { clock, use: [plain] });
+    const { id } = await book.jobs.enqueue(plain);
+    const [held, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const holding = book.write(async (tx) => {
+      await tx.jobs.prioritise(id, 5);
+      held.resolve();
+      await gate.promise;
+      if (undone) throw new Error("undone");
+    });
+    await held.promise;
+    const worker = await book.startWorker();
+    await worker.idle();
+
+    gate.resolve();
+    await (undone ? assert.rejects(holding, /undone/) : holding);
+    await worker.idle();
+
+    await clock.advance(200);
+    while ((await book.jobs.get(id)).status !== "completed") await clock.nextTurn();
+  });
+}
