@@ -9,7 +9,7 @@ import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
-import { hostChannel } from "./job.ts";
+import { hostChannel, jobsChannel } from "./job.ts";
 import { nextLanes } from "./lane.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import { createSlots, lockNames, tryLimits, type Slots } from "./limit.ts";
@@ -167,6 +167,8 @@ async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parke
   await passOn(tx, parked);
   for (const job of parked) {
     if (job.waits_for === "time") batch.parkedForTime = true;
+    // The others know of no such time yet, and we may have our hands full when it comes.
+    if (job.waits_for === "time" && job.waits_key === null) tx.wake(jobsChannel);
     if (job.waits_for === "host" && !batch.claimer.hosts.has(job.name)) tx.wake(hostChannel);
   }
 }

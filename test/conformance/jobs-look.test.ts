@@ -65,6 +65,22 @@ for (const backend of backends) {
       assert.equal((await claimFully(48)).jobs.length, 1);
     });
 
+    test("who parks a job until a time tells the others of it", async (t) => {
+      const { jobs: queue, store, claimer, claimFully, clock, run } = await openEngine(t, backend, { use });
+      await queue.enqueue(plain);
+      await run("update job set kind = 'call', kind_seq = 1, limit_key = 'k'");
+      const heard = Promise.withResolvers<void>();
+      t.after(store.onWake((channel) => void (channel === "jobs" && heard.resolve())));
+
+      const { parked } = await claimFully(1, {
+        ...claimer(),
+        mustWait: { call: () => ({ until: clock.now() + 1000 }) },
+      });
+
+      assert.equal(parked, 1);
+      await heard.promise;
+    });
+
     test("a claim that ends after the one beside it does not carry that one past lanes it has not seen", async (t) => {
       const { jobs: queue, store, claimer } = await openEngine(t, backend, { use });
       await queue.enqueueMany(plain, [{}, {}]);
