@@ -6,7 +6,7 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
 import type { MustWait, OrderedJob } from "../jobs/hooks.ts";
 import { jobsChannel } from "../jobs/job.ts";
-import { release } from "../jobs/park.ts";
+import { lanesThatWait, release } from "../jobs/park.ts";
 import { callKind, hostKey, hostOfKey } from "./call.ts";
 
 const failuresMax = 5;
@@ -64,11 +64,16 @@ async function letFollow(tx: Tx, of: Of, { probe_at: probeAt, probe_call_seq: pr
       and waits_for = 'time' and waits_key is null and available_at = ${probeAt}`);
     tx.wake(jobsChannel);
   }
-  const released = await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, releasedEach);
-  await (released < releasedEach
+  await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, releasedEach);
+  // One that another transaction holds just now was passed by, and only what is known here leads the sweep to it.
+  await (!(await anyWaits(tx, of))
     ? tx.run(sql`delete from call_host where tenant_id = ${tenant} and host = ${host}`)
     : tx.run(sql`update call_host set failures = 0, opened_at = null, probe_at = null, probe_call_seq = null
         where tenant_id = ${tenant} and host = ${host}`));
+}
+
+async function anyWaits(tx: Tx, { tenant, host }: Of): Promise<boolean> {
+  return (await lanesThatWait(tx, { tenant, waitsFor: "order", key: hostKey(host) })).length > 0;
 }
 
 /** Makes the first of those that wait for the host due when its pause ends; null when none does. */
@@ -120,7 +125,7 @@ export async function sweepHosts(tx: Tx): Promise<number> {
   for (const { tenant_id: tenant, host, probe_at: probeAt } of due) {
     const most = probeAt === null ? releasedEach : 1;
     const count = await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, most);
-    if (count === 0) await forget(tx, { tenant, host });
+    if (count === 0 && !(await anyWaits(tx, { tenant, host }))) await forget(tx, { tenant, host });
     released += count;
   }
   return released;

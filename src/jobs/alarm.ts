@@ -33,8 +33,15 @@ export function createAlarm(clock: Clock, ring: () => void): Alarm {
     if (at === null || stopped) return;
     // On PostgreSQL a turn may share a transaction that began a moment earlier, and what has come due since is not due for
     // it. Then the next turn is called for at once, before anybody takes the worker for idle.
-    if (at <= clock.now()) ring();
-    else timer = clock.after(at - clock.now(), ring);
+    if (at <= clock.now()) rings();
+    else timer = clock.after(at - clock.now(), rings);
+  }
+
+  // A lane that has opened is told of once, and not forgotten before: a turn may end in the very moment that it opens, and
+  // most turns do not look at it.
+  function rings(): void {
+    if (opensAt !== null && opensAt <= clock.now()) opensAt = null;
+    ring();
   }
 
   return {
@@ -54,7 +61,7 @@ export function createAlarm(clock: Clock, ring: () => void): Alarm {
         learned++;
       }
       // A turn sees some lanes only, so what others found stays true until it has come.
-      opensAt = earlier(opensAt !== null && opensAt > clock.now() ? opensAt : null, claim.opensAt);
+      opensAt = earlier(opensAt, claim.opensAt);
       arm();
     },
     stop() {

@@ -9,7 +9,7 @@ import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-slots.ts";
 import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
-import { hostChannel } from "./job.ts";
+import { hostChannel, jobsChannel } from "./job.ts";
 import { nextLanes } from "./lane.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import { createSlots, lockNames, tryLimits, type Slots } from "./limit.ts";
@@ -48,6 +48,8 @@ export type Claim = {
   readonly wentRound: boolean;
   /** Another claimer was just counting one of our limits; what it names was left in line. */
   readonly contended: boolean;
+  /** A lane was seen to its end, and what another transaction holds was passed by: on PostgreSQL it may be there again. */
+  readonly passedBy: boolean;
   /** When a lane that its rate closed opens again. */
   readonly opensAt: number | null;
   /** A job was parked until a time, so the next due time may have changed. */
@@ -69,6 +71,7 @@ type Batch = {
   tookAlone: boolean;
   /** Another claimer is just counting one of our limits; what it names was left in line. */
   contended: boolean;
+  passedBy: boolean;
 };
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and
@@ -81,13 +84,14 @@ export async function claim(
   want: number,
   { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
 ): Promise<Claim> {
+  const from = claimer.cursor;
   const { lanes: next, last, more, wentRound } = await nextLanes(tx, claimer, limits.claimLanesMax);
   // On PostgreSQL both are on the way at the same time.
   const [{ lanes, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
   const gates = await readGates(tx, lanes);
   const batch: Batch = {
     ...{ claimer, want, idle, attempted, mayDrain, paused, slots: createSlots(tx), jobs: [], parked: 0 },
-    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended },
+    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended, passedBy: false },
   };
   batch.contended ||= gates.some((gate) => gate.contended);
   // Every lane gets its share; what some do not need goes to the others in the next pass.
@@ -96,16 +100,20 @@ export async function claim(
     const share = Math.ceil(roomLeft(batch) / pass.length);
     const hasMore: Gate[] = [];
     for (const gate of pass) {
-      if (roomLeft(batch) > 0 && (await claimFromLane(tx, batch, gate, share))) hasMore.push(gate);
+      // One that is not come to has what it had.
+      if (roomLeft(batch) <= 0 || (await claimFromLane(tx, batch, gate, share))) hasMore.push(gate);
     }
     pass = hasMore;
   }
-  claimer.cursor = batch.jobs.at(-1)?.lane_seq ?? last;
+  // Beside another turn it goes on from where that one came to: one that is late must not carry it past the lanes between.
+  if (claimer.cursor === from) claimer.cursor = batch.jobs.at(-1)?.lane_seq ?? last;
   return {
     jobs: inTurn(batch.jobs),
     leftAlone: batch.leftAlone,
     more: pass.length > 0 || more || batch.contended || batch.tookAlone,
     ...{ parked: batch.parked, wentRound, contended: batch.contended },
+    // What must run alone was seen, and left: it would be seen again.
+    passedBy: batch.passedBy && !batch.leftAlone,
     opensAt: nextOpening(gates),
     parkedForTime: batch.parkedForTime,
   };
@@ -126,6 +134,7 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   const room = Math.min(share, roomLeft(batch), gate.room);
   if (room <= 0) return false;
   const found = await candidates(tx, batch, gate.lane.seq, room);
+  if (found.length < room && tx.dialect === "postgres") batch.passedBy = true;
   const busy = await tryLimits(tx, lockNames(found));
   const taken: (Candidate & Slots)[] = [];
   const parked: (Candidate & Parked)[] = [];
@@ -158,6 +167,8 @@ async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parke
   await passOn(tx, parked);
   for (const job of parked) {
     if (job.waits_for === "time") batch.parkedForTime = true;
+    // The others know of no such time yet, and we may have our hands full when it comes.
+    if (job.waits_for === "time" && job.waits_key === null) tx.wake(jobsChannel);
     if (job.waits_for === "host" && !batch.claimer.hosts.has(job.name)) tx.wake(hostChannel);
   }
 }

@@ -8,7 +8,7 @@ import { heardBy } from "../telemetry/cause.ts";
 import { passOn } from "./free-slots.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
-import { laneOf } from "./lane.ts";
+import { laneOf, lanesOf } from "./lane.ts";
 import type { Prepared } from "./prepare.ts";
 
 /** `Result` is what the job's handler returns. */
@@ -30,8 +30,11 @@ export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
 /** Many at once. Jobs without keys go in as one statement; one with a key is decided by itself, in its turn. */
 export async function enqueueMany(tx: Tx, all: readonly Prepared[]): Promise<Enqueued[]> {
   const done: Enqueued[] = [];
-  const lanes = new Map<string, number>();
-  for (const { queue } of all) if (!lanes.has(queue)) lanes.set(queue, await laneOf(tx, tx.tenant, queue));
+  const lanes = await lanesOf(
+    tx,
+    tx.tenant,
+    all.map(({ queue }) => queue),
+  );
   const laneFor = (prepared: Prepared): number => lanes.get(prepared.queue) ?? 0;
   for (let from = 0; from < all.length;) {
     let to = from;

@@ -24,6 +24,14 @@ export function laneOf(tx: Tx, tenant: string, queue: string): number | Promise<
   return lanes.get(`${tenant}\n${queue}`) ?? makeLane(tx, tenant, queue, lanes);
 }
 
+/** The numbers of the lanes of these queues. They are made in one order: on PostgreSQL two that make several at the same time
+ *  would wait for each other. */
+export async function lanesOf(tx: Tx, tenant: string, queues: Iterable<string>): Promise<Map<string, number>> {
+  const lanes = new Map<string, number>();
+  for (const queue of [...new Set(queues)].sort()) lanes.set(queue, await laneOf(tx, tenant, queue));
+  return lanes;
+}
+
 async function makeLane(tx: Tx, tenant: string, queue: string, lanes: Map<string, number>): Promise<number> {
   await tx.run(sql`insert into lane (tenant_id, queue) values (${tenant}, ${queue}) on conflict do nothing`);
   const row = await findLane(tx, tenant, queue);

@@ -1,12 +1,12 @@
 // A second look at jobs that wait for a limit or a rate: if there is room, the first of them are released, lane by lane. Slots are
 // freed by whoever ends a run, so this only finds what a changed limit, an edited book or more lanes than are looked at
-// then left behind.
+// then left behind, and on PostgreSQL what another transaction was just moving or editing.
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
 import type { WaitsFor } from "./job.ts";
-import { keptForDirect, limitsOf, nameOfKey, rateLock, tryLimits } from "./limit.ts";
+import { keptForDirect, limitsOf, lockLimits, nameOfKey, rateLock, tryLimits } from "./limit.ts";
 import { release } from "./park.ts";
 import { roomInRate } from "./rate.ts";
 import { ruleOfFirst } from "./release-rates.ts";
@@ -34,12 +34,22 @@ export async function releaseFreeKeys(
   return { released, next };
 }
 
+/** For one who has held a job that waits for a limit, and not let it in: whoever freed a slot meanwhile passed it by. That
+ *  one has the lock until it commits, so it is waited for, by a transaction that holds nothing else. */
+export async function offerFreeKey(tx: Tx, of: Key): Promise<void> {
+  await lockLimits(tx, [lockOf(of)]);
+  await releaseFreeKey(tx, of);
+}
+
+function lockOf({ waits_for, tenant_id: tenant, waits_key: key }: Key): string {
+  return waits_for === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
+}
+
 /** Lets in as many as there is room for: of the lane, or of every lane when none is named. */
 export async function releaseFreeKey(tx: Tx, of: Key): Promise<number> {
   const { waits_for: waitsFor = "key", tenant_id: tenant, waits_key: key, lane_seq: lane } = of;
   // Whoever has the lock is just freeing or taking a slot, and lets the next one in if there is room.
-  const lock = waitsFor === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
-  if ((await tryLimits(tx, [lock])).size > 0) return 0;
+  if ((await tryLimits(tx, [lockOf(of)])).size > 0) return 0;
   const room = waitsFor === "time" ? await roomOfRate(tx, of) : await roomOf(tx, of);
   return room > 0 ? release(tx, { tenant, waitsFor, key }, room, lane === undefined ? undefined : [lane]) : 0;
 }

@@ -15,7 +15,7 @@ export type Outlook = {
   /** The same, and due times may have changed. */
   lookAnew(): void;
   /** The same, but only if a read finds something. */
-  lookIfAny(store: Store): Promise<void>;
+  lookIfAny(): Promise<void>;
   /** Jobs of our names may have been parked for want of a host. */
   hostsChanged(): void;
   /** Nothing runs here: what was left because it must run alone can be taken. */
@@ -23,12 +23,15 @@ export type Outlook = {
   /** What to look for in a turn that begins now. */
   ask(): Asked;
   learn(asked: Asked, work: TurnWork, done: Turn): void;
+  /** The turn came to nothing. What it held was passed by, by whoever looked meanwhile, and is there again. */
+  failed(asked: Asked): void;
   stop(): void;
 };
 
 export type Asked = {
   readonly wakes: number;
   readonly left: number;
+  readonly rounds: number;
   readonly alarm: ReturnType<Alarm["ask"]>;
   readonly hosted: boolean;
 };
@@ -39,7 +42,7 @@ const emptyRoundsMax = 2;
 const contendedLooksMax = 50;
 
 /** `changed` is told that there is reason for a turn. */
-export function createOutlook(clock: Clock, changed: () => void): Outlook {
+export function createOutlook(clock: Clock, store: Pick<Store, "read">, changed: () => void): Outlook {
   const alarm = createAlarm(clock, look);
   let mayHaveWork = true;
   let wakes = 0;
@@ -49,6 +52,7 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   let lookForHosted = true;
   let aloneLeft = false;
   let rest: Timer | undefined;
+  let glance: Timer | undefined;
 
   function look(): void {
     rest?.cancel();
@@ -66,16 +70,30 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
   }
 
   function learnOfClaim(asked: Asked, work: TurnWork, { claim, moreHosted }: Turn): void {
-    const goOn = goesOn(claim) || claim.jobs.length >= work.want;
+    const goOn = goesOn(asked, claim) || claim.jobs.length >= work.want;
     // A turn that overlaps another finds nothing where the other one looks, so it must not outdo what that one found.
     const leftByOthers = left !== asked.left && rest === undefined;
     mayHaveWork = goOn || moreHosted || wakes !== asked.wakes || leftByOthers;
     if (claim.contended || (goOn && claim.jobs.length + claim.parked > 0)) left++;
     if (claim.leftAlone) aloneLeft = true;
+    if (claim.passedBy) glanceLater();
+  }
+
+  /** Whoever held what was passed by need not take it: it may change its place, undo what it did, or be lost. Nobody tells
+   *  of that, so there is one more look a moment later, and it is only a read. */
+  function glanceLater(): void {
+    glance ??= clock.after(retryMs, () => {
+      glance = undefined;
+      if (!mayHaveWork) void lookIfAny();
+    });
+  }
+
+  async function lookIfAny(): Promise<void> {
+    if (await peek(store, alarm).catch(() => true)) lookAnew();
   }
 
   /** Lanes that are all closed would be visited for ever; after a round of them only a wake or the sweep goes on. */
-  function goesOn({ jobs, parked, more, wentRound, contended }: Turn["claim"]): boolean {
+  function goesOn(asked: Asked, { jobs, parked, more, wentRound, contended }: Turn["claim"]): boolean {
     if (jobs.length + parked > 0) contendedLooks = 0;
     if (jobs.length + parked > 0 || !more) {
       emptyRounds = 0;
@@ -89,7 +107,8 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       rest = clock.after(retryMs, look);
       return false;
     }
-    if (wentRound) emptyRounds++;
+    // Two turns that overlap see the same lanes, so they have gone round once.
+    if (wentRound && asked.rounds === emptyRounds) emptyRounds++;
     if (emptyRounds < emptyRoundsMax) return true;
     emptyRounds = 0;
     return false;
@@ -104,16 +123,14 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
     },
     look,
     lookAnew,
-    async lookIfAny(store) {
-      if (await peek(store, alarm).catch(() => true)) lookAnew();
-    },
+    lookIfAny,
     hostsChanged: () => void (lookForHosted = true),
     nothingRuns() {
       if (!aloneLeft) return;
       aloneLeft = false;
       mayHaveWork = true;
     },
-    ask: () => ({ wakes, left, alarm: alarm.ask(), hosted: lookForHosted }),
+    ask: () => ({ wakes, left, rounds: emptyRounds, alarm: alarm.ask(), hosted: lookForHosted }),
     learn(asked, work, done) {
       alarm.learn(asked.alarm, done);
       if (asked.hosted && asked.wakes === wakes) lookForHosted = done.moreHosted;
@@ -131,8 +148,13 @@ export function createOutlook(clock: Clock, changed: () => void): Outlook {
       // The one that counted our limit may have been this very turn.
       if (rest !== undefined && (work.endings.length > 0 || done.claim.jobs.length > 0)) look();
     },
+    failed({ hosted }) {
+      if (hosted) lookForHosted = true;
+      look();
+    },
     stop() {
       rest?.cancel();
+      glance?.cancel();
       alarm.stop();
     },
   };

@@ -8,7 +8,7 @@ import { earlier, type Alarm } from "./alarm.ts";
 type Found = { queued: number | null; hosted: number | null; due_at: number | null; opens_at: number | null };
 
 /** False when there is nothing that a turn could claim, release, or learn. */
-export async function peek(store: Store, alarm: Pick<Alarm, "knows">): Promise<boolean> {
+export async function peek(store: Pick<Store, "read">, alarm: Pick<Alarm, "knows">): Promise<boolean> {
   const [found] = await store.read<Found>(sql`select
     (select 1 from job ${indexedBy("jobs_to_claim")} where status = 'queued' limit 1) as queued,
     (select 1 from job ${indexedBy("jobs_waiting")}

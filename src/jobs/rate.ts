@@ -6,6 +6,7 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { jobsChannel } from "./job.ts";
 
 export type Rate<Params = unknown> = {
   readonly max: number;
@@ -45,10 +46,11 @@ export async function takeFromRate(
   return { granted, opensAt: current.window_at + rule.ms };
 }
 
-/** Somebody waits for the rate, and is to be let in then. */
+/** Somebody waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
 export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<void> {
-  await tx.run(sql`update rate_window set opens_at = ${opensAt}
-    where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`);
+  const changed = await tx.run(sql`update rate_window set opens_at = ${opensAt}
+    where tenant_id = ${rule.tenant} and rate_key = ${rule.key} and opens_at is distinct from ${opensAt}`);
+  if (changed > 0) tx.wake(jobsChannel);
 }
 
 async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {

@@ -9,7 +9,8 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { awaitEnd, type AwaitOptions } from "./await-end.ts";
 import type { Enqueued } from "./enqueue.ts";
-import { jobsChannel, type JobRow } from "./job.ts";
+import { hostChannel, jobsChannel, type JobRow } from "./job.ts";
+import { offerFreeKey } from "./limit-sweep.ts";
 import { refuseToBlock } from "./wait-inside.ts";
 
 /** What an enqueue made, and the way to its result. */
@@ -80,17 +81,27 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
 
 // The mark stays when somebody stops waiting: others may not have, and it costs the end no more than a wake.
 async function markAwaited(store: Store, seq: number): Promise<boolean> {
-  return store.write(
+  const marked = await store.write(
     async (tx) => {
-      const [marked] = await tx.all<Pick<JobRow, "status">>(
-        sql`update job set awaited = 1 where seq = ${seq} and finished_at is null returning status`,
-      );
-      // On PostgreSQL a claim passes by a row that is locked, so it must look again.
-      if (tx.dialect === "postgres" && marked !== undefined && marked.status !== "running") tx.wake(jobsChannel);
-      return marked !== undefined;
+      const [row] = await tx.all<Marked>(sql`update job set awaited = 1 where seq = ${seq} and finished_at is null
+        returning status, tenant_id, waits_for, waits_key`);
+      // On PostgreSQL a claim passes by a row that is locked, so it must look again; and so must who hosts it.
+      if (tx.dialect === "postgres" && row !== undefined && row.status !== "running") tx.wake(jobsChannel);
+      if (tx.dialect === "postgres" && row?.waits_for === "host") tx.wake(hostChannel);
+      return row;
     },
     { beat: false },
   );
+  if (store.dialect === "postgres" && marked?.waits_for === "key") await offer(store, marked);
+  return marked !== undefined;
+}
+
+type Marked = Pick<JobRow, "status" | "tenant_id" | "waits_for" | "waits_key">;
+
+// And so does one who frees the slot that it waits for. Should this fail, the sweep does it.
+async function offer(store: Store, { tenant_id, waits_key }: Marked): Promise<void> {
+  const key = { tenant_id, waits_key: waits_key ?? "" };
+  await store.write((tx) => offerFreeKey(tx, key), { beat: false }).catch(() => undefined);
 }
 
 function resultOf(last: Last): unknown {

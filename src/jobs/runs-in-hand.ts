@@ -165,6 +165,8 @@ export function createRuns(
         desk.ended(interrupted(engine, unstarted));
       }
       tell.changed();
+      // It may have been the one that all of them waited for.
+      if (self.inHand === 0) crew.wakeOthers(self);
     },
     unclaim: (jobs) => desk.unclaim(jobs),
     giveUnstartedBack: () => desk.unclaim(ready.splice(0)),

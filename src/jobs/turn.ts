@@ -46,7 +46,7 @@ export type Turn = {
 
 const nothing: Claim = {
   ...{ jobs: [], leftAlone: false, more: false, parked: 0, wentRound: false, contended: false },
-  ...{ opensAt: null, parkedForTime: false },
+  ...{ opensAt: null, parkedForTime: false, passedBy: false },
 };
 
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {

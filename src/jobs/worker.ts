@@ -59,7 +59,7 @@ function createWorker(
     ...{ ended: onEnded, changed: poke, mayStart },
     direct: claimer.reserved !== undefined,
   });
-  const outlook = createOutlook(clock, poke);
+  const outlook = createOutlook(clock, store, poke);
   const recheck = createRecheck(engine, poke);
   // On PostgreSQL one turn travels while another commits; but two may overtake each other, and a worker that runs one job
   // at a time is there for the order.
@@ -80,7 +80,7 @@ function createWorker(
     if (channel === hostChannel || channel === null) outlook.hostsChanged();
     if (channel === queuedChannel) return outlook.look();
     if (channel !== null && channel !== jobsChannel && channel !== hostChannel) return;
-    if (channel === null && isIdle() && claimer.reserved === undefined) void outlook.lookIfAny(store);
+    if (channel === null && isIdle() && claimer.reserved === undefined) void outlook.lookIfAny();
     else outlook.lookAnew();
   });
 
@@ -167,6 +167,7 @@ function createWorker(
       begin(done, askedCancels);
     } catch (error) {
       over();
+      outlook.failed(asked);
       await afterFailure(error, work);
     }
   }

@@ -35,10 +35,12 @@ export function startTicker(
   const stopListening = store.onWake((channel) => {
     if (channel === schedulesChannel) void tick();
     // On SQLite another process has written something; only an earlier slot than the one we wait for is news.
-    else if (channel === null && ticking === undefined) void noticeEarlier();
+    else if (channel === null) void noticeEarlier();
   });
 
   async function noticeEarlier(): Promise<void> {
+    // A look that is under way may have read the times before this, and only then says what we wait for.
+    await ticking;
     const at = await earliest().catch(() => null);
     if (at !== null && at < armedFor) void tick();
   }

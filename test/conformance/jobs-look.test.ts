@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
+import { claim } from "../../src/jobs/claim.ts";
 import { rawSql } from "../../src/storage/sql.ts";
+import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore, type Backend } from "../support/open-test.ts";
 import type { TestContext } from "node:test";
 
@@ -49,6 +51,48 @@ for (const backend of backends) {
         assert.equal(done, "completed");
       });
     }
+
+    test("a claim that parked as many as it may says that there is more in the lanes it did not come to", async (t) => {
+      const { jobs: queue, claimFully } = await openEngine(t, backend, { use });
+      await queue.pause("stopped");
+      for (const [lane, count] of [83, 73, 72, 72].entries()) {
+        await queue.enqueueMany(stopped, Array(count).fill({}), { queue: `q${lane}` });
+      }
+      await queue.enqueue(plain, {}, { queue: "q3" });
+
+      const first = await claimFully(48);
+      assert.deepEqual([first.jobs.length, first.parked, first.more], [0, 300, true]);
+      assert.equal((await claimFully(48)).jobs.length, 1);
+    });
+
+    test("who parks a job until a time tells the others of it", async (t) => {
+      const { jobs: queue, store, claimer, claimFully, clock, run } = await openEngine(t, backend, { use });
+      await queue.enqueue(plain);
+      await run("update job set kind = 'call', kind_seq = 1, limit_key = 'k'");
+      const heard = Promise.withResolvers<void>();
+      t.after(store.onWake((channel) => void (channel === "jobs" && heard.resolve())));
+
+      const { parked } = await claimFully(1, {
+        ...claimer(),
+        mustWait: { call: () => ({ until: clock.now() + 1000 }) },
+      });
+
+      assert.equal(parked, 1);
+      await heard.promise;
+    });
+
+    test("a claim that ends after the one beside it does not carry that one past lanes it has not seen", async (t) => {
+      const { jobs: queue, store, claimer } = await openEngine(t, backend, { use });
+      await queue.enqueueMany(plain, [{}, {}]);
+      const by = claimer();
+
+      await store.write(async (tx) => {
+        const late = claim(tx, by, 1, { idle: true, attempted: [] });
+        by.cursor = 7;
+        assert.equal((await late).jobs.length, 1);
+      });
+      assert.equal(by.cursor, 7);
+    });
   });
 }
 

@@ -43,6 +43,17 @@ for (const backend of backends) {
       assert.deepEqual(counts, [3 * 2 + 2, 0]);
     });
 
+    test("who parks a job until its rate opens tells the others when that is", async (t) => {
+      const at = await openEngine(t, backend, { use });
+      await at.jobs.enqueueMany(rated, many(4));
+      const heard = Promise.withResolvers<void>();
+      t.after(at.store.onWake((channel) => void (channel === "jobs" && heard.resolve())));
+
+      await at.claim(100);
+
+      await heard.promise;
+    });
+
     test("a rate of a lane is a gate: its jobs stay in line, and other lanes are not held up", async (t) => {
       const at = await openEngine(t, backend, { use });
       await at.queues.limit("narrow", { rate: { max: 4, per: "10s" } });

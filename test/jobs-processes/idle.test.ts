@@ -8,6 +8,7 @@ import { readStory, untilAllEnded } from "../support/job-story.ts";
 import { backends, cleanup, openTest, testFolder, testUrl } from "../support/open-test.ts";
 import { readSession, untilBeat } from "../support/session-row.ts";
 
+const glanceMs = 200;
 const sweepMsMin = 7500;
 const sweepMsMax = 22_500;
 const rounds = 10;
@@ -34,9 +35,11 @@ describe("idle", { concurrency: true }, () => {
       const worker = await book.startWorker();
       await book.jobs.enqueue(noop, {});
       await worker.idle();
+      // On PostgreSQL a claim may have passed something by, so there is one more read a moment after it, and only one.
+      await clock.advance(glanceMs);
       assert.ok(statements.splice(0).length > 0);
 
-      await clock.advance(sweepMsMin - 1);
+      await clock.advance(sweepMsMin - 1 - glanceMs);
       const idle = statements.splice(0);
       await clock.advance(sweepMsMax - sweepMsMin);
       await swept.promise;

@@ -44,3 +44,17 @@ test("what has come due while a turn looked is looked for at once", () => {
   assert.equal(rings, 1);
   assert.equal(alarm.ask().lookForDue, true);
 });
+
+test("a turn that ends in the moment in which a lane opens does not make the alarm forget it", () => {
+  const clock = manualClock();
+  let rings = 0;
+  const alarm = createAlarm(clock, () => void rings++);
+  alarm.learn(alarm.ask(), { dueAt: null, claim: { opensAt: clock.now() + 1000 } });
+
+  clock.step(1000); // the timer has not rung yet
+  alarm.learn(alarm.ask(), { dueAt: undefined, claim });
+  assert.equal(rings, 1);
+
+  alarm.learn(alarm.ask(), { dueAt: undefined, claim });
+  assert.equal(rings, 1, "it is told of once");
+});

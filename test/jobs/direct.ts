@@ -1,6 +1,7 @@
 // Direct work without the worker that serves it, so that a test can take its steps one by one.
 import { job } from "../../src/index.ts";
 import type { Claim } from "../../src/jobs/claim.ts";
+import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Reserved } from "../../src/jobs/direct/claim-reserved.ts";
 import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservations.ts";
 import { reserveFor } from "../../src/jobs/direct/run-now.ts";
@@ -17,12 +18,14 @@ export function reservationsOf(at: TestEngine, by: SessionKey = at.session, tena
   return reservationVerbs({ ...at.engine, session: () => by }, (unit) => at.store.write(unit, { tenant }), tenant);
 }
 
+type AskOptions = { by?: SessionKey; tenant?: string; queue?: string; does?: AnyJob };
+
 /** Holds the queue and makes the job that waits for it, as `runNow` does; throws when somebody else holds it. */
 export async function askForTurn(
   at: TestEngine,
-  { by = at.session, tenant = "default", queue = "default" }: { by?: SessionKey; tenant?: string; queue?: string } = {},
+  { by = at.session, tenant = "default", queue = "default", does = work }: AskOptions = {},
 ): Promise<DirectTurn> {
-  const prepared = await prepareJob(work, {}, { queue, attempts: 1, losses: 0 });
+  const prepared = await prepareJob(does, {}, { queue, attempts: 1, losses: 0 });
   const engine = { ...at.engine, session: () => by };
   const asked = await at.store.write((tx) => reserveFor(tx, engine, prepared), { tenant });
   if ("refusal" in asked) throw asked.refusal;

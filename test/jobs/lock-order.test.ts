@@ -69,6 +69,33 @@ for (const [name, verb] of Object.entries(verbs)) {
   });
 }
 
+const inTwoQueues: Record<string, (at: TestEngine) => Promise<unknown>> = {
+  "a group": (at) =>
+    at.groups.create({ mode: "parallel" }, (each) => {
+      for (const queue of ["b", "a"]) each.add(plain, {}, { queue });
+    }),
+  "many jobs": (at) => at.jobs.enqueueMany(plain, [{}, {}], (_, index) => ({ queue: index === 0 ? "b" : "a" })),
+};
+
+for (const [name, make] of Object.entries(inTwoQueues)) {
+  test(`who makes ${name} in queues that are new waits for the first of them before it makes another`, async (t) => {
+    const at = await openEngine(t, "postgres", { use: [plain] });
+    const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
+    const lane = (queue: string): Promise<unknown> =>
+      other.query("insert into lane (tenant_id, queue) values ('default', $1)", [queue]);
+    await other.query("begin; set local lock_timeout = 1");
+    await lane("a");
+
+    const made = make(at);
+    await untilItWaits(watcher);
+    await lane("b");
+    await other.query("commit");
+
+    await made;
+    assert.equal((await at.jobs.list()).items.length, 2);
+  });
+}
+
 test("a retry by hand waits for the group before it holds a job", async (t) => {
   const at = await openEngine(t, "postgres", { use: [plain] });
   const { jobs } = await at.groups.create({ mode: "parallel", onFailure: "continue" }, (each) => {

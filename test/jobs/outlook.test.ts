@@ -8,9 +8,10 @@ import type { Turn, TurnWork } from "../../src/jobs/turn.ts";
 
 const nothing: Claim = {
   ...{ jobs: [], leftAlone: false, more: false, parked: 0, wentRound: true, contended: false },
-  ...{ opensAt: null, parkedForTime: false },
+  ...{ opensAt: null, parkedForTime: false, passedBy: false },
 };
 const contended: Claim = { ...nothing, more: true, contended: true };
+const empty = { read: async () => [{ queued: null, hosted: null, due_at: null, opens_at: null }] as never };
 const job = {} as ClaimedJob;
 const ending = {} as Ending;
 
@@ -35,7 +36,7 @@ test("a turn that found nothing does not outdo one beside it that left something
     more: { ...contended, parked: 1 },
   };
   for (const [name, claim] of Object.entries(others)) {
-    const outlook = createOutlook(manualClock(), () => undefined);
+    const outlook = createOutlook(manualClock(), empty, () => undefined);
     const settles = outlook.ask();
     outlook.learn(outlook.ask(), looks, found(claim));
     outlook.learn(settles, looks, found(nothing));
@@ -47,7 +48,7 @@ test("a turn that found nothing does not outdo one beside it that left something
 });
 
 test("beside turns that find nothing a contended one rests too, and does not ask for ever", () => {
-  const outlook = createOutlook(manualClock(), () => undefined);
+  const outlook = createOutlook(manualClock(), empty, () => undefined);
   let turns = 0;
   for (let before = outlook.ask(); outlook.mayHaveWork && turns < 1000; turns++) {
     const asked = outlook.ask();
@@ -64,7 +65,7 @@ test("who rests because its limit was counted looks again when a turn of its own
     [{ ...looks, endings: [ending], want: 0 }, nothing],
     [looks, { ...nothing, jobs: [job] }],
   ] as const) {
-    const outlook = createOutlook(manualClock(), () => undefined);
+    const outlook = createOutlook(manualClock(), empty, () => undefined);
     const counts = outlook.ask();
     restAfterContention(outlook);
     outlook.learn(counts, work, found(claim));
@@ -74,10 +75,36 @@ test("who rests because its limit was counted looks again when a turn of its own
 
 test("who rests looks again after a moment", async () => {
   const clock = manualClock();
-  const outlook = createOutlook(clock, () => undefined);
+  const outlook = createOutlook(clock, empty, () => undefined);
   restAfterContention(outlook);
   outlook.learn(outlook.ask(), looks, found(nothing));
   assert.equal(outlook.mayHaveWork, false);
   await clock.advance(200);
   assert.equal(outlook.mayHaveWork, true);
+});
+
+test("what a failed turn held is looked for again, also when the one beside it passed it by", () => {
+  const hosts = { ...looks, lookForHosted: true };
+  for (const order of ["before", "after"] as const) {
+    const outlook = createOutlook(manualClock(), empty, () => undefined);
+    const fails = outlook.ask();
+    const beside = outlook.ask();
+    if (order === "after") outlook.failed(fails);
+    outlook.learn(beside, hosts, found(nothing));
+    if (order === "before") outlook.failed(fails);
+    assert.equal(outlook.mayHaveWork, true);
+    assert.equal(outlook.ask().hosted, true, "what waits for a host too");
+  }
+});
+
+test("two turns that overlap go round once", () => {
+  const closed: Claim = { ...nothing, more: true, wentRound: true };
+  const outlook = createOutlook(manualClock(), empty, () => undefined);
+  const [one, other] = [outlook.ask(), outlook.ask()];
+  outlook.learn(one, looks, found(closed));
+  outlook.learn(other, looks, found(closed));
+  assert.equal(outlook.mayHaveWork, true, "what lies between has not been seen");
+
+  outlook.learn(outlook.ask(), looks, found(closed));
+  assert.equal(outlook.mayHaveWork, false);
 });

@@ -1,6 +1,7 @@
 // The claim of one who holds a reservation: its own job, once nothing else runs in the lane.
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
+import { anyOf } from "../../storage/word.ts";
 import type { Candidate } from "../candidate.ts";
 import type { Claim } from "../claim.ts";
 import { closeLane } from "../enter-lanes.ts";
@@ -13,7 +14,7 @@ export type Reserved = { readonly id: string; readonly jobSeq: number; readonly 
 
 const none: Claim = {
   ...{ jobs: [], leftAlone: false, more: false, opensAt: null, parkedForTime: false },
-  ...{ parked: 0, wentRound: true, contended: false },
+  ...{ parked: 0, wentRound: true, contended: false, passedBy: false },
 };
 
 export async function claimReserved(
@@ -23,10 +24,10 @@ export async function claimReserved(
 ): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
-  const busy = await tx.get(
-    sql`select seq from job where status = 'running' and lane_seq = ${reserved.laneSeq} limit 1`,
+  const busy = await tx.all<{ seq: number }>(
+    sql`select seq from job where status = 'running' and lane_seq = ${reserved.laneSeq}`,
   );
-  if (busy !== undefined) return none;
+  if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
   const job = await tx.get<Candidate>(sql`select job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt,
       job.attempts, job.timeout_ms, job.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id,
       job.created_at, job.tags, job.limits, job.limit_key, job.chain_seq, job.about,
@@ -39,7 +40,8 @@ export async function claimReserved(
   if (job === undefined || lane === undefined) return none;
   if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true, contended: true };
   const slots = await createSlots(tx, { direct: true }).take(job, lane);
-  if ("waitsFor" in slots) return none;
+  // It is not in line, so nobody lets it in when the rate opens.
+  if ("waitsFor" in slots) return { ...none, opensAt: slots.waitsFor === "time" ? slots.until : null };
   const laneSlot = lane.limit_max === null ? null : 0;
   // On PostgreSQL somebody may have cancelled it meanwhile.
   const still = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
@@ -47,4 +49,13 @@ export async function claimReserved(
   if (still === 0) return none;
   const jobs = await take(tx, { sessionSeq }, lane, [{ ...job, ...slots, lane_slot: laneSlot }], attempted);
   return { ...none, jobs };
+}
+
+// Whoever ends a run wakes the holder of its lane. One that looked for a holder before we were there does not, and we do
+// not see yet that the run has ended; but it still has the row.
+async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
+  if (tx.dialect === "sqlite") return false;
+  const seqs = running.map(({ seq }) => seq);
+  const free = await tx.all(sql`select seq from job where seq ${anyOf("integer", seqs)} for key share skip locked`);
+  return free.length < seqs.length;
 }

@@ -8,7 +8,7 @@ import type { Tx } from "../../storage/store.ts";
 import { newJob, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
 import { jobsChannel } from "../job.ts";
-import { laneOf } from "../lane.ts";
+import { lanesOf } from "../lane.ts";
 import type { Prepared } from "../prepare.ts";
 import { isEnding, lockGroup, type GroupMode, type GroupRow, type OnFailure } from "./group.ts";
 
@@ -57,10 +57,15 @@ async function insertMembers(
   members: readonly Prepared[],
   firstSlot: number,
 ): Promise<Enqueued[]> {
+  const lanes = await lanesOf(
+    tx,
+    tx.tenant,
+    members.map(({ queue }) => queue),
+  );
   const rows: NewJob[] = [];
   for (const [index, prepared] of members.entries()) {
     const slot = firstSlot + index;
-    const row = newJob(tx, await laneOf(tx, tx.tenant, prepared.queue), prepared);
+    const row = newJob(tx, lanes.get(prepared.queue) ?? 0, prepared);
     // In a row, everyone but the first waits for the one before; an open group always has an open job.
     const waits = group.mode === "sequential" && slot > 0;
     const state = waits ? ({ status: "waiting", waits_for: "group", waits_key: group.id } as const) : {};
