@@ -114,11 +114,16 @@ async function askHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
   return { until: known.probe_at };
 }
 
-/** Lets one call go for each host whose pause is over, and some where the host is back. */
+/** Lets one call go for each host whose pause is over, and some where the host is back: those that followed its last answer
+ *  may all have been cancelled. */
 export async function sweepHosts(tx: Tx): Promise<number> {
   const due = await tx.all<{ tenant_id: string; host: string; probe_at: number | null }>(
     sql`select tenant_id, host, probe_at from call_host where probe_at <= ${tx.now}
       union all select tenant_id, host, probe_at from call_host where failures = 0
+      union all select tenant_id, host, probe_at from call_host where failures > 0 and probe_at is null
+        and exists (select 1 from job ${indexedBy("jobs_waiting")} where job.status = 'waiting'
+          and job.waits_for = 'order' and job.waits_key = ${hostKey("")} || call_host.host
+          and job.tenant_id = call_host.tenant_id)
       order by tenant_id, host limit ${sweptMax}`,
   );
   let released = 0;

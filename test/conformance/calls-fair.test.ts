@@ -134,6 +134,29 @@ for (const backend of backends) {
       );
     });
 
+    test("those that wait for a host go on though all that followed its answer were cancelled", async (t) => {
+      let answer = status(503);
+      const server = await target(t, (...args) => answer(...args));
+      const { book, url } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
+      for (let n = 0; n < 18; n++) await book.calls.submit({ url: server.url });
+      await workAll(book);
+      const { store } = await openTestStore(t, backend, { url });
+      const note = { tenant: "default", host: server.host, answered: true, failures: 1 };
+      await store.write((tx) => noteHost(tx, note));
+      const followed = await book.read(
+        (tx) => tx.sql<{
+          id: string;
+        }>`select call.id from call join job on job.kind = 'call' and job.kind_seq = call.seq
+          where job.status = 'queued'`,
+      );
+      for (const { id } of followed) await book.calls.cancel(id);
+      assert.deepEqual([followed.length, await hosts(book)], [11, [{ tenant_id: "default", failures: 1, open: 0 }]]);
+
+      answer = ok;
+      await workAll(book);
+      assert.equal((await book.calls.list({ status: "succeeded" })).items.length, 2);
+    });
+
     test("a tenant all of whose hosts hang has no more places than a tenant may have, and the others go on", async (t) => {
       const dead = [
         await target(t, () => undefined),
