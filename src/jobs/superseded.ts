@@ -3,6 +3,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import { jobSuperseded } from "./hooks.ts";
 import type { Ending } from "./outcome.ts";
 
 export async function supersededOf(
@@ -17,4 +18,8 @@ export async function supersededOf(
     from job join run on run.tenant_id = job.tenant_id and run.id = job.run_id where job.seq ${anyOf("integer", seqs)}`);
   const kept = new Map(rows.map((row) => [row.id, row.status]));
   return refused.filter((ending) => kept.get(ending.runId) !== ending.status);
+}
+
+export function tellSuperseded(superseded: readonly Ending[]): void {
+  for (const { job, runId, status } of superseded) jobSuperseded.state({ id: "", name: "", ...job, runId, status });
 }

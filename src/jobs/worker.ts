@@ -6,18 +6,20 @@ import type { Timer } from "../core/clock.ts";
 import { isDaybookError } from "../core/error.ts";
 import { jitter } from "../core/random.ts";
 import { createBatchSize } from "./batch-size.ts";
-import { readCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import type { Engine } from "./engine.ts";
-import { jobsClaimed, jobSuperseded } from "./hooks.ts";
+import { jobsClaimed } from "./hooks.ts";
+import { createCancels } from "./heed-cancels.ts";
 import { onHosting } from "./hosting.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "./job.ts";
+import { newClaimer } from "./new-claimer.ts";
 import { createOutlook } from "./outlook.ts";
 import { createRecheck } from "./recheck.ts";
 import { hostNames, sweep } from "./rescue.ts";
 import { ownershipLost, shuttingDown } from "./run.ts";
 import { createRuns } from "./runs-in-hand.ts";
+import { tellSuperseded } from "./superseded.ts";
 import { apart, passing } from "./write-apart.ts";
 import { takeTurn, type Turn, type TurnWork } from "./turn.ts";
 import { lookAgain } from "./waiters.ts";
@@ -33,13 +35,7 @@ export async function startWorker(
   reserved?: Reserved & { renew(): Promise<void> },
 ): Promise<Worker> {
   const settings = checkWorkerOptions(options);
-  const hosts = new Set(reserved === undefined ? engine.definitions.keys() : []);
-  const claimer: Claimer = {
-    ...{ sessionSeq: engine.session().seq, hosts, queues: settings.queues },
-    ...{ cursor: 0, hostCursors: new Map() },
-    ...(reserved === undefined ? {} : { reserved }),
-    ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
-  };
+  const claimer = newClaimer(engine, settings.queues, reserved);
   await hostNames(engine, claimer);
   const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
   await sweepNow();
@@ -61,6 +57,7 @@ function createWorker(
   });
   const outlook = createOutlook(clock, store, poke);
   const recheck = createRecheck(engine, poke);
+  const cancels = createCancels(store, runs, () => session.seq);
   // On PostgreSQL one turn travels while another commits; but two may overtake each other, and a worker that runs one job
   // at a time is there for the order.
   const turnsMax = store.dialect === "postgres" && concurrency > 1 ? 2 : 1;
@@ -72,11 +69,10 @@ function createWorker(
   let failures = 0;
   let stopping = false;
   let stopped: Promise<void> | undefined;
-  let cancels = 0;
   let sweepTimer: Timer | undefined;
 
   const stopListening = store.onWake((channel) => {
-    if (channel === cancelChannel || channel === null) void abortCancelled();
+    if (channel === cancelChannel || channel === null) void cancels.heed();
     if (channel === hostChannel || channel === null) outlook.hostsChanged();
     if (channel === queuedChannel) return outlook.look();
     if (channel !== null && channel !== jobsChannel && channel !== hostChannel) return;
@@ -147,7 +143,7 @@ function createWorker(
   async function take(): Promise<void> {
     const news = runs.takeNews();
     const asked = outlook.ask();
-    const askedCancels = cancels;
+    const askedCancels = cancels.asked;
     const work: TurnWork = {
       ...{ ...news, want: want(), attempted: [], idle: turns.size === 0 && runs.crew.idle },
       ...{ mayDrain: runs.crew.mayDrain(), lookForDue: asked.alarm.lookForDue, lookForHosted: asked.hosted },
@@ -173,16 +169,14 @@ function createWorker(
   }
 
   function begin({ superseded, claim: { jobs, leftAlone } }: Turn, askedCancels: number): void {
-    for (const { job, runId, status } of superseded) {
-      jobSuperseded.state({ id: "", name: "", ...job, runId, status });
-    }
+    tellSuperseded(superseded);
     if (leftAlone) runs.crew.drainForAlone();
     if (jobs.length === 0) return;
     jobsClaimed.state({ count: jobs.length, sessionSeq: claimer.sessionSeq });
     if (stopping) runs.unclaim(jobs);
     else runs.start(jobs);
     // Somebody may have asked to cancel one of them before it was known here.
-    if (askedCancels !== cancels) void abortCancelled();
+    if (askedCancels !== cancels.asked) void cancels.heed();
   }
 
   async function afterFailure(error: unknown, work: TurnWork): Promise<void> {
@@ -211,17 +205,11 @@ function createWorker(
     void hostNames(engine, claimer).catch(() => undefined);
   }
 
-  async function abortCancelled(): Promise<void> {
-    cancels++;
-    if (runs.inHand === 0) return;
-    for (const id of await readCancelled(store, session.seq).catch(() => [])) runs.cancel(id);
-  }
-
   async function sweepNow(): Promise<void> {
     await sweep(engine).catch(() => 0);
     if (stopping) return;
     await renew()?.catch(() => undefined);
-    void abortCancelled();
+    void cancels.heed();
     runs.tellBegun();
     outlook.hostsChanged();
     outlook.lookAnew();
