@@ -5,7 +5,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { cancelJob } from "../jobs/cancel.ts";
+import { cancelUnstarted } from "../jobs/cancel.ts";
 import type { JobHooks } from "../jobs/hooks.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { StartFrom } from "./define.ts";
@@ -102,8 +102,7 @@ async function skipSlice(
   let cancelled = 0;
   for (const { id, status, published_at: at } of rows) {
     if (status === "running" || (bound.at !== null && at >= bound.at)) continue;
-    await cancelJob(tx, hooks, id);
-    cancelled++;
+    if (await cancelUnstarted(tx, hooks, id)) cancelled++;
   }
   return { cancelled, last: rows.at(-1)?.seq };
 }

@@ -12,6 +12,8 @@ import { lockGroupOf } from "./lock-order.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
+type JobKey = { readonly tenant: string; readonly id: string };
+
 export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
   const job = { tenant, id };
   await lockGroupOf(tx, job);
@@ -20,22 +22,28 @@ export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx
   return done;
 }
 
-// On PostgreSQL a job that was running when we looked for queued ones may have been given back when we look for running
-// ones, so it is looked at twice.
-async function tryCancel(
-  tx: Tx,
-  hooks: JobHooks,
-  { tenant, id }: { readonly tenant: string; readonly id: string },
-): Promise<Cancelled | undefined> {
-  const ended = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
+/** Cancels a job that has not begun. False for one that began, or ended, since it was looked at: that one goes on as it is. */
+export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Promise<boolean> {
+  const job = { tenant: tx.tenant, id };
+  await lockGroupOf(tx, job);
+  return tryCancelUnstarted(tx, hooks, job);
+}
+
+async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, { tenant, id }: JobKey): Promise<boolean> {
+  const [row] = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
       waits_key = null, key_held = case when key_scope = 'window' then key_held else null end
     where tenant_id = ${tenant} and id = ${id} and status in ('waiting', 'queued') returning *`);
-  const [row] = ended;
-  if (row !== undefined) {
-    await passOn(tx, [row]);
-    await tellCancelled(tx, hooks, row);
-    return { id, status: "cancelled" };
-  }
+  if (row === undefined) return false;
+  await passOn(tx, [row]);
+  await tellCancelled(tx, hooks, row);
+  return true;
+}
+
+// On PostgreSQL a job that was running when we looked for queued ones may have been given back when we look for running
+// ones, so it is looked at twice.
+async function tryCancel(tx: Tx, hooks: JobHooks, job: JobKey): Promise<Cancelled | undefined> {
+  const { tenant, id } = job;
+  if (await tryCancelUnstarted(tx, hooks, job)) return { id, status: "cancelled" };
   const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where tenant_id = ${tenant} and id = ${id} and status = 'running'`);
   if (asked === 0) return undefined;

@@ -1,8 +1,7 @@
 // What a schedule of code had fired when the code stopped defining it: nobody has its handler any more, so it would wait for
 // ever. What runs already ends as it will.
 import type { Engine } from "../jobs/engine.ts";
-import { cancelJob } from "../jobs/cancel.ts";
-import { isDaybookError } from "../core/error.ts";
+import { cancelUnstarted } from "../jobs/cancel.ts";
 import { sql } from "../storage/sql.ts";
 import { scheduleKind } from "./schedule.ts";
 
@@ -16,10 +15,6 @@ export async function cancelFires({ store, hooks }: Engine, tenant: string, begi
       and job.kind = ${scheduleKind} and job.kind_seq = schedule.seq and job.finished_at is null
       and job.kind is not null and job.status in ('waiting', 'queued') order by job.seq`);
   for (const { id } of open) {
-    await store.write((tx) => cancelJob(tx, hooks, id), { tenant }).catch(unlessEnded);
+    await store.write((tx) => cancelUnstarted(tx, hooks, id), { tenant });
   }
-}
-
-function unlessEnded(error: unknown): void {
-  if (!isDaybookError(error) || (error.code !== "conflict" && error.code !== "not_found")) throw error;
 }

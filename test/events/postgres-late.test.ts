@@ -39,6 +39,14 @@ async function publishAndHold(
   return { letGo: held.resolve, done };
 }
 
+async function someoneWaits(book: Book, what: "advisory" | "transactionid"): Promise<boolean> {
+  const waiting = await book.read(
+    (tx) => tx.sql`select 1 from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and wait_event = ${what}`,
+  );
+  return waiting.length > 0;
+}
+
 test("postgres: an event that is committed late behind a faster one is heard all the same", async (t) => {
   const { book, other, heard } = await openTwo(t, false);
   const worker = await book.startWorker();
@@ -63,12 +71,7 @@ test("postgres: a listener that begins while something is being published waits 
   const late = await publishAndHold(other, 1);
 
   const registering = open(url, { use });
-  const waiting = (): Promise<unknown[]> =>
-    other.read(
-      (tx) => tx.sql`select 1 from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'`,
-    );
-  while ((await waiting()).length === 0) await systemClock.nextTurn();
+  while (!(await someoneWaits(other, "advisory"))) await systemClock.nextTurn();
   late.letGo();
   await late.done;
   const book = await registering;
@@ -133,3 +136,45 @@ test("postgres: a transaction that began before a listener did, and publishes af
 
   assert.deepEqual([tries, deliveries, heard], [2, 2, [1]]);
 });
+
+for (const [what, status, { started, finished }] of [
+  ["begins", "running", { started: 1, finished: null }],
+  ["ends", "completed", { started: null, finished: 1 }],
+] as const) {
+  test(`postgres: a delivery that ${what} while its listener skips is passed by, and the others are skipped`, async (t) => {
+    const { book, other } = await openTwo(t, false);
+    await book.listeners.pause("l");
+    for (const n of [1, 2, 3]) await book.events.publish(Said, { n });
+    const [changed, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const changing = other.write(async (tx) => {
+      await tx.sql`update job set waits_for = null, run_id = 'r', status = ${status}, started_at = ${started},
+          session_seq = ${started}, finished_at = ${finished}
+        where seq = (select min(seq) from job where kind = 'delivery')`;
+      changed.resolve();
+      await held.promise;
+    });
+    await changed.promise;
+
+    const skipping = book.listeners.skip("l");
+    while (!(await someoneWaits(other, "transactionid"))) await systemClock.nextTurn();
+    held.resolve();
+    await changing;
+
+    assert.deepEqual(await skipping, { skipped: 2 });
+    const rows = await book.read(
+      (tx) =>
+        tx.sql<{
+          status: string;
+          cancel_requested_at: number | null;
+        }>`select status, cancel_requested_at from job where kind = 'delivery' order by seq`,
+    );
+    assert.deepEqual(
+      rows.map((row) => [row.status, row.cancel_requested_at]),
+      [
+        [status, null],
+        ["cancelled", null],
+        ["cancelled", null],
+      ],
+    );
+  });
+}
