@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
-import { command, type Book, type CommandResult, type JobRecord } from "../../src/index.ts";
+import { command, manualClock, type Book, type CommandResult, type JobRecord } from "../../src/index.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
 
@@ -22,10 +22,12 @@ const sha256 = (text: string): string => createHash("sha256").update(text).diges
 
 type Ran = { book: Book; jobs: JobRecord[]; folder: string };
 
-/** Runs one job of each kind, on its own params, and shows what became of them. */
+/** Runs one job of each kind, on its own params, and shows what became of them. Time stands still: the output of a program
+ *  that has ended is read to its end, however slow the machine is. */
 async function runAll(t: TestContext, backend: Backend, ...all: [AnyJob, unknown][]): Promise<Ran> {
   const folder = testFolder(t);
-  const { book } = await openTest(t, backend, { use: all.map(([each]) => each), files: join(folder, "files") });
+  const [use, files] = [all.map(([each]) => each), join(folder, "files")];
+  const { book } = await openTest(t, backend, { use, files, clock: manualClock() });
   const made = [];
   for (const [each, params] of all) made.push(await book.jobs.enqueue(each, params as never));
   const worker = await book.startWorker();
@@ -311,7 +313,7 @@ for (const backend of backends) {
         ...{ params: z.object({ word: z.string() }), cwd: folder, artifacts: ["*.txt"], concurrency: 1 },
         argv: ["/bin/sh", "-c", 'echo "$1"; echo "$1" > "$1.txt"', "sh", "{word}"],
       });
-      const { book } = await openTest(t, backend, { use: [say], files: join(folder, "files") });
+      const { book } = await openTest(t, backend, { use: [say], files: join(folder, "files"), clock: manualClock() });
       const [ada, bob] = [book.tenant("ada"), book.tenant("bob")];
       const made = [
         await ada.jobs.enqueue(say, { word: "from-ada" }),

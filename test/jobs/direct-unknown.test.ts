@@ -7,9 +7,14 @@ import { whileTimePasses } from "../support/session-row.ts";
 
 const direct = job("direct", { run: () => "ran" });
 
-/** A book whose connection breaks right after the commit of the first transaction with such a statement. */
-async function openBreaking(t: TestContext, statement: RegExp): Promise<{ book: Book; clock: ManualClock }> {
+/** A book whose connection breaks right after the commit of the first transaction with such a statement. Until then time
+ *  stands still, so that no beat commits in between. */
+async function openBreaking(
+  t: TestContext,
+  statement: RegExp,
+): Promise<{ book: Book; clock: ManualClock; runNow(): Promise<unknown> }> {
   const clock = manualClock();
+  const broken = Promise.withResolvers<void>();
   let state: "before" | "committing" | "broken" = "before";
   const { book } = await openTest(t, "postgres", {
     ...{ use: [direct], clock },
@@ -17,16 +22,22 @@ async function openBreaking(t: TestContext, statement: RegExp): Promise<{ book: 
       if (state === "before" && moment === "after" && statement.test(text)) state = "committing";
       if (state !== "committing" || moment !== "after" || text !== "commit") return;
       state = "broken";
+      broken.resolve();
       throw new Error("the connection broke");
     },
   });
-  return { book, clock };
+  const runNow = async (): Promise<unknown> => {
+    const ran = book.jobs.runNow(direct, {});
+    await broken.promise;
+    return whileTimePasses(clock, ran, 50);
+  };
+  return { book, clock, runNow };
 }
 
 test("direct work whose claim was lost on the way is claimed again, and runs once", async (t) => {
-  const { book, clock } = await openBreaking(t, /^update job set status = 'running'/);
+  const { book, clock, runNow } = await openBreaking(t, /^update job set status = 'running'/);
 
-  assert.equal(await whileTimePasses(clock, book.jobs.runNow(direct, {}), 50), "ran");
+  assert.equal(await runNow(), "ran");
 
   const { items } = await book.jobs.list();
   assert.deepEqual(
@@ -39,15 +50,15 @@ test("direct work whose claim was lost on the way is claimed again, and runs onc
 });
 
 test("a turn whose answer was lost on the way is given up: the caller is told, and the queue is not held", async (t) => {
-  const { book, clock } = await openBreaking(t, /^insert into reservation/);
+  const { book, clock, runNow } = await openBreaking(t, /^insert into reservation/);
 
-  await assert.rejects(whileTimePasses(clock, book.jobs.runNow(direct, {}), 50), { code: "unknown_outcome" });
+  await assert.rejects(runNow(), { code: "unknown_outcome" });
 
   assert.deepEqual(await book.reservations.list(), []);
   assert.deepEqual(
     (await book.jobs.list()).items.map(({ status }) => status),
     ["cancelled"],
   );
-  assert.equal(await whileTimePasses(clock, book.jobs.runNow(direct, {}), 50), "ran");
+  assert.equal(await runNow(), "ran");
   await whileTimePasses(clock, book.close(), 50);
 });

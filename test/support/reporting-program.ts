@@ -33,12 +33,12 @@ import { connect } from "node:net";
 import { spawn } from "node:child_process";
 const [, self, path, role] = process.argv;
 const socket = connect(path, () => {
+  console.log(role, "began"); // before anybody hears of it, and may end it
   socket.write(JSON.stringify({ role, pid: process.pid }) + "\\n");
   if (role === "parent") spawn(process.execPath, [self, path, "child"], { stdio: "inherit" });
   if (role === "deaf-parent") spawn(process.execPath, [self, path, "deaf"], { stdio: "inherit" });
   if (role === "deaf") process.on("SIGTERM", () => socket.write("term\\n"));
   if (role === "deaf" || role === "alone") socket.write("ready\\n");
-  console.log(role, "began");
 });
 // Only the test closes it.
 socket.on("data", () => process.exit(0));
