@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
 import { command, manualClock, type Book, type CommandResult, type JobRecord } from "../../src/index.ts";
+import type { Clock } from "../../src/core/clock.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
 
@@ -52,6 +53,22 @@ function resultOf(job: JobRecord): CommandResult {
 
 for (const backend of backends) {
   describe(backend, () => {
+    test("what a program wrote is read to its end though the loop was held up before it was", async (t) => {
+      const clock = manualClock();
+      let stalls = 1;
+      const held: Clock = {
+        ...clock,
+        sleep: (ms, signal) => (ms <= 1000 && stalls-- > 0 ? Promise.resolve() : clock.sleep(ms, signal)),
+      };
+      const talk = command("talk", { argv: ["sh", "-c", "i=0; while [ $i -lt 5000 ]; do echo $i; i=$((i+1)); done"] });
+      const { book } = await openTest(t, backend, { use: [talk], files: join(testFolder(t), "files"), clock: held });
+
+      const { id } = await book.jobs.enqueue(talk, {});
+      await (await book.startWorker()).idle();
+
+      assert.match(resultOf(await book.jobs.get(id)).log.tail, /\n4999\n$/);
+    });
+
     test("a program gets its arguments as they are, and its run has its exit code, its log and its end", async (t) => {
       const show = command("show", {
         params: z.object({ text: z.string(), count: z.number(), loud: z.boolean() }),

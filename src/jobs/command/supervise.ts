@@ -1,4 +1,6 @@
 // Starts a program and stays with it until it and all it started are gone, by itself or because its run has to end.
+import type { Socket } from "node:net";
+import type { Clock } from "../../core/clock.ts";
 import { killPoint } from "../../core/fault.ts";
 import { processStarted } from "../../telemetry/process-identity.ts";
 import type { RunContext } from "../context.ts";
@@ -11,6 +13,7 @@ import { startProgram, type Program, type ProgramEnd } from "./program.ts";
 
 /** How long the output may stay open when the group has ended: somebody who left the group has it. */
 const outputMs = 1000;
+const outputSteps = 10;
 
 type Start = { readonly argv: readonly string[]; readonly cwd: string; readonly env: CommandEnvironment };
 
@@ -39,9 +42,10 @@ export async function supervise(
     noted.catch(stop);
     const end = await program.ended;
     await program.endRest(outputEnded);
-    const impatient = clock.after(outputMs, () => reader.destroy(), { keepAlive: true });
+    const read = new AbortController();
+    void giveUpReading(clock, reader, read.signal);
     await outputEnded;
-    impatient.cancel();
+    read.abort();
     await noted;
     return { end, stopped: program.stopping };
   } finally {
@@ -49,6 +53,12 @@ export async function supervise(
     writer.destroy();
     reader.destroy();
   }
+}
+
+// In steps, because a loop that was held up for as long finds the time gone and all that is there unread: then one step is.
+async function giveUpReading(clock: Clock, reader: Socket, read: AbortSignal): Promise<void> {
+  for (let step = 0; step < outputSteps; step++) await clock.sleep(outputMs / outputSteps, read);
+  reader.destroy();
 }
 
 // One that has ended already is a zombie until it is taken note of, which tells it from nobody.
