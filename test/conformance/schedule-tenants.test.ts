@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { job, manualClock, open, schedule, type Book } from "../../src/index.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
+import { until, whileTimePasses } from "../support/session-row.ts";
 
 const minute = 60_000;
 const noon = Date.UTC(2026, 0, 15, 12);
@@ -44,7 +45,8 @@ for (const backend of backends) {
       const late = book.tenant("late");
       await late.jobs.enqueue(work, {});
 
-      while ((await late.schedules.list()).items.length === 0) await clock.advance(1000);
+      const made = async (): Promise<true | undefined> => (await late.schedules.list()).items.length === 1 || undefined;
+      await whileTimePasses(clock, until("it has its own", made), 1000);
       const { source, nextAt } = await late.schedules.get("nightly");
       assert.deepEqual([source, nextAt], ["code", noon + 12 * 60 * minute]);
     });
