@@ -12,6 +12,7 @@ import {
   type ManualClock,
 } from "../../src/index.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
+import { until, whileTimePasses } from "../support/session-row.ts";
 
 const noon = Date.UTC(2026, 0, 15, 12);
 
@@ -184,7 +185,8 @@ for (const backend of backends) {
         (tx) => tx.sql`update session set status = 'unknown', stopped_at = last_heartbeat_at where id = ${before}`,
       );
 
-      while (book.sessionId === before) await clock.advance(1000);
+      const replaced = until("it has another session", async () => book.sessionId !== before || undefined);
+      await whileTimePasses(clock, replaced, 1000);
       const one = async (): Promise<AppInstance | undefined> => (await book.apps.get("home")).instances[0];
       while ((await one())?.sessionId === before) await clock.advance(100);
 

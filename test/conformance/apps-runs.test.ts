@@ -14,7 +14,7 @@ for (const backend of backends) {
     test("succeed, fail, are cancelled, skipped, timed out, or never begin: one row each", async (t) => {
       const clock = manualClock({ at: noon });
       const made: Record<string, Job<{ n: number }>> = {};
-      const begun = Promise.withResolvers<AbortSignal>();
+      const [begun, slow] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       let ran = 0;
       const lamp = app("lamp", {
         setup(home) {
@@ -29,7 +29,7 @@ for (const backend of backends) {
             assert.fail("it must not run"),
           );
           made["held"] = home.job({ name: "held", params: n }, async (_params, { signal }) => {
-            begun.resolve(signal);
+            begun.resolve();
             await new Promise((_resolve, reject) =>
               signal.addEventListener("abort", () => reject(signal.reason as Error)),
             );
@@ -37,6 +37,7 @@ for (const backend of backends) {
           made["slow"] = home.job(
             { name: "slow", params: n, attempts: 1, timeout: "1s" },
             async (_params, { signal }) => {
+              slow.resolve();
               await new Promise((_resolve, reject) =>
                 signal.addEventListener("abort", () => reject(signal.reason as Error)),
               );
@@ -64,10 +65,9 @@ for (const backend of backends) {
       await book.jobs.cancel(held.id);
       await worker.idle();
       await book.jobs.enqueue(of("slow"), { n: 1 });
-      const idle = worker.idle();
-      let over = false;
-      void idle.then(() => (over = true));
-      while (!over) await clock.advance(500);
+      await slow.promise;
+      await clock.advance(1000);
+      await worker.idle();
       book.events.emit("bell");
       await book.apps.stop("lamp");
 

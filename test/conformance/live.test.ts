@@ -15,19 +15,11 @@ import {
 } from "../../src/index.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
+import { whileTimePasses } from "../support/session-row.ts";
 
-/** Moves the clock until it holds. */
-async function until(clock: ManualClock, holds: () => boolean | Promise<boolean>): Promise<void> {
+/** Moves the clock until it holds. What is asked takes its time, so that the clock does not run far ahead of the book. */
+async function until(clock: ManualClock, holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await clock.advance(50);
-}
-
-/** Two books on one file get in each other's way, and then wait by the clock. */
-async function moving<T>(clock: ManualClock, work: Promise<T>): Promise<T> {
-  let done = false;
-  const end = (): void => void (done = true);
-  work.then(end, end);
-  await until(clock, () => done);
-  return work;
 }
 
 /** PostgreSQL tells of other processes by itself; at a file one looks now and then. */
@@ -116,21 +108,22 @@ for (const backend of backends) {
       const ear = listener("ear", { on: "n.*", live: true, run: (n) => heard.push(n) });
       const { book: other, url } = await openTest(t, backend, { clock });
       await other.events.publish("n.a", "before");
-      const { book } = await moving(clock, openTest(t, backend, { url, use: [ear], clock }));
+      // Two books on one file get in each other's way, and then wait by the clock.
+      const { book } = await whileTimePasses(clock, openTest(t, backend, { url, use: [ear], clock }));
 
-      await moving(clock, other.events.publish("deaf", "nobody asks for this"));
-      for (const n of [1, 2]) await moving(clock, other.events.publish("n.a", n));
-      await moving(clock, book.events.publish("n.a", 3));
+      await whileTimePasses(clock, other.events.publish("deaf", "nobody asks for this"));
+      for (const n of [1, 2]) await whileTimePasses(clock, other.events.publish("n.a", n));
+      await whileTimePasses(clock, book.events.publish("n.a", 3));
       await untilHeard(backend, clock, () => heard.length >= 3);
-      await moving(clock, other.events.publish("n.a", "later", { in: "30s" }));
-      await moving(clock, other.events.publish("n.b", 4));
+      await whileTimePasses(clock, other.events.publish("n.a", "later", { in: "30s" }));
+      await whileTimePasses(clock, other.events.publish("n.b", 4));
       await untilHeard(backend, clock, () => heard.length >= 4);
       assert.deepEqual(new Set(heard), new Set([1, 2, 3, 4]));
       await clock.advance(30_000);
 
       assert.deepEqual(heard.slice(4), ["later"]);
       assert.equal(book.events.live()[0]?.heard, 5);
-      for (const each of [book, other]) await moving(clock, each.close());
+      for (const each of [book, other]) await whileTimePasses(clock, each.close());
     });
 
     test("what a handler makes carries its run, and one that publishes what it hears ends at the depth limit", async (t) => {
@@ -217,16 +210,16 @@ for (const backend of backends) {
         run: ({ celsius }) => heard.push(celsius),
       });
       const { book: stranger, url } = await openTest(t, backend, { clock });
-      const { book } = await moving(clock, openTest(t, backend, { url, use: [hot], clock }));
+      const { book } = await whileTimePasses(clock, openTest(t, backend, { url, use: [hot], clock }));
 
       book.events.emit(Level, { celsius: "31" });
       book.events.emit(Level, { celsius: "3" });
-      await moving(clock, book.events.publish(Level, { celsius: "32" }));
+      await whileTimePasses(clock, book.events.publish(Level, { celsius: "32" }));
       assert.throws(() => book.events.emit("level", { celsius: 33 }), {
         code: "invalid",
         message: /does not fit its schema/,
       });
-      await moving(clock, stranger.events.publish("level", { fahrenheit: 99 }));
+      await whileTimePasses(clock, stranger.events.publish("level", { fahrenheit: 99 }));
       const runs = await runsOf(book, clock, 3);
 
       assert.deepEqual(heard, [31, 32]);
@@ -239,13 +232,13 @@ for (const backend of backends) {
         ],
       );
       await assert.rejects(
-        moving(
+        whileTimePasses(
           clock,
           book.write(() => book.events.emit("level", {})),
         ),
         { code: "invalid", message: /book\.events\.emit was called inside book\.write: it may be undone or run again/ },
       );
-      for (const each of [book, stranger]) await moving(clock, each.close());
+      for (const each of [book, stranger]) await whileTimePasses(clock, each.close());
     });
 
     test("telemetry that cannot be written neither fails nor delays a handler, and is counted for all to see", async (t) => {

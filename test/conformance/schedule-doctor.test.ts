@@ -36,7 +36,7 @@ for (const backend of backends) {
   });
 
   test(`${backend}: a finished job that prune removed is not missed`, async (t) => {
-    const { book } = await openTest(t, backend, { use: [work] });
+    const { book } = await openTest(t, backend, { use: [work], clock: manualClock() });
     await book.schedules.create("hourly", { ...options, job: work });
     const jobId = String((await book.schedules.trigger("hourly")).jobId);
     await (await book.startWorker()).idle();
@@ -46,7 +46,7 @@ for (const backend of backends) {
   });
 
   test(`${backend}: doctor finds an open job without its decision, and not its retry`, async (t) => {
-    const { book } = await openTest(t, backend, { use: [fails] });
+    const { book } = await openTest(t, backend, { use: [fails], clock: manualClock() });
     await book.schedules.create("hourly", { ...options, job: fails });
     const jobId = String((await book.schedules.trigger("hourly")).jobId);
     await (await book.startWorker()).idle();

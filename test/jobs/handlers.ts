@@ -1,6 +1,7 @@
 // Handlers that a test holds in its hand: they say when they began and wait for what they are told.
 import { job, type Job, type JobContext, type ManualClock } from "../../src/index.ts";
 import type { JobOptions } from "../../src/jobs/define.ts";
+import { whileTimePasses } from "../support/session-row.ts";
 
 export type Held = {
   readonly context: JobContext;
@@ -43,10 +44,9 @@ export function heldJob(name: string, options: Options = {}): HeldJob {
 }
 
 /** The run that begins as the `count`th, with a clock that is moved until it has: a worker notices by its clock what others
- *  have written. */
-export async function begunBy(held: HeldJob, clock: ManualClock, count: number): Promise<Held> {
-  while (held.begun.length < count) await clock.advance(1);
-  return held.whenBegun(count);
+ *  have written. It is moved in the machine's own time, so that no slot of a schedule is passed meanwhile. */
+export function begunBy(held: HeldJob, clock: ManualClock, count: number): Promise<Held> {
+  return whileTimePasses(clock, held.whenBegun(count));
 }
 
 /** What `signal.reason` says, as the error that the run is recorded with. */
