@@ -85,6 +85,8 @@ test("in memory, who reads, who commits and who reads next do not wait for each 
   });
 
   assert.deepEqual([one, await others], [[{ n: 1 }], [undefined, [{ n: 2 }]]]);
+  // Who found it busy has left no lock behind.
+  await store.write((tx) => tx.run(sql`insert into note values ('a')`));
 });
 
 test("a slow read does not stop the loop, nor writes and point reads", async (t) => {

@@ -72,10 +72,16 @@ function answer(request: ReaderRequest): Omit<ReaderAnswer, "id"> {
 function chunk(id: number, rows: Iterator<unknown>): { rows: unknown[]; done: boolean } {
   const taken: unknown[] = [];
   unfinished.delete(id);
-  while (taken.length < rowsPerChunk) {
-    const next = rows.next();
-    if (next.done === true) return { rows: taken, done: true };
-    taken.push(next.value);
+  try {
+    while (taken.length < rowsPerChunk) {
+      const next = rows.next();
+      if (next.done === true) return { rows: taken, done: true };
+      taken.push(next.value);
+    }
+  } catch (error) {
+    // A statement that found the book busy is under way until it is ended, and keeps the lock of those that come after it.
+    rows.return?.();
+    throw error;
   }
   unfinished.set(id, rows);
   return { rows: taken, done: false };
