@@ -79,6 +79,9 @@ export async function* watchQuery<Type extends AnyRecordType>(
       seen = page.commit;
       if (!page.more && !over) await news;
     }
+  } catch (error) {
+    // What it was about to read when its book was closed is refused: it had ended before.
+    if (!over) throw error;
   } finally {
     stop();
     own.delete(end);

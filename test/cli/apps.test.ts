@@ -139,7 +139,7 @@ test("with --watch an app is loaded anew when its file, or one that it imports f
       export default app("rooms", { setup: (home) => names.forEach((name) => home.on(name, { name }, () => 1)) });`,
   });
   const write = (name: string, text: string): void => writeWhole(join(cwd, "apps", name), text);
-  const { running, next, nextOf } = startRun(t, cwd, ["--book", url, "apps", "--watch"]);
+  const { running, nextOf } = startRun(t, cwd, ["--book", url, "apps", "--watch"]);
   for (const key of ["lamp", "rooms", "still"]) await nextOf("app", key);
   const before = await book.apps.get("still");
 
@@ -161,7 +161,7 @@ test("with --watch an app is loaded anew when its file, or one that it imports f
   assert.deepEqual(names, ["bell", "early"]);
 
   write("lamp.ts", "this is no TypeScript");
-  const problem = await next();
+  const problem = await nextOf("problem");
   assert.deepEqual([problem["type"], problem["file"]], ["problem", join(cwd, "apps/lamp.ts")]);
   assert.equal((await book.apps.get("lamp")).instances[0]?.status, "running");
 

@@ -25,8 +25,8 @@ for (const backend of backends) {
     await untilWorking(book, ended);
 
     const greeted = await answer(["jobs", "enqueue", "greet", "--params", '{"name": "ada"}'], url);
-    const failed = await answer(["jobs", "enqueue", "boom", "--attempts", "1", "--tenant", "acme"], url);
     await until(async () => (await book.jobs.get(String(greeted["id"]))).status === "completed");
+    const failed = await answer(["jobs", "enqueue", "boom", "--attempts", "1", "--tenant", "acme"], url);
     await until(async () => (await book.tenant("acme").jobs.get(String(failed["id"]))).status === "failed");
     running.child.kill("SIGTERM");
 
@@ -90,6 +90,7 @@ test("only the queues that are named are served, and the book is made where ther
 
 const stubborn = `
 import { job } from "daybook";
+process.once("SIGINT", () => console.log("heard"));
 export const hang = job("hang", { run: () => new Promise(() => setInterval(() => undefined, 1000)) });
 `;
 
@@ -99,8 +100,12 @@ test("a second signal ends the program at once, and what it ran is not lost", as
   const { running, ended } = await startRun(t, { book: url, module: stubborn });
   await until(async () => (await book.jobs.get(id)).status === "running");
 
+  const heard = new Promise<void>((resolve) => {
+    running.child.stdout?.on("data", (chunk: Buffer) => chunk.includes("heard") && resolve());
+  });
   running.child.kill("SIGINT");
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await heard;
+  assert.equal((await book.jobs.get(id)).status, "running");
   assert.equal(running.child.exitCode, null, "it waits for what runs");
   running.child.kill("SIGINT");
 

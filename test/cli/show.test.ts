@@ -16,12 +16,13 @@ test("sizes are shown in the unit that keeps them short", () => {
   ]);
 });
 
-test("a moment is shown by its distance and exactly", () => {
+test("a moment is shown by its distance and exactly", (t) => {
   const now = systemClock.now();
+  t.mock.timers.enable({ apis: ["Date"], now });
 
   assert.equal(showTime(now).ago, "now");
-  assert.match(showTime(now - 3_661_000).ago, /^1h 1m ago$/);
-  assert.match(showTime(now + 61_000).ago, /^in 1m( 1s)?$/);
+  assert.equal(showTime(now - 3_661_000).ago, "1h 1m ago");
+  assert.equal(showTime(now + 61_000).ago, "in 1m 1s");
   assert.equal(showTime(0).exact, "1970-01-01T00:00:00Z");
   assert.deepEqual(showTime(null), { ago: "", exact: "" });
 });

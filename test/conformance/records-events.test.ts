@@ -11,7 +11,6 @@ for (const backend of backends) {
     const heard: unknown[] = [];
     const watch = listener("watch", { on: "record.lamp.*", run: (payload) => void heard.push(payload) });
     const { book } = await openTest(t, backend, { use: [Lamp, watch] });
-    const worker = await book.startWorker({ concurrency: 1 });
 
     await book.records.put(Lamp, { id: "hall", on: false });
     await book.tenant("other").records.put(Lamp, { id: "hall", on: true });
@@ -24,7 +23,7 @@ for (const backend of backends) {
       /no/,
     );
     await book.records.delete(Lamp, "hall");
-    await worker.idle();
+    await (await book.startWorker({ concurrency: 1 })).idle();
 
     const change = { type: "lamp", key: "hall", from: null, to: null, instance: null };
     assert.deepEqual(heard, [

@@ -5,10 +5,12 @@ import { entity, relation, type Book, type WatchedCommit } from "../../src/index
 import { migrations } from "../../src/migrations.ts";
 import { recordVerbs } from "../../src/records/record-verbs.ts";
 import type { RecordFact, RecordRoom } from "../../src/records/room.ts";
+import { endWatching, watchQuery } from "../../src/records/watch.ts";
 import { withinUnitOf } from "../../src/records/write-unit.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { sql } from "../../src/storage/sql.ts";
-import { backends, cleanup, openTest, testUrl, type Backend } from "../support/open-test.ts";
+import type { Store } from "../../src/storage/store.ts";
+import { backends, cleanup, openTest, openTestStore, testUrl, type Backend } from "../support/open-test.ts";
 
 const Person = entity("person", { schema: z.object({ id: z.string(), age: z.number() }), key: "id" });
 const City = entity("city", { schema: z.object({ id: z.string() }), key: "id" });
@@ -112,6 +114,24 @@ for (const backend of backends) {
       await book.records.head();
 
       await book.close();
+
+      assert.equal((await next).done, true);
+    });
+
+    test("a watch that is about to read when its book is closed ends like any other", async (t) => {
+      const { store } = await openTestStore(t, backend);
+      const closed = Promise.withResolvers<void>();
+      const slow: Store = { ...store, read: async (statement) => closed.promise.then(() => store.read(statement)) };
+      const next = watchQuery<typeof Person>(
+        slow,
+        "default",
+        { name: "person", type: Person, where: [], orders: [] },
+        {},
+      ).next();
+
+      endWatching(slow);
+      await store.close();
+      closed.resolve();
 
       assert.equal((await next).done, true);
     });

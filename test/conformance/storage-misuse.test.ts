@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
+import { Client } from "pg";
 import { manualClock, type Book, type OpenOptions, type UserTx, type Value } from "../../src/index.ts";
 import { numbered } from "../storage/pair.ts";
-import { backends, openTest, type Backend } from "../support/open-test.ts";
+import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";
 
 async function openNotes(t: TestContext, backend: Backend, options: OpenOptions = {}): Promise<Book> {
   const { book } = await openTest(t, backend, { attach: false, ...options });
@@ -263,14 +264,18 @@ for (const backend of backends) {
 
     test("short waits add up, and time in the database does not count", async (t) => {
       const clock = manualClock();
-      const book = await openNotes(t, backend, { clock });
+      const { book, url } = await openTest(t, backend, { attach: false, clock });
+      await book.write((tx) => tx.sql`create table note (id text primary key)`);
+      const holder = backend === "postgres" ? await connect(t, url) : undefined;
       const waiting = async (tx: UserTx, times: number): Promise<void> => {
         for (let turn = 0; turn < times; turn++) {
           await clock.advance(300);
           await add(tx, `${times}-${turn}`);
-          if (backend === "sqlite") continue; // it has no statement that is still under way while the clock moves
-          const statement = tx.sql`select pg_sleep(0.1)`;
+          if (holder === undefined) continue; // SQLite has no statement that is still under way while the clock moves
+          await holder.query("select pg_advisory_lock($1)", [turn]);
+          const statement = tx.sql`select pg_advisory_xact_lock(${turn})`;
           await clock.advance(900);
+          await holder.query("select pg_advisory_unlock($1)", [turn]);
           await statement;
         }
       };
@@ -282,6 +287,13 @@ for (const backend of backends) {
       assert.deepEqual(await notes(book), ["3-0", "3-1", "3-2"]);
     });
   });
+}
+
+async function connect(t: TestContext, url: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  cleanup(t, () => client.end());
+  return client;
 }
 
 /** Moves the clock until `end` has settled: how soon a unit begins is the back end's affair. */

@@ -152,7 +152,7 @@ for (const backend of backends) {
     });
 
     test(`more than ${limits.snapshotsMax} snapshots wait in line, first come, first served`, async (t) => {
-      const { store } = await openTestStore(t, backend);
+      const { store } = await openTestStore(t, backend, { clock: manualClock() });
       const order: number[] = [];
       const held = Array.from({ length: limits.snapshotsMax }, () => heldRead(store));
       await Promise.all(held.map((each) => each.started));

@@ -34,7 +34,8 @@ describe("concurrent units on PostgreSQL", () => {
             const value = await valueOf(tx, "a");
             await tx.run(sql`update counter set value = ${value + 1} where id = 'a'`);
           },
-          { by: "user" },
+          // The slower the machine, the more often some of them lose.
+          { by: "user", tryOn: () => true },
         ),
       ),
     );

@@ -154,13 +154,13 @@ test("a server that stays away is reported as unavailable, after a bounded numbe
   await store.write((tx) => writePair(tx, "a"), { by: "shared" });
   const codes: string[] = [];
 
-  await proxy.down();
+  proxy.down();
   for (const by of kinds) {
     store.write((tx) => writePair(tx, "b"), { by }).catch((error: { code: string }) => codes.push(error.code));
   }
   while (codes.length < kinds.length) await clock.advance(100);
   await assert.rejects(store.read(sql`select 1`), { code: "unavailable" });
-  await proxy.up();
+  proxy.up();
 
   assert.deepEqual(new Set(codes), new Set(["unavailable"]));
   await store.write((tx) => writePair(tx, "c"));
@@ -175,10 +175,10 @@ test("units that began while the server was away are written when it is back", a
   await createPairs(store);
   let settled = 0;
 
-  await proxy.down();
+  proxy.down();
   const writes = kinds.map((by) => store.write((tx) => writePair(tx, by), { by }).finally(() => settled++));
   await clock.advance(5);
-  await proxy.up();
+  proxy.up();
   while (settled < kinds.length) await clock.advance(5);
   await Promise.all(writes);
 

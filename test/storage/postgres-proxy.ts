@@ -13,18 +13,20 @@ export type PostgresProxy = {
   count(text: string): number;
   /** Cuts the next connection that sends this statement, once. */
   cutAt(text: string, loss: Loss): void;
-  /** Cuts every connection and refuses new ones, until `up`. */
-  down(): Promise<void>;
-  up(): Promise<void>;
+  /** Cuts every connection, and new ones as they come, until `up`. It keeps its port, which others would take. */
+  down(): void;
+  up(): void;
 };
 
 export async function startProxy(t: TestContext, url: string): Promise<PostgresProxy> {
   const target = new URL(url);
   const counts = new Map<string, number>();
   const sockets = new Set<Socket>();
+  let isDown = false;
   let planned: { text: string; loss: Loss } | undefined;
 
   const proxy = createServer((client) => {
+    if (isDown) return void client.destroy();
     const server = connect(Number(target.port), target.hostname);
     const end = (): void => {
       client.destroy();
@@ -52,19 +54,16 @@ export async function startProxy(t: TestContext, url: string): Promise<PostgresP
     server.on("data", (bytes: Buffer) => (isCut ? end() : client.write(bytes)));
   });
   const through = new URL(url);
-  const up = async (): Promise<void> => {
-    proxy.listen(Number(through.port), "127.0.0.1");
-    await once(proxy, "listening");
-  };
-  const down = async (): Promise<void> => {
+  const down = (): void => {
+    isDown = true;
     for (const socket of sockets) socket.destroy();
-    if (!proxy.listening) return;
-    proxy.close();
-    await once(proxy, "close");
   };
-  through.port = "0";
-  await up();
-  cleanup(t, down);
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  cleanup(t, () => {
+    down();
+    proxy.close();
+  });
 
   through.port = String((proxy.address() as AddressInfo).port);
   return {
@@ -72,7 +71,7 @@ export async function startProxy(t: TestContext, url: string): Promise<PostgresP
     count: (text) => counts.get(text) ?? 0,
     cutAt: (text, loss) => void (planned = { text, loss }),
     down,
-    up,
+    up: () => void (isDown = false),
   };
 }
 

@@ -36,7 +36,7 @@ export async function killSenders(t: TestContext, backend: Backend, kills: numbe
   for (let killed = 0; killed < kills; killed++) {
     const index = killed % running.length;
     const victim = running[index];
-    await victim?.hear("working");
+    await victim?.hear("submitted"); // however slow the machine is, a kill finds something under way
     await systemClock.sleep(50 + random() * 250);
     await victim?.kill();
     running[index] = start();
@@ -73,5 +73,5 @@ export async function killSenders(t: TestContext, backend: Backend, kills: numbe
   t.diagnostic(
     `${kills} kills, ${known.length} calls, ${lost} of them lost on the way, ${server.received.length} requests`,
   );
-  assert.ok(acknowledged.length > kills, "nothing was under load");
+  assert.ok(acknowledged.length >= kills, "nothing was under load");
 }

@@ -9,7 +9,7 @@ import { cleanup } from "./open-test.ts";
 export type CallProcess = {
   /** The ids of the calls that it was acknowledged. */
   readonly submitted: readonly string[];
-  hear(said: "working"): Promise<void>;
+  hear(said: "working" | "submitted"): Promise<void>;
   kill(): Promise<void>;
   readonly ended: Promise<string | null>;
 };

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const DEATH_MS_MAX = 5_000;
+const DEATH_MS_MAX = 60_000; // A process that writes to a slow disk dies when that is done.
 
 /** Kills a postmaster and all its children at once, as a power cut would. A signal to its process group would miss
  *  the children, because each of them leads a group of its own. */

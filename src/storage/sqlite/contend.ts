@@ -2,7 +2,7 @@
 // the lock is tried for, and a loser sleeps a few jittered milliseconds. A winner writes for a short turn and then gives
 // way, once it has seen that others write: without that, it would begin its next group before any sleeper wakes. A
 // turn is several small groups, because a file that changes hands after each of them stands idle most of the time.
-import type { Clock } from "../../core/clock.ts";
+import { systemClock, type Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter, type Random } from "../../core/random.ts";
 import { rollBack, type Connection } from "./connection.ts";
@@ -78,9 +78,10 @@ export async function beginImmediate(parts: Parts, contention: Pick<Contention, 
   return failure;
 }
 
-/** Commits. Only an in-memory book can be busy here: its readers hold off the writer for a moment. */
+/** Commits. Only an in-memory book can be busy here: its readers hold off the writer for a moment. They are threads of this
+ *  process, for whom a clock that a test has stopped does not stand still. */
 export async function commitOrWait(parts: Parts): Promise<void> {
-  const failure = await patiently(parts, "commit", () => undefined);
+  const failure = await patiently({ ...parts, clock: systemClock }, "commit", () => undefined);
   if (failure !== undefined) throw failure;
 }
 

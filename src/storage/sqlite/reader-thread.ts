@@ -2,6 +2,7 @@
 // asks for, so that neither a long statement nor a large answer holds up the event loop.
 import { parentPort, workerData } from "node:worker_threads";
 import { describeError, isDaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import type { Query } from "../sql.ts";
 import { bindable, openConnection, type Connection } from "./connection.ts";
 import { fromSqliteError } from "./sqlite-error.ts";
@@ -23,9 +24,11 @@ export type ReaderAnswer = {
 };
 
 const rowsPerChunk = 200;
-const busyMs = 5000;
 
 const { location, writable } = workerData as ReaderData;
+// In memory the writer waits for readers, too. Whoever waited inside of SQLite would keep this thread from those whom the writer
+// waits for, so the main thread asks again instead.
+const busyMs = location.startsWith("file:") ? 0 : limits.busyMsMax;
 const connections = new Map<number | null, Connection>();
 const unfinished = new Map<number, Iterator<unknown>>();
 
@@ -50,7 +53,7 @@ function answer(request: ReaderRequest): Omit<ReaderAnswer, "id"> {
       return chunk(request.of, unfinished.get(request.of) ?? [].values());
     case "begin": {
       const connection = connectionOf(request.snapshot);
-      connection.exec("begin");
+      if (!connection.inTransaction) connection.exec("begin");
       // A deferred transaction has no moment until it first reads.
       connection.get({ text: "select count(*) from sqlite_schema", params: [] });
       return {};
@@ -69,10 +72,16 @@ function answer(request: ReaderRequest): Omit<ReaderAnswer, "id"> {
 function chunk(id: number, rows: Iterator<unknown>): { rows: unknown[]; done: boolean } {
   const taken: unknown[] = [];
   unfinished.delete(id);
-  while (taken.length < rowsPerChunk) {
-    const next = rows.next();
-    if (next.done === true) return { rows: taken, done: true };
-    taken.push(next.value);
+  try {
+    while (taken.length < rowsPerChunk) {
+      const next = rows.next();
+      if (next.done === true) return { rows: taken, done: true };
+      taken.push(next.value);
+    }
+  } catch (error) {
+    // A statement that found the book busy is under way until it is ended, and keeps the lock of those that come after it.
+    rows.return?.();
+    throw error;
   }
   unfinished.set(id, rows);
   return { rows: taken, done: false };

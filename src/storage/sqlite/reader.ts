@@ -1,9 +1,12 @@
 // The main thread's end of a reader thread. The thread starts with the first heavy read, because most programs that
 // open a book never need one.
 import type { Worker } from "node:worker_threads";
+import { systemClock } from "../../core/clock.ts";
 import { DaybookError, type ErrorCode } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import type { Query } from "../sql.ts";
 import { startThread } from "../thread.ts";
+import { isBusy } from "./sqlite-error.ts";
 import type { ReaderAnswer, ReaderData, ReaderRequest } from "./reader-thread.ts";
 
 export type ReaderThread = {
@@ -14,6 +17,8 @@ export type ReaderThread = {
   abandon(): void;
   close(): Promise<void>;
 };
+
+const retryMs = 2;
 
 type Asker = { resolve(answer: ReaderAnswer): void; reject(error: unknown): void };
 type Thread = { readonly worker: Worker; readonly waiting: Map<number, Asker> };
@@ -64,9 +69,21 @@ export function createReaderThread(data: ReaderData): ReaderThread {
     });
   }
 
+  async function askPatiently(request: Unsent): Promise<ReaderAnswer & { id: number }> {
+    const until = systemClock.monotonic() + limits.busyMsMax;
+    for (;;) {
+      try {
+        return await ask(request);
+      } catch (error) {
+        if (!isBusy(error) || systemClock.monotonic() >= until) throw error;
+        await systemClock.sleep(retryMs);
+      }
+    }
+  }
+
   return {
     async all(query, snapshot) {
-      const first = await ask({ kind: "query", query, snapshot: snapshot ?? null });
+      const first = await askPatiently({ kind: "query", query, snapshot: snapshot ?? null });
       const rows = first.rows ?? [];
       let { done } = first;
       while (done === false) {
@@ -77,7 +94,7 @@ export function createReaderThread(data: ReaderData): ReaderThread {
       return rows;
     },
     async begin(snapshot) {
-      await ask({ kind: "begin", snapshot });
+      await askPatiently({ kind: "begin", snapshot });
     },
     async end(snapshot) {
       await ask({ kind: "end", snapshot });
@@ -93,7 +110,7 @@ export function createReaderThread(data: ReaderData): ReaderThread {
     async close() {
       const last = current === undefined ? undefined : ask({ kind: "close" });
       closed = true;
-      await last;
+      await last?.catch(() => undefined); // a thread that is gone, or was left behind, is closed
       await current?.worker.terminate();
     },
   };

@@ -23,13 +23,14 @@ export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: 
     while (walIsLarge() && clock.monotonic() < until) await clock.sleep(lookEveryMs);
   }
 
-  // SQLite cannot be asked to stop, so a thread that is caught in a statement is left behind: it must not keep everybody
-  // else from reading, nor the book from closing.
-  async function letGo(slot: number): Promise<void> {
+  // SQLite cannot be asked to stop, so a thread that is caught in a statement of this snapshot is left behind: it must not
+  // keep everybody else from reading, nor the book from closing. A thread that is busy with others is theirs.
+  async function letGo(slot: number, isCaught: () => boolean): Promise<void> {
     const ended = thread.end(slot).then(
       () => true,
       () => true,
     );
+    if (!isCaught()) return void (await ended);
     if (!(await Promise.race([ended, clock.sleep(graceMs).then(() => false)]))) thread.abandon();
   }
 
@@ -38,6 +39,7 @@ export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: 
       if (walIsLarge()) await letWalShrink();
       const slot = await slots.take();
       let open = true;
+      let asked = 0;
       let timer: { cancel(): void } | undefined;
       try {
         await thread.begin(slot);
@@ -48,7 +50,9 @@ export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: 
           dialect: "sqlite",
           async all<R>(statement: Sql) {
             if (!open) throw endedReader();
-            return (await Promise.race([thread.all(render(statement, "sqlite"), slot), expired])) as R[];
+            asked++;
+            const rows = thread.all(render(statement, "sqlite"), slot).finally(() => asked--);
+            return (await Promise.race([rows, expired])) as R[];
           },
         };
         expired.catch(() => undefined);
@@ -58,7 +62,7 @@ export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: 
         timer?.cancel();
         // Not awaited: the thread may still be in a statement of this snapshot, and whoever asked for it has an answer.
         // The slot is free once the thread has let go of it.
-        void letGo(slot).finally(() => slots.giveBack(slot));
+        void letGo(slot, () => asked > 0).finally(() => slots.giveBack(slot));
       }
     },
   };

@@ -1,6 +1,7 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads on another.
 import { statSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
+import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
@@ -59,8 +60,8 @@ export async function openSqlite(
 
   async function read<R>(statement: Sql): Promise<R[]> {
     const query = render(statement, "sqlite");
-    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open.
-    return patiently(options, () => {
+    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open, in real time.
+    return patiently({ clock: systemClock, random }, () => {
       refuseClosed();
       return point.all(query).map((row) => ({ ...(row as object) })) as R[];
     });
@@ -142,7 +143,7 @@ function useWal(writer: Connection): void {
 }
 
 // Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
-async function patiently<T>({ clock, random }: StoreOptions, run: () => T): Promise<T> {
+async function patiently<T>({ clock, random }: Pick<StoreOptions, "clock" | "random">, run: () => T): Promise<T> {
   const until = clock.monotonic() + limits.busyMsMax;
   for (;;) {
     try {
