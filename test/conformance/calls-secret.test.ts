@@ -3,13 +3,14 @@ import { createHmac } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { dirname, join } from "node:path";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { inspect } from "node:util";
+import { Client } from "pg";
 import { listener, type Book } from "../../src/index.ts";
 import { openCalls, status, target, testKey, workAll } from "../calls/target.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { allText } from "../support/book-text.ts";
-import { backends, openTest } from "../support/open-test.ts";
+import { backends, cleanup, openTest } from "../support/open-test.ts";
 
 const canary = "kanarie-5f1c9e77";
 
@@ -27,10 +28,17 @@ async function filesOf(book: Book, url: string, from: string | undefined): Promi
     .map((name) => join(log, name));
 }
 
-async function walPosition(book: Book, backend: string): Promise<string | undefined> {
+/** Where PostgreSQL's log is now. Every test of the run writes to that log and makes the server forget the old of it, so this
+ *  connection keeps what comes from here on as long as it is open. */
+async function walPosition(t: TestContext, url: string, backend: string): Promise<string | undefined> {
   if (backend === "sqlite") return undefined;
-  const [row] = await book.read((tx) => tx.sql<{ at: string }>`select pg_current_wal_lsn()::text as at`);
-  return row?.at;
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  cleanup(t, () => client.end());
+  const { rows } = await client.query<{ at: string }>(
+    "select pg_current_wal_lsn()::text as at, pg_create_physical_replication_slot(current_database(), true, true)",
+  );
+  return rows[0]?.at;
 }
 
 for (const backend of backends) {
@@ -66,7 +74,7 @@ for (const backend of backends) {
       // What happens to calls is kept as events too, with the beginning of the answer.
       const tells = listener("tells", { on: "call.>", run: (payload) => void said.push(payload) });
       const { book, url } = await openCalls(t, backend, { use: [tells] });
-      const from = await walPosition(book, backend);
+      const from = await walPosition(t, url, backend);
       const request = {
         headers: {
           Authorization: `Bearer ${canary}-auth`,

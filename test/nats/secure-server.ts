@@ -26,7 +26,8 @@ export function secureServer(
   // The client would look for "localhost" in it, whatever the address is.
   const tls = { ca, ...client, host: holder };
   return {
-    config: `tls { cert_file: "${folder}/cert.pem", key_file: "${folder}/key.pem", ${shown} }`,
+    // By itself it gives a handshake two seconds, which a busy machine may not have.
+    config: `tls { timeout: 60, cert_file: "${folder}/cert.pem", key_file: "${folder}/key.pem", ${shown} }`,
     client: { tls },
   };
 }

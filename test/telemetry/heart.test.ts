@@ -13,7 +13,7 @@ import { backends, cleanup, openTest, openTestStore } from "../support/open-test
 import { startProcess } from "../support/session-process.ts";
 import { readSession, until, untilBeat } from "../support/session-row.ts";
 
-describe("the heart", { concurrency: true, timeout: 60_000 }, () => {
+describe("the heart", { concurrency: true }, () => {
   for (const backend of backends) {
     test(`beats beside an event loop that is held for seconds, on ${backend}`, async (t) => {
       const { book, url } = await openTest(t, backend);
@@ -24,12 +24,13 @@ describe("the heart", { concurrency: true, timeout: 60_000 }, () => {
         () => undefined,
       );
 
-      other.tell({ do: "block", ms: 20_000 });
-      const row = await untilBeat(book, other.sessionId, 1);
+      other.tell({ do: "block", ms: 60_000 });
+      const { beat } = await readSession(book, other.sessionId);
+      // One more may have been on its way in a commit of the loop's own; those after it are not.
+      const row = await untilBeat(book, other.sessionId, beat + 1);
 
       assert.equal(free, false);
       assert.equal(row.status, "running");
-      assert.ok(row.last_heartbeat_at - row.started_at >= 5000);
       assert.deepEqual(await book.sessions.look(), []);
     });
 
