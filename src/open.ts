@@ -145,6 +145,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
       files,
       session: () => attachment?.key ?? { id: "", seq: 0 },
       overdue: () => attachment?.overdue ?? true,
+      onTimely: (hear) => attachment?.onTimely(hear) ?? (() => undefined),
       contextFor: (run) => jobContext(run, rooms),
     };
     const scheduled = createScheduleWriter(jobs, tenant, schedules);

@@ -18,6 +18,8 @@ export type Engine = {
   session(): SessionKey;
   /** True while others may soon take this session for dead: nothing new is claimed then. */
   overdue(): boolean;
+  /** Calls back when that is over, until the function that it returns is called. */
+  onTimely(hear: () => void): () => void;
   /** Adds what belongs to the front door (the book) to a handler's context. */
   contextFor(run: RunContext): unknown;
 };

@@ -1,5 +1,5 @@
 // Others may take an overdue session for dead, so it neither claims nor starts anything. A turn stamps the beat, or finds
-// the session ended; when it could do neither, the next try is a little later.
+// the session ended; when it could do neither, the next try is with the next beat, or a little later.
 import type { Engine } from "./engine.ts";
 
 const againMs = 200;

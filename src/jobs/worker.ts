@@ -89,6 +89,8 @@ function createWorker(
     outlook.lookAnew();
   });
 
+  const stopRechecking = engine.onTimely(poke);
+
   function onEnded(ms: number): void {
     size.ran(ms);
     poke();
@@ -231,6 +233,7 @@ function createWorker(
     while (turns.size > 0 || (runs.hasNews && failures < 20)) await (turns.size > 0 ? Promise.all(turns) : turn());
     stopListening();
     stopHosting();
+    stopRechecking();
     runs.leave();
   }
 

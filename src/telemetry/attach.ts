@@ -2,7 +2,6 @@
 // last words when an exception that nobody caught ends the process.
 import { describeError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
-import { limits } from "../core/limits.ts";
 import type { Store } from "../storage/store.ts";
 import { startHeart, type Heart } from "./heart.ts";
 import { onLastWords } from "./last-words.ts";
@@ -16,6 +15,8 @@ export type Attachment = {
   readonly key: SessionKey;
   /** True while the last written beat is so old that others may soon take this session for dead. */
   readonly overdue: boolean;
+  /** Calls back when it is no longer overdue, until the function that it returns is called. */
+  onTimely(hear: () => void): () => void;
   readonly watch: Watch;
   detach(): Promise<void>;
 };
@@ -32,6 +33,8 @@ export const sessionLost = defineFact<{ id: string; replacement: string }>("sess
 export async function attach(store: Store, options: AttachOptions): Promise<Attachment> {
   const identity = thisProcess();
   const begin = (): Promise<SessionKey> => store.write((tx) => startSession(tx, identity, options.metadata));
+  const ears = new Set<() => void>();
+  const tellTimely = (): void => ears.forEach((hear) => hear());
   let key = await begin();
   let heart = heartOf(key);
   let replacing: Promise<void> | undefined;
@@ -41,12 +44,15 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
   const watch = watchSessions({ store, identity, self: () => key.id, onSilent: options.onSilent });
 
   function heartOf(session: SessionKey): Heart {
-    return startHeart(store, session.id, () => {
-      if (detached || session.id !== key.id) return;
-      // A failure is made up for: every beat finds the session ended again, until there is a new one.
-      replacing ??= replace()
-        .catch(() => undefined)
-        .finally(() => (replacing = undefined));
+    return startHeart(store, session.id, {
+      lost() {
+        if (detached || session.id !== key.id) return;
+        // A failure is made up for: every beat finds the session ended again, until there is a new one.
+        replacing ??= replace()
+          .catch(() => undefined)
+          .finally(() => (replacing = undefined));
+      },
+      caughtUp: tellTimely,
     });
   }
 
@@ -60,6 +66,7 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
     heart = heartOf(key);
     sessionLost.state({ id: lost.id, replacement: key.id });
     options.onLost?.(lost, key);
+    tellTimely();
   }
 
   const forgetLastWords = onLastWords((error) => {
@@ -75,7 +82,11 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
       return key;
     },
     get overdue() {
-      return heart.lost || heart.sinceBeatMs() > limits.sessionTtlMs / 2;
+      return heart.overdue;
+    },
+    onTimely(hear) {
+      ears.add(hear);
+      return () => ears.delete(hear);
     },
     watch,
     detach: () => (detaching ??= detach()),

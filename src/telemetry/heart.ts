@@ -8,10 +8,8 @@ import type { HeartData, HeartMessage } from "./heart-thread.ts";
 import { beatStatement, type SessionError } from "./session.ts";
 
 export type Heart = {
-  /** Milliseconds since the last beat that was written. */
-  sinceBeatMs(): number;
-  /** True once a beat found the session ended: others declared it silent. */
-  readonly lost: boolean;
+  /** True while the last written beat is so old that others may soon take the session for dead, or a beat found that they did. */
+  readonly overdue: boolean;
   /** Writes the error and waits for it, blocking: the process is about to end. */
   fail(error: SessionError): void;
   stop(): Promise<void>;
@@ -19,8 +17,14 @@ export type Heart = {
 
 const failMsMax = 5000;
 
-/** `onLost` is called at every beat that finds the session ended, so whoever failed to act on it is asked again. */
-export function startHeart(store: Store, session: string, onLost: () => void): Heart {
+export type HeartEars = {
+  /** At every beat that finds the session ended, so whoever failed to act on it is asked again. */
+  lost(): void;
+  /** A beat was written, and the session is no longer overdue. The thread's are not told: they are for when nobody listens. */
+  caughtUp?(): void;
+};
+
+export function startHeart(store: Store, session: string, ears: HeartEars): Heart {
   const { clock } = store;
   const beats = new SharedArrayBuffer(16);
   const signals = new SharedArrayBuffer(8);
@@ -34,15 +38,21 @@ export function startHeart(store: Store, session: string, onLost: () => void): H
     due: () => clock.monotonic() - Math.max(askedMs, beat[0] ?? 0) >= limits.beatMs,
     async run(tx) {
       const atMs = (askedMs = clock.monotonic());
-      if ((await tx.run(beatStatement(session, tx.now))) === 0) lose();
-      else beat[0] = Math.max(atMs, beat[0] ?? 0);
+      if ((await tx.run(beatStatement(session, tx.now))) === 0) return lose();
+      const wasOverdue = isOverdue();
+      beat[0] = Math.max(atMs, beat[0] ?? 0);
+      if (wasOverdue) ears.caughtUp?.();
     },
   });
   const helper = clock === systemClock ? beatByThread() : beatByTimer();
 
+  function isOverdue(): boolean {
+    return beat[1] === 1 || clock.monotonic() - (beat[0] ?? 0) > limits.sessionTtlMs / 2;
+  }
+
   function lose(): void {
     beat[1] = 1;
-    onLost();
+    ears.lost();
   }
 
   function beatByThread(): Pick<Heart, "fail" | "stop"> {
@@ -86,9 +96,8 @@ export function startHeart(store: Store, session: string, onLost: () => void): H
 
   return {
     ...helper,
-    sinceBeatMs: () => clock.monotonic() - (beat[0] ?? 0),
-    get lost() {
-      return beat[1] === 1;
+    get overdue() {
+      return isOverdue();
     },
   };
 }

@@ -71,6 +71,7 @@ export async function openEngine(
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,
+    onTimely: () => () => undefined,
     contextFor: (run) => run,
   };
   const tenant: TestEngine["tenant"] = (id) => {

@@ -80,7 +80,7 @@ describe("the heart", { concurrency: true }, () => {
   test("stops also while it is still reaching for the server", async (t) => {
     const { store, url } = await openTestStore(t, "postgres");
     const gate = await startGate(t, url);
-    const heart = startHeart({ ...store, threadLocation: gate.url }, "nobody", () => undefined);
+    const heart = startHeart({ ...store, threadLocation: gate.url }, "nobody", { lost: () => undefined });
 
     await gate.knocked;
     const stopped = heart.stop();
