@@ -69,7 +69,7 @@ describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 },
   test("ends the process in a few seconds also when it cannot be recorded, because another holds the file", async (t) => {
     const { book, url } = await openTest(t, "sqlite", { attach: false });
     const other = await startProcess(t, { url });
-    const holder = new DatabaseSync(url);
+    const holder = new DatabaseSync(url, { timeout: 5000 }); // the other may just be beating
     cleanup(t, () => holder.close());
     holder.exec("begin immediate");
 
