@@ -115,11 +115,15 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     refuse("close");
     await (rooms.closing ??= closeRooms(rooms));
   };
+  function join(worker: Worker): void {
+    rooms.workers.add(worker);
+    // Those that were there before are stopped already.
+    if (rooms.closing !== undefined) void worker.stop();
+  }
   async function start(options?: WorkerOptions): Promise<Worker> {
     refuse("startWorker");
     if (rooms.worker === false) return refuseWithoutWorker();
-    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options });
-    rooms.workers.add(worker);
+    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
     // Runs of a process that ended before it could.
     rooms.folder.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
@@ -139,7 +143,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
         rooms.worker === false
           ? refuseWithoutWorker()
           : runNow(
-              { engine: rooms.jobs, tenant: tenantId, workers: rooms.workers, grace: rooms.worker.grace },
+              {
+                ...{ engine: rooms.jobs, tenant: tenantId, grace: rooms.worker.grace, join },
+                leave: (worker) => void rooms.workers.delete(worker),
+              },
               lookUp(rooms.jobs, definition, true),
               params,
               options,

@@ -28,16 +28,19 @@ import { checkWorkerOptions, type Worker, type WorkerOptions, type WorkerSetting
 const sweepEveryMs = 15_000;
 const retryMs = 200;
 
-/** With `reserved` the worker serves that reservation alone, and renews it as long as it lives. */
+/** With `reserved` the worker serves that reservation alone, and renews it as long as it lives. `join` is told of it before
+ *  it claims: it may run a job before it has swept, and whoever closes the book must find it. */
 export async function startWorker(
   engine: Engine,
   options: WorkerOptions = {},
   reserved?: Reserved & { renew(): Promise<void> },
+  join?: (worker: Worker) => void,
 ): Promise<Worker> {
   const settings = checkWorkerOptions(options);
   const claimer = newClaimer(engine, settings.queues, reserved);
   await hostNames(engine, claimer);
   const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
+  join?.(worker);
   await sweepNow();
   return worker;
 }
@@ -209,8 +212,8 @@ function createWorker(
 
   async function sweepNow(): Promise<void> {
     await sweep(engine).catch(() => 0);
+    if (!stopping) await renew()?.catch(() => undefined);
     if (stopping) return;
-    await renew()?.catch(() => undefined);
     void cancels.heed();
     runs.tellBegun();
     outlook.hostsChanged();

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { job } from "../../src/index.ts";
+import { job, manualClock } from "../../src/index.ts";
 import { begin } from "../../src/jobs/alone.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { jobSuperseded, sessionRecovered } from "../../src/jobs/hooks.ts";
 import { recoverSession, sweep } from "../../src/jobs/rescue.ts";
+import { sql } from "../../src/storage/sql.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { startSession } from "../../src/telemetry/session.ts";
 import { heldJob } from "../jobs/handlers.ts";
@@ -329,6 +330,35 @@ for (const backend of backends) {
     });
   });
 }
+
+// SQLite's only writer cannot be overtaken.
+test("postgres: a step whose run is ended while its transaction is open leaves nothing", async (t) => {
+  // A transaction waits for something else for a second at most, and the recovery may take longer.
+  const clock = manualClock();
+  const held = heldJob("held", { attempts: 1 });
+  const { book, url } = await openTest(t, "postgres", { use: [held.job], clock });
+  await book.write((tx) => tx.sql`create table effect (n integer)`);
+  const { id } = await book.jobs.enqueue(held.job, {});
+  const worker = await book.startWorker({ concurrency: 1 });
+  const { context, succeed } = await held.whenBegun(1);
+  const { store } = await openTestStore(t, "postgres", { url, clock });
+  const [row] = await store.read<{ seq: number }>(sql`select session_seq as seq from job where id = ${id}`);
+
+  const recovered = Promise.withResolvers<void>();
+  const overtaken = context.step.write("a", async (tx) => {
+    await tx.sql`insert into effect (n) values (1)`;
+    await store.write((theirs) => recoverSession(theirs, {}, row?.seq ?? 0));
+    recovered.resolve();
+  });
+  const refused = assert.rejects(overtaken, { code: "conflict" });
+  await recovered.promise;
+  await whileTimePasses(clock, refused); // it is run again
+
+  succeed();
+  (await held.whenBegun(2)).succeed();
+  await worker.idle();
+  assert.deepEqual(await book.read((tx) => tx.sql`select n from effect`), []);
+});
 
 /** A session claims so many jobs and ends without a word. */
 async function loseAfter(at: TestEngine, want: number): Promise<number> {

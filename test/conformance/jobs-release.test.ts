@@ -7,9 +7,9 @@ import { hostChannel, jobsChannel } from "../../src/jobs/job.ts";
 import { resumeName } from "../../src/jobs/pause.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
-import type { Tx } from "../../src/storage/store.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
+import { wakesOf } from "../jobs/wakes-of.ts";
 import { backends } from "../support/open-test.ts";
 
 type Account = { readonly account: string };
@@ -229,14 +229,6 @@ const lookForDue: Omit<TurnWork, "attempted"> = {
     lookForHosted: false,
   },
 };
-
-/** The channels that `unit` wakes. */
-async function wakesOf(tx: Tx, unit: (spied: Tx) => Promise<unknown>): Promise<string[]> {
-  const heard: string[] = [];
-  const wake = (channel: string): void => void heard.push(channel);
-  await unit(Object.defineProperty(tx, "wake", { value: wake }));
-  return heard;
-}
 
 async function countOf(at: TestEngine, status: string): Promise<number> {
   const [row] = await at.rows<{ n: number }>(`select count(*) as n from job where status = '${status}'`);

@@ -6,7 +6,6 @@ import { recoverSession } from "../../src/jobs/rescue.ts";
 import { keepStep } from "../../src/jobs/kept-step.ts";
 import { createStep } from "../../src/jobs/step.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
-import { sql } from "../../src/storage/sql.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
@@ -421,28 +420,6 @@ test("postgres: whoever ends a run waits for a step that is just being kept, so 
 
   const [third] = (await claim(1)) as [ClaimedJob];
   assert.equal(await createStep(engine, stateOf(third))("a", () => "again"), "kept");
-});
-
-test("postgres: a step whose run is ended while its transaction is open leaves nothing", async (t) => {
-  const held = heldJob("held", { attempts: 1 });
-  const { book, url } = await openTest(t, "postgres", { use: [held.job] });
-  await createEffects(book);
-  const { id } = await book.jobs.enqueue(held.job, {});
-  const worker = await book.startWorker({ concurrency: 1 });
-  const { context, succeed } = await held.whenBegun(1);
-  const { store } = await openTestStore(t, "postgres", { url });
-  const [row] = await store.read<{ seq: number }>(sql`select session_seq as seq from job where id = ${id}`);
-
-  const overtaken = context.step.write("a", async (tx) => {
-    await tx.sql`insert into effect (tenant, n) values ('a', 1)`;
-    await store.write((theirs) => recoverSession(theirs, {}, row?.seq ?? 0));
-  });
-
-  await assert.rejects(overtaken, { code: "conflict" });
-  succeed();
-  (await held.whenBegun(2)).succeed();
-  await worker.idle();
-  assert.deepEqual(await effects(book), []);
 });
 
 // Types: what a step gives is what its function gives, without a word from the user.

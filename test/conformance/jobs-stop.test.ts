@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book, type JobRecord } from "../../src/index.ts";
 import { startWorker } from "../../src/jobs/worker.ts";
+import type { Worker } from "../../src/jobs/worker-options.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";
@@ -166,6 +167,25 @@ for (const backend of backends) {
 
       await second.idle();
       await until(async () => (await all(book))[0]?.status === "completed");
+    });
+
+    test("a worker that runs a job before it has swept is stopped like any other", async (t) => {
+      const held = heldJob("held");
+      const { engine, store, jobs } = await openEngine(t, backend, { use: [held.job] });
+      const [swept, joined] = [Promise.withResolvers<void>(), Promise.withResolvers<Worker>()];
+      const read: typeof store.read = async (statement) => (await swept.promise, store.read(statement));
+      const starting = startWorker({ ...engine, store: { ...store, read } }, {}, undefined, joined.resolve);
+      const worker = await joined.promise;
+      const { id } = await jobs.enqueue(held.job, {});
+      const { succeed } = await held.whenBegun(1);
+
+      const stopping = worker.stop();
+      succeed();
+      await stopping;
+      swept.resolve();
+
+      assert.equal(await starting, worker);
+      assert.equal((await jobs.get(id)).status, "completed");
     });
 
     test("a worker whose storage was closed under it tries once, and no more", async (t) => {

@@ -121,9 +121,10 @@ for (const backend of backends) {
       const at = await openEngine(t, backend, { use: [quick] });
       const { read } = at.store;
       let looks = 0;
-      at.store.read = (statement) => {
+      at.store.read = async <R>(statement: Parameters<typeof read>[0]) => {
+        const rows = await read<R>(statement);
         if (/from job_group where tenant_id/.test(render(statement, backend).text)) looks++;
-        return read(statement);
+        return rows;
       };
       const { id } = await at.groups.create({ mode: "parallel" }, (group) => {
         for (let n = 0; n < 3; n++) group.add(quick, {});
@@ -131,7 +132,8 @@ for (const backend of backends) {
       const others = await at.jobs.enqueueMany(quick, [{}, {}, {}, {}]);
       const done = at.groups.done(id);
       const results = others.map((made) => made.result());
-      await until(async () => (await at.rows("select seq from job where awaited = 1")).length === others.length);
+      const marked = async (): Promise<unknown[]> => at.rows("select seq from job where awaited = 1");
+      await until(async () => looks === 1 && (await marked()).length === others.length);
 
       for (const claimed of (await at.claim(10)).toReversed()) {
         await at.end(claimed, { status: "success" });

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { claim, type Claimer } from "../../src/jobs/claim.ts";
 import { hostChannel } from "../../src/jobs/job.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
+import type { Tx } from "../../src/storage/store.ts";
 import { job, manualClock, type JobRecord } from "../../src/index.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
+import { wakesOf } from "../jobs/wakes-of.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 import { whileTimePasses } from "../support/session-row.ts";
 
@@ -198,19 +201,18 @@ for (const backend of backends) {
 
     test("a worker that parks what it does not run tells those that do", async (t) => {
       const at = await openEngine(t, backend, { use });
-      const heard: unknown[] = [];
-      at.store.onWake((channel) => void heard.push(channel));
+      const tellsHosts = async (by: Claimer): Promise<boolean> => {
+        const parks = (tx: Tx): Promise<unknown> => claim(tx, by, 5, { idle: true, attempted: [] });
+        return (await at.store.write((tx) => wakesOf(tx, parks))).includes(hostChannel);
+      };
       await at.jobs.enqueue(plain, a);
 
-      await at.claim(5, { ...at.claimer(), hosts: new Set(["rated"]) });
-      const parked = heard.splice(0).includes(hostChannel);
+      const stranger = await tellsHosts({ ...at.claimer(), hosts: new Set(["rated"]) });
       await at.jobs.resume("plain");
       await at.jobs.pause("plain");
-      heard.length = 0;
-      await at.claim(5);
+      const host = await tellsHosts(at.claimer());
 
-      assert.equal(parked, true);
-      assert.deepEqual([heard.includes(hostChannel), await states(at)], [false, ["host"]]);
+      assert.deepEqual([stranger, host, await states(at)], [true, false, ["host"]]);
     });
 
     test("a worker that sleeps takes what another process parked for it, without waiting for its sweep", async (t) => {

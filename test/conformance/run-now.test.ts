@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { backends, openTest } from "../support/open-test.ts";
-import { whileTimePasses } from "../support/session-row.ts";
+import { until, whileTimePasses } from "../support/session-row.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
@@ -124,6 +124,11 @@ for (const backend of backends) {
         await clock.advance(5000);
         // Something is written, and with it the beat; else a time that runs this fast would leave the heart behind.
         await book.queues.resume("unused");
+        // So would it leave a renewal that is under way.
+        await until("its turn is renewed", async () => {
+          const [turn] = await book.reservations.list();
+          return (turn?.expiresAt ?? 0) > clock.now() + 300_000 ? true : undefined;
+        });
       }
       const [reserved] = await book.reservations.list();
       assert.ok((reserved?.expiresAt ?? 0) > clock.now());

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Backend, backends, cleanup, openTest } from "../support/open-test.ts";
 import { startProcess } from "../support/session-process.ts";
 import type { Failure } from "../support/session-program.ts";
-import { readSession, untilBeat } from "../support/session-row.ts";
+import { readSession, until } from "../support/session-row.ts";
 
 type Expected = { readonly type: string; readonly message: RegExp; readonly trace: RegExp | null };
 
@@ -69,7 +69,7 @@ describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 },
   test("ends the process in a few seconds also when it cannot be recorded, because another holds the file", async (t) => {
     const { book, url } = await openTest(t, "sqlite", { attach: false });
     const other = await startProcess(t, { url });
-    const holder = new DatabaseSync(url);
+    const holder = new DatabaseSync(url, { timeout: 5000 }); // the other may just be beating
     cleanup(t, () => holder.close());
     holder.exec("begin immediate");
 
@@ -78,23 +78,25 @@ describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 },
     const { code } = await other.ended;
 
     assert.equal(code, 1);
-    assert.ok(systemClock.monotonic() - since < 10_000);
+    // The file is never let go. It gives up after five seconds, to which a busy machine adds.
+    assert.ok(systemClock.monotonic() - since < 30_000);
     assert.equal((await readSession(book, other.sessionId)).status, "running");
   });
 
   test("is recorded on postgres also when the heart's own connection has died unnoticed", async (t) => {
     const { book, url } = await openTest(t, "postgres", { attach: false });
     const other = await startProcess(t, { url });
-    await untilBeat(book, other.sessionId, 0);
-    const killed = await book.write(
-      (tx) => tx.sql`select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and query like 'update session set beat%' and pid <> pg_backend_pid()`,
-    );
+    await until("the connection on which it beats is ended", async () => {
+      const ended = await book.write(
+        (tx) => tx.sql`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query like 'update session set beat%' and pid <> pg_backend_pid()`,
+      );
+      return ended.length > 0 ? true : undefined;
+    });
 
     other.tell({ do: "fail", how: "throw" });
     await other.ended;
 
-    assert.equal(killed.length, 1);
     assert.equal((await readSession(book, other.sessionId)).error_type, "TypeError");
   });
 });

@@ -172,6 +172,7 @@ function onBackend(backend: Backend): void {
     };
     const attachment = await attach(store, { metadata: "{}", onSilent });
     cleanup(t, () => attachment.detach());
+    attachment.watch.stop(); // it might look when only one of them is gone
 
     await Promise.all([broken.kill(), other.kill()]);
     await assert.rejects(attachment.watch.look(), { message: "what it left behind is broken" });

@@ -35,8 +35,9 @@ export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
 export type RunNowParts = {
   readonly engine: Engine;
   readonly tenant: string;
-  /** Closing the book stops these. */
-  readonly workers: Set<Worker>;
+  /** Closing the book stops those that have joined. */
+  join(worker: Worker): void;
+  leave(worker: Worker): void;
   readonly grace: Duration | undefined;
 };
 
@@ -77,8 +78,7 @@ export async function runNow(
   const settings = { concurrency: 1, ...(parts.grace === undefined ? {} : { grace: parts.grace }) };
   let worker: Worker | undefined;
   try {
-    worker = await startWorker(engine, settings, { ...turn, renew });
-    parts.workers.add(worker);
+    await startWorker(engine, settings, { ...turn, renew }, (made) => parts.join((worker = made)));
     const left = Math.max(1, Math.ceil(timeoutMs - (clock.monotonic() - startedMs)));
     return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
@@ -94,7 +94,7 @@ export async function runNow(
     );
   } finally {
     await worker?.stop();
-    if (worker !== undefined) parts.workers.delete(worker);
+    if (worker !== undefined) parts.leave(worker);
     // Not ours any more when others took this session for dead; then they have ended it.
     await store
       .write((tx) => releaseReservation(tx, engine.hooks, turn.id, engine.session().seq), { tenant })
