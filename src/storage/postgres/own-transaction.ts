@@ -2,10 +2,11 @@
 // lost against a concurrent one or its connection broke, but never once its commit is under way: then only the server
 // knows what became of it.
 import type { Client, Pool, PoolClient } from "pg";
+import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter, type Random } from "../../core/random.ts";
 import { runAfterCommit } from "../after-commit.ts";
 import { turnKey } from "../turn-key.ts";
 import type { Awaitable, Tx, WriteOptions } from "../store.ts";
@@ -28,9 +29,14 @@ export async function runOwnTransaction<T>(
       if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
       // Who can wait for its turn need not stay away to let the others through.
       if (attempt === 1 && turn.name !== undefined) continue;
-      await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
+      await pauseAfterLoss(parts.random, attempt);
     }
   }
+}
+
+/** In real time, as the server's other clients live in it: on a clock that a test has stopped it would never end. */
+export async function pauseAfterLoss(random: Random, attempt: number): Promise<void> {
+  await systemClock.sleep(jitter(random, Math.min(500, 2 ** attempt), 0.75));
 }
 
 /** What a unit competes for, once it has lost. */

@@ -4,11 +4,10 @@
 // others run again together.
 import type { Client } from "pg";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
 import { runAfterCommit } from "../after-commit.ts";
 import type { Awaitable, Tx } from "../store.ts";
 import { connectClient, control, patience, readsOnly } from "./connect.ts";
-import { commit, runOwnTransaction, stampBeat } from "./own-transaction.ts";
+import { commit, pauseAfterLoss, runOwnTransaction, stampBeat } from "./own-transaction.ts";
 import { isConnectionLost } from "./postgres-error.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 import { PostgresTx } from "./postgres-tx.ts";
@@ -52,7 +51,7 @@ export function createSharedGroups(parts: PostgresParts): SharedGroups {
           for (const waiting of rest) waiting.reject(error);
           return;
         }
-        await parts.clock.sleep(jitter(parts.random, Math.min(500, 2 ** attempt), 0.75));
+        await pauseAfterLoss(parts.random, attempt);
       }
     }
   }
