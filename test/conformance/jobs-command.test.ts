@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
@@ -10,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
@@ -53,20 +55,33 @@ function resultOf(job: JobRecord): CommandResult {
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("what a program wrote is read to its end though the loop was held up before it was", async (t) => {
+    test("what a program leaves to be read is waited for though the loop was held up when it ended", async (t) => {
       const clock = manualClock();
+      const heldUp = Promise.withResolvers<void>();
       let stalls = 1;
       const held: Clock = {
         ...clock,
-        sleep: (ms, signal) => (ms <= 1000 && stalls-- > 0 ? Promise.resolve() : clock.sleep(ms, signal)),
+        sleep(ms, signal) {
+          if (signal === undefined || ms > 1000 || stalls-- <= 0) return clock.sleep(ms, signal);
+          heldUp.resolve();
+          return Promise.resolve();
+        },
       };
-      const talk = command("talk", { argv: ["sh", "-c", "i=0; while [ $i -lt 5000 ]; do echo $i; i=$((i+1)); done"] });
-      const { book } = await openTest(t, backend, { use: [talk], files: join(testFolder(t), "files"), clock: held });
+      const folder = testFolder(t);
+      const [ready, gate] = [join(folder, "ready"), join(folder, "gate")];
+      execFileSync("mkfifo", [ready, gate]);
+      const late = `echo up > "$0"; read -r word < "$1"; echo "$word"`;
+      const program = `setsid /bin/sh -c '${late}' "$0" "$1" & read -r word < "$0"`;
+      const leaving = command("leaving", { argv: ["/bin/sh", "-c", program, ready, gate] });
+      const { book } = await openTest(t, backend, { use: [leaving], files: join(folder, "files"), clock: held });
+      const { id } = await book.jobs.enqueue(leaving, {});
+      const worker = await book.startWorker();
 
-      const { id } = await book.jobs.enqueue(talk, {});
-      await (await book.startWorker()).idle();
+      await heldUp.promise;
+      await appendFile(gate, "late\n");
+      await worker.idle();
 
-      assert.match(resultOf(await book.jobs.get(id)).log.tail, /\n4999\n$/);
+      assert.equal(resultOf(await book.jobs.get(id)).log.tail, "late\n");
     });
 
     test("a program gets its arguments as they are, and its run has its exit code, its log and its end", async (t) => {
