@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
+import { cancelUnstarted } from "../../src/jobs/cancel.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine } from "../jobs/open-engine.ts";
@@ -32,6 +33,31 @@ for (const backend of backends) {
       assert.equal(ran, 0);
       assert.equal((await book.jobs.enqueue(counted, {}, { key: "k", onConflict: "error" })).created, true);
       assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("a cancel of what has not begun leaves alone what has, and what has ended", async (t) => {
+      const { engine, store, jobs, claim, end, rows } = await openEngine(t, backend, { use: [plain] });
+      const made = await jobs.enqueueMany(plain, [{}, {}, {}]);
+      const [ended] = await claim(1);
+      await claim(1);
+      if (ended !== undefined) await end(ended, { status: "success" });
+
+      const done = [];
+      for (const { id } of made) done.push(await store.write((tx) => cancelUnstarted(tx, engine.hooks, id)));
+
+      assert.deepEqual(done, [false, false, true]);
+      assert.deepEqual(
+        (
+          await rows<{ status: string; asked: number | null }>(
+            "select status, cancel_requested_at as asked from job order by seq",
+          )
+        ).map(({ status, asked }) => [status, asked]),
+        [
+          ["completed", null],
+          ["running", null],
+          ["cancelled", null],
+        ],
+      );
     });
 
     test("a cancelled transaction of a cancel cancels nothing", async (t) => {
