@@ -17,7 +17,7 @@ import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
 import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
-import { startWorker } from "./jobs/worker.ts";
+import { startWorker } from "./jobs/start-worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";

@@ -7,13 +7,11 @@ import { isDaybookError } from "../core/error.ts";
 import { jitter } from "../core/random.ts";
 import { createBatchSize } from "./batch-size.ts";
 import type { Claimer } from "./claim.ts";
-import type { Reserved } from "./direct/claim-reserved.ts";
 import type { Engine } from "./engine.ts";
 import { jobsClaimed } from "./hooks.ts";
 import { createCancels } from "./heed-cancels.ts";
 import { onHosting } from "./hosting.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "./job.ts";
-import { newClaimer } from "./new-claimer.ts";
 import { createOutlook } from "./outlook.ts";
 import { createRecheck } from "./recheck.ts";
 import { hostNames, sweep } from "./rescue.ts";
@@ -23,30 +21,13 @@ import { tellSuperseded } from "./superseded.ts";
 import { apart, passing } from "./write-apart.ts";
 import { takeTurn, type Turn, type TurnWork } from "./turn.ts";
 import { lookAgain } from "./waiters.ts";
-import { checkWorkerOptions, type Worker, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
+import type { Worker, WorkerSettings } from "./worker-options.ts";
 
 const sweepEveryMs = 15_000;
 const retryMs = 200;
 
-/** With `reserved` the worker serves that reservation alone, and renews it as long as it lives. `join` is told of it before
- *  it claims: it may run a job before it has swept, and whoever closes the book must find it. */
-export async function startWorker(
-  engine: Engine,
-  options: WorkerOptions = {},
-  reserved?: Reserved & { renew(): Promise<void> },
-  join?: (worker: Worker) => void,
-): Promise<Worker> {
-  const settings = checkWorkerOptions(options);
-  const claimer = newClaimer(engine, settings.queues, reserved);
-  await hostNames(engine, claimer);
-  const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
-  join?.(worker);
-  await sweepNow();
-  return worker;
-}
-
-// From here on others may wake it, so nothing is awaited before it is whole.
-function createWorker(
+/** From here on others may wake it, so nothing is awaited before it is whole. It is to be swept at once. */
+export function createWorker(
   engine: Engine,
   { concurrency, prefetch, graceMs }: WorkerSettings,
   claimer: Claimer,

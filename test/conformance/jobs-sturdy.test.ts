@@ -7,7 +7,7 @@ import { createNewsDesk } from "../../src/jobs/news.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import { backoffMs } from "../../src/jobs/retry.ts";
 import { unclaim } from "../../src/jobs/unclaim.ts";
-import { startWorker } from "../../src/jobs/worker.ts";
+import { startWorker } from "../../src/jobs/start-worker.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";

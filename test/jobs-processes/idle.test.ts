@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { job, manualClock, open, type Book } from "../../src/index.ts";
-import { startWorker } from "../../src/jobs/worker.ts";
+import { startWorker } from "../../src/jobs/start-worker.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { startJobProcess, type JobProcess } from "../support/job-process.ts";
 import { readStory, untilAllEnded } from "../support/job-story.ts";

@@ -17,7 +17,7 @@ import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
 import { joinWaiters } from "../waiters.ts";
-import { startWorker } from "../worker.ts";
+import { startWorker } from "../start-worker.ts";
 import type { Worker } from "../worker-options.ts";
 import { directKind } from "./release-turn.ts";
 import { heldByOther } from "./reservations.ts";
