@@ -2,6 +2,7 @@
 import { compare } from "./compare.ts";
 import type { Load } from "./load.ts";
 import { median, quantile } from "./median.ts";
+import { digits, perSecond } from "./table.ts";
 
 export type Report = {
   /** Measures `ours` against each reference and prints a line for each pair. */
@@ -89,13 +90,4 @@ function printRow(cells: readonly string[]): void {
     return index === 0 || width === 0 ? cell.padEnd(width) : cell.padStart(width);
   });
   console.log(`  ${padded.join("  ").trimEnd()}`);
-}
-
-function perSecond(rate: number): string {
-  return `${new Intl.NumberFormat("en", { maximumSignificantDigits: 3 }).format(rate)}/s`;
-}
-
-// More digits than these a shared machine cannot repeat; below ten, two decimals show on which side of a goal it is.
-function digits(value: number): string {
-  return value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
 }
