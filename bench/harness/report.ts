@@ -7,11 +7,18 @@ import { digits, perSecond } from "./table.ts";
 export type Report = {
   /** Measures `ours` against each reference and prints a line for each pair. */
   compare(what: string, ours: Load, references: readonly Reference[]): Promise<void>;
+  /** Prints rates per second that were measured in rounds. A ratio above one says that ours is faster. */
+  rates(what: string, rounds: Rounds & { readonly goalMin?: number }): void;
+  /** Prints milliseconds that were measured in rounds. A ratio above one says that ours is slower. */
+  waits(what: string, rounds: Rounds & { readonly goalMsMax?: number; readonly goalMax?: number }): void;
   /** Prints the median and the 99th percentile of times in milliseconds. */
   times(what: string, samplesMs: readonly number[], options?: TimesOptions): void;
   /** A line between the figures: what was left out, and why. */
   note(text: string): void;
 };
+
+/** One figure for each round. */
+export type Rounds = { readonly ours: readonly number[]; readonly reference?: readonly number[] };
 
 export type Reference = {
   readonly what: string;
@@ -60,6 +67,18 @@ export function createReport(verdict: Verdict): Report {
         ]);
       });
     },
+    rates(what, { goalMin, ...rounds }) {
+      const ratio = ratioOf(rounds);
+      const judged = goalMin === undefined ? [] : [`≥ ${goalMin}×`, judge(ratio >= goalMin, "below goal")];
+      printRow([what, ...cellsOf(rounds, perSecond), ...judged]);
+    },
+    waits(what, { goalMsMax, goalMax, ...rounds }) {
+      const judged = [];
+      if (goalMsMax !== undefined)
+        judged.push(`≤ ${goalMsMax} ms`, judge(median(rounds.ours) <= goalMsMax, "above goal"));
+      else if (goalMax !== undefined) judged.push(`≤ ${goalMax}×`, judge(ratioOf(rounds) <= goalMax, "above goal"));
+      printRow([what, ...cellsOf(rounds, (ms) => `${digits(ms)} ms`), ...judged]);
+    },
     times(what, samplesMs, { goalMsMax, referenceMs, goalMin } = {}) {
       const ms = median(samplesMs);
       const ratio = referenceMs && median(referenceMs.map((each, round) => each / (samplesMs[round] ?? ms)));
@@ -80,6 +99,23 @@ export function createReport(verdict: Verdict): Report {
     },
     note: (text) => console.log(`  ${text}`),
   };
+}
+
+function ratioOf(rounds: Rounds): number {
+  return median(ratiosOf(rounds));
+}
+
+function ratiosOf({ ours, reference }: Rounds): number[] {
+  return reference === undefined ? [] : ours.map((each, round) => each / (reference[round] ?? Number.NaN));
+}
+
+/** Ours, the reference, the ratio, the least and the greatest ratio. */
+function cellsOf(rounds: Rounds, write: (figure: number) => string): string[] {
+  const { ours, reference } = rounds;
+  if (reference === undefined) return [write(median(ours)), "", "", ""];
+  const ratios = ratiosOf(rounds);
+  const spread = `${digits(Math.min(...ratios))}–${digits(Math.max(...ratios))}`;
+  return [write(median(ours)), write(median(reference)), `${digits(median(ratios))}×`, spread];
 }
 
 const widths = [71, 11, 11, 7, 11, 8, 0];

@@ -1,129 +1,59 @@
 // The same rows and the same statements without the engine: what a careful person would write with node:sqlite alone.
 import type { DatabaseSync } from "node:sqlite";
-import { createIds } from "../../src/core/id.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
-import { migrations } from "../../src/migrations.ts";
-import { migrationTexts } from "../../src/storage/migrate.ts";
 import { inLoop, type Load } from "../harness/load.ts";
+import { sampleParams } from "../harness/queue.ts";
+import { prepareBareBook, type BareClaim } from "./bare-statements.ts";
 
-const ids = createIds(systemClock, systemRandom);
+export type BareBook = {
+  /** Inserts jobs in transactions of `size`. */
+  enqueue(size: number): Load;
+  /** Inserts exactly so many. */
+  fill(jobs: number): void;
+  /** Claims `size` jobs, runs them and settles them together with the next claim, until none is left. Says how many there
+   *  were per second, beginning after the first claim. */
+  drain(size: number): number;
+};
 
-export function prepareBareBook(db: DatabaseSync): void {
-  for (const migration of migrations) for (const text of migrationTexts(migration, "sqlite")) db.exec(text);
-  db.exec(`insert into lane (tenant_id, queue) values ('default', 'default');
-    insert into session (id, host, pid, started_at, last_heartbeat_at) values ('bare', 'bare', 1, 1, 1)`);
-}
-
-/** Inserts jobs in transactions of `size`. */
-export function bareEnqueue(db: DatabaseSync, size: number): Load {
-  const insert = db.prepare(`insert into job (position, tenant_id, id, lane_seq, name, status, waits_for, waits_key,
-      priority, created_at, available_at, params, origin, attempt, attempts, losses, losses_max, backoff, timeout_ms,
-      retry_of, alone, key, key_held, key_scope, key_until, idempotency_key, limits, limit_key, tags, cause_run_id,
-      root_run_id)
-    values ((select coalesce(max(seq), 0) + 1 from job) * 100, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-      ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
+export function openBareBook(db: DatabaseSync): BareBook {
+  const statements = prepareBareBook(db);
   const begin = db.prepare("begin immediate");
   const commit = db.prepare("commit");
-  return inLoop(() => {
+
+  function insert(count: number): void {
     begin.run();
-    for (let row = 0; row < size; row++) {
-      const now = systemClock.now();
-      const params = JSON.stringify({ n: row });
-      insert.run(
-        ...["default", ids(), 1, "nothing", "queued", null, null, 0, now, now, params, "enqueued", 1, 4, 0, 3],
-        ...[null, null, null, 0, null, null, null, null, null, null, null, null, null, null],
-      );
-    }
+    for (let n = 0; n < count; n++) statements.insert(systemClock.now(), JSON.stringify(sampleParams(n)));
     commit.run();
-    return size;
-  });
-}
+  }
 
-type Row = { seq: number; id: string; params: string; run_id: string };
-
-/** Claims a hundred, runs them, settles them together with the next claim: the statements of one turn of a worker, those
- *  that look at the session, its lanes and their gates included. */
-export function bareCycle(db: DatabaseSync): Load {
-  const settle = prepareSettle(db);
-  const claim = prepareClaim(db);
-  const begin = db.prepare("begin immediate");
-  const commit = db.prepare("commit");
-  let batch: { seq: number; run_id: string; result: number }[] = [];
-  return inLoop(() => {
-    const settled = batch.length;
+  function turn(ended: readonly BareClaim[], want: number): BareClaim[] {
     const now = systemClock.now();
     begin.run();
-    if (settled > 0) settle(now, JSON.stringify(batch.map((job) => [job.seq, job.run_id, 0.1, job.result])));
-    const rows = claim(now);
+    if (ended.length > 0) statements.settle(now, ended);
+    const claimed = statements.claim(now, want);
     commit.run();
-    batch = rows.map((row) => ({
-      seq: row.seq,
-      run_id: row.run_id,
-      result: (JSON.parse(row.params) as { n: number }).n,
-    }));
-    return settled;
-  });
-}
+    return claimed;
+  }
 
-const ran =
-  "(select value ->> 0 as seq, value ->> 1 as run_id, value ->> 2 as ms, value ->> 3 as result from json_each(?)) as v";
-const named = "(select value ->> 0 as seq, value ->> 1 as run_id from json_each(?)) as v";
-const ours = "job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null";
-
-function prepareSettle(db: DatabaseSync): (now: number, done: string) => void {
-  const listens = db.prepare("select stamp from listener_change where one = 1");
-  const keep =
-    db.prepare(`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
-      duration_ms, status, result, cause_run_id, root_run_id, app, instance, registration)
-    select job.tenant_id, job.run_id, coalesce(job.kind, 'job'), job.name, job.id, job.session_seq, job.attempt,
-      job.started_at, ?, v.ms, 'success', v.result, job.cause_run_id, job.root_run_id, job.app, job.instance,
-      job.registration
-    from ${ran} cross join job where ${ours}`);
-  const end = db.prepare(`update job set status = 'completed', finished_at = ?, session_seq = null, started_at = null,
-      timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, progress = null, progress_note = null,
-      key_held = case when key_scope = 'window' then key_held else null end
-    from ${named} where ${ours}
-    returning job.seq, job.run_id, job.lane_seq, job.awaited, job.kind, job.attempt, case when job.limits is not null
-      or job.limit_key is not null or job.group_seq is not null then 1 else 0 end as belongs`);
-  const gated = db.prepare(`select seq from lane where seq = 1 and (limit_max is not null or exists (
-      select 1 from reservation where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
-  return (now, done) => {
-    listens.get();
-    keep.run(now, done);
-    end.all(now, done);
-    gated.get();
-  };
-}
-
-function prepareClaim(db: DatabaseSync): (now: number) => Row[] {
-  const alive = db.prepare("select seq from session where seq = 1 and status = 'running'");
-  const lanes = db.prepare(`with recursive turn (lane_seq, place) as (
-      select (select min(lane_seq) from job where status = 'queued' and lane_seq > ?), 1
-      union all
-      select (select min(job.lane_seq) from job where job.status = 'queued' and job.lane_seq > turn.lane_seq), place + 1
-      from turn where turn.lane_seq is not null and place < 20)
-    select lane.* from turn join lane on lane.seq = turn.lane_seq`);
-  const entered = db.prepare(`select lane.*, (select 1 from reservation where reservation.lane_seq = lane.seq
-      and reservation.status = 'active' and reservation.expires_at > ?) as reserved from lane where seq = 1`);
-  const paused = db.prepare("select tenant_id, name from paused_name");
-  const candidates = db.prepare(`select seq, id, tenant_id, name, params, attempt, attempts, timeout_ms, available_at,
-      alone, losses_max, cause_run_id, root_run_id, created_at, tags, limits, limit_key, chain_seq, about, group_seq,
-      kind, kind_seq, traceparent
-    from job indexed by jobs_to_claim where status = 'queued' and lane_seq = 1
-    order by priority desc, position, seq limit 100`);
-  const take = db.prepare(`update job set status = 'running', run_id = v.run_id, session_seq = 1, started_at = ?,
-      key_held = case when key_scope = 'queued' then null else key_held end
-    from ${named} where job.seq = v.seq`);
-  return (now) => {
-    alive.get();
-    lanes.all(1);
-    lanes.all(0);
-    entered.all(now);
-    paused.all();
-    const rows = candidates.all() as unknown as Row[];
-    for (const row of rows) row.run_id = ids();
-    take.run(now, JSON.stringify(rows.map((row) => [row.seq, row.run_id])));
-    return rows;
+  return {
+    enqueue: (size) =>
+      inLoop(() => {
+        insert(size);
+        return size;
+      }),
+    fill(jobs) {
+      for (let left = jobs; left > 0; left -= 1000) insert(Math.min(left, 1000));
+    },
+    drain(size) {
+      let claimed = turn([], size);
+      const begun = performance.now();
+      let done = 0;
+      while (claimed.length > 0) {
+        for (const { params } of claimed) JSON.parse(params);
+        done += claimed.length;
+        claimed = turn(claimed, size);
+      }
+      return (done * 1000) / (performance.now() - begun);
+    },
   };
 }
