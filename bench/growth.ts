@@ -1,48 +1,163 @@
-// What stands in front costs nothing: the full cycle of small batches beside a million jobs that cannot run, against
-// the same on an empty book.
-import { open } from "../src/index.ts";
+// What is in a book but cannot run costs nothing: claiming and settling a job beside a million others, against the same in a
+// small book.
+import { job, open, type Book } from "../src/index.ts";
+import { durablePostgres } from "../test/support/postgres.ts";
+import { blocked, delayed, fill, finished, keyed, lanes, unhosted, type Fill } from "./growth/fill.ts";
 import type { Benchmark } from "./harness/benchmark.ts";
-import { openBare } from "./harness/bare-sqlite.ts";
-import { scratch } from "./harness/scratch.ts";
-import { cycle, nothing } from "./jobs/cycle.ts";
+import { withDatabase, withFile } from "./harness/place.ts";
+import { sampleParams, type Params } from "./harness/queue.ts";
+import type { Report } from "./harness/report.ts";
+import { timeDrain } from "./harness/time-queue.ts";
 
-const million = 1_000_000;
+const many = Number(process.env["DAYBOOK_BENCH_ROWS"] ?? 1_000_000);
+const few = 10_000;
+const manyTenants = 1000;
+// As many lanes as one claim looks at, so that both sides take from as many and only the number of those that wait differs.
+const fewTenants = 20;
 
-/** How the million stands there. All of it is before the measured jobs: its priority is higher. */
-const crowds: Readonly<Record<string, string>> = {
-  "finished jobs, each with its run": "'completed', null, null, 1",
-  "delayed jobs": "'waiting', 'time', null, null",
-  "jobs behind one full key": "'waiting', 'key', 'other' || char(10) || 'full', null",
-  "jobs of a name that nobody hosts": "'waiting', 'host', 'other', null",
+type Place = <T>(work: (place: string) => Promise<T>) => Promise<T>;
+type Enqueue = (book: Book, jobs: number) => Promise<void>;
+type Growth = {
+  readonly what: string;
+  readonly fills: readonly Fill[];
+  /** How the measured jobs get into both books; plain jobs of one tenant unless it is said. */
+  readonly enqueue?: Enqueue;
+  readonly enqueueFew?: Enqueue;
+  /** How many jobs more than the others get, so that no lane is empty at the first look. */
+  readonly factor?: number;
+  readonly goalMax: number;
 };
+
+const growths: readonly Growth[] = [
+  { what: `${inWords(many)} finished`, fills: [finished(many)], goalMax: 1.2 },
+  { what: `${inWords(many)} delayed in front`, fills: [finished(few), delayed(many)], goalMax: 1.5 },
+  { what: `${inWords(many)} blocked by one key in front`, fills: [finished(few), blocked(many)], goalMax: 1.5 },
+  { what: `${inWords(many)} unhosted in front`, fills: [finished(few), unhosted(many)], goalMax: 1.5 },
+  { what: `${inWords(10_000)} empty lanes`, fills: [finished(few), lanes(10_000)], goalMax: 1.2 },
+  {
+    ...{ what: `of ${inWords(manyTenants)} tenants ÷ of ${fewTenants}`, fills: [finished(few)], goalMax: 1.2 },
+    ...{ enqueue: enqueueFor(manyTenants), enqueueFew: enqueueFor(fewTenants), factor: 5 },
+  },
+  {
+    ...{ what: `keyed, beside ${inWords(many)} keyed`, fills: [finished(few), keyed(many)], goalMax: 1.2 },
+    ...{ enqueue: enqueueKeyed, enqueueFew: enqueueKeyed },
+  },
+];
 
 export const growth: Benchmark = {
   name: "growth",
-  title: "jobs beside a million others",
+  title: "claim and settle of a job beside many others, against a book with 10,000 finished ones",
   async run(report) {
-    const empty = await open(scratch("empty.db"), { use: [nothing] });
-    for (const [what, state] of Object.entries(crowds)) {
-      const book = await open(scratch(`${what.replaceAll(/\W+/g, "-")}.db`), { use: [nothing] });
-      await cycle(book)({ over: () => true }); // the lane exists from here on
-      crowd(book.location, state);
-      await report.compare(`with ${what}`, cycle(book), [{ what: "empty", load: cycle(empty), goalMin: 0.67 }]);
-      await book.close();
+    report.note("SQLite, durability full");
+    await measureAll(report, withFile);
+    if (process.env["DAYBOOK_BENCH_POSTGRES"] === undefined) {
+      return report.note("PostgreSQL is measured too when DAYBOOK_BENCH_POSTGRES is set: filling it takes minutes");
     }
-    await empty.close();
+    const server = await durablePostgres();
+    try {
+      report.note("PostgreSQL, fsync on");
+      await measureAll(report, (work) => withDatabase(server.url, work));
+    } finally {
+      await server.stop();
+    }
   },
 };
 
-function crowd(path: string, state: string): void {
-  const db = openBare(path, "full");
-  db.exec(`begin;
-    with recursive n (i) as (select 1 union all select i + 1 from n where i < ${million})
-    insert into job (position, tenant_id, id, lane_seq, name, priority, created_at, available_at, params, origin, attempt,
-      attempts, losses, losses_max, alone, run_id, limits, limit_key, status, waits_for, waits_key, finished_at)
-    select (1000000 + i) * 100, 'default', 'crowd-' || i, 1, 'other', 100, 1, 4102444800000, '{}', 'enqueued', 1, 4, 0, 3, 0,
-      'crowd-' || i, '{"key":1}', 'other' || char(10) || 'full', ${state} from n;
-    insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at, duration_ms, status)
-    select tenant_id, run_id, 'job', name, id, 1, 1, 1, 2, 1, 'success' from job
-    where name = 'other' and status = 'completed';
-    commit; analyze`);
-  db.close();
+async function measureAll(report: Report, place: Place): Promise<void> {
+  await place(async (small) => {
+    const reference = await openFilled(small, [finished(few)]);
+    for (const each of growths) {
+      await place(async (big) => {
+        const book = await openFilled(big, each.fills);
+        await compareBooks(report, each, { book, reference });
+        await book.close();
+      });
+    }
+    await reference.close();
+  });
+}
+
+let begin: () => void = () => {};
+const noop = job("noop", { run: async (_params: Params) => begin() });
+const limited = job("keyed", {
+  limit: { key: ({ n }: Params) => `measured-${n}`, concurrency: 1 },
+  run: async (_params: Params) => begin(),
+});
+
+async function openFilled(place: string, fills: readonly Fill[]): Promise<Book> {
+  const book = await open(place, { use: [noop, limited] });
+  await book.jobs.enqueue(noop, sampleParams(0));
+  const worker = await book.startWorker();
+  await worker.idle();
+  await worker.stop();
+  await fill(place, fills);
+  return book;
+}
+
+const sizes = [
+  { places: 100, jobs: 2000 },
+  { places: 1, jobs: 200 },
+];
+const rounds = 5;
+const warmUpRounds = 1;
+
+async function compareBooks(
+  report: Report,
+  { what, enqueue = enqueuePlain, enqueueFew = enqueuePlain, factor = 1, goalMax }: Growth,
+  { book, reference }: { readonly book: Book; readonly reference: Book },
+): Promise<void> {
+  for (const { places, jobs: most } of sizes) {
+    const jobs = most * factor;
+    const ours: number[] = [];
+    const other: number[] = [];
+    const sides = [
+      async () => ours.push(await costOf(book, enqueue, places, jobs)),
+      async () => other.push(await costOf(reference, enqueueFew, places, jobs)),
+    ];
+    for (let round = 0; round < warmUpRounds + rounds; round++) {
+      for (const side of round % 2 === 0 ? sides : sides.toReversed()) await side();
+    }
+    report.costs(`${what}, concurrency ${places}`, {
+      ours: ours.slice(warmUpRounds),
+      reference: other.slice(warmUpRounds),
+      goalMax,
+    });
+  }
+}
+
+/** Microseconds for each job, from the first that begins until all are on disk as done. */
+async function costOf(book: Book, enqueue: Enqueue, places: number, jobs: number): Promise<number> {
+  await enqueue(book, jobs);
+  const queue = {
+    async work(concurrency: number, handler: () => void) {
+      begin = handler;
+      const worker = await book.startWorker({ concurrency });
+      return { settled: () => worker.idle(), stop: () => worker.stop() };
+    },
+  };
+  return 1e6 / (await timeDrain(queue, places, jobs));
+}
+
+async function enqueuePlain(book: Book, jobs: number): Promise<void> {
+  await book.jobs.enqueueMany(noop, paramsOf(jobs));
+}
+
+function enqueueFor(tenants: number): Enqueue {
+  return async (book, jobs) => {
+    const enqueue = (n: number): Promise<unknown> =>
+      book.tenant(`tenant-${n}`).jobs.enqueueMany(noop, paramsOf(jobs / tenants));
+    await Promise.all(Array.from({ length: tenants }, (_, n) => enqueue(n)));
+  };
+}
+
+async function enqueueKeyed(book: Book, jobs: number): Promise<void> {
+  await book.jobs.enqueueMany(limited, paramsOf(jobs), ({ n }) => ({ key: `measured-${n}` }));
+}
+
+function paramsOf(jobs: number): Params[] {
+  return Array.from({ length: jobs }, (_, n) => sampleParams(n));
+}
+
+function inWords(count: number): string {
+  return count.toLocaleString("en");
 }

@@ -23,7 +23,7 @@ export async function enqueueAll(queue: Queue, jobs: number): Promise<void> {
 /** Jobs per second from the start of the first handler until every completion is on disk. The queue must hold exactly
  *  `jobs` jobs. What a worker does before its first job is not counted: connecting, and the first claim, which favours those that
  *  take many at once. */
-export async function timeDrain(queue: Queue, places: number, jobs: number): Promise<number> {
+export async function timeDrain(queue: Pick<Queue, "work">, places: number, jobs: number): Promise<number> {
   const begun = Promise.withResolvers<void>();
   let count = 0;
   let firstAt = 0;
