@@ -40,11 +40,11 @@ function surround(path: string): void {
   const numbers = (most: number): string =>
     `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${most})`;
   db.exec(`begin;
-    ${numbers(templates)} insert into job_template (tenant_id, id, name, job_name, params, created_at, updated_at)
+    ${numbers(templates)} insert into daybook_job_template (tenant_id, id, name, job_name, params, created_at, updated_at)
       select 'default', 'template-' || i, 'template-' || i, 'nothing', '{}', 1, 1 from n;
-    ${numbers(groups)} insert into job_group (seq, tenant_id, id, mode, on_failure, slots, created_at)
+    ${numbers(groups)} insert into daybook_job_group (seq, tenant_id, id, mode, on_failure, slots, created_at)
       select i, 'default', 'group-' || i, 'sequential', 'stop', 3, 1 from n;
-    ${numbers(3 * groups)} insert into job (position, tenant_id, id, lane_seq, name, priority, created_at, available_at,
+    ${numbers(3 * groups)} insert into daybook_job (position, tenant_id, id, lane_seq, name, priority, created_at, available_at,
       params, origin, attempt, attempts, losses, losses_max, alone, status, waits_for, group_seq, group_slot, template_id)
       select (1000000 + i) * 100, 'default', 'member-' || i, 1, 'nothing', 100, 1, 4102444800000, '{}', 'enqueued', 1, 4, 0,
         3, 0, 'waiting', case i % 3 when 1 then 'time' else 'group' end, (i + 2) / 3, (i + 2) % 3,

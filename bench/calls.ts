@@ -76,7 +76,7 @@ async function callRound(url: string, round: number): Promise<number> {
   await worker.idle();
   const took = performance.now() - begun;
   const [row] = await book.read(
-    (tx) => tx.sql<{ n: number }>`select count(*) as n from call where status = 'succeeded'`,
+    (tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_call where status = 'succeeded'`,
   );
   if (row?.n !== callsCount) throw new Error(`${row?.n} calls succeeded, not ${callsCount}`);
   return took;

@@ -68,14 +68,16 @@ function upTo(count: number): Slice {
 /** What a round costs with few, and with a million, finished deliveries in the book. */
 async function growth(report: Report, book: Book): Promise<void> {
   const few = await rounds(book);
-  const [had] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from job where kind = 'delivery'`);
+  const [had] = await book.read(
+    (tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_job where kind = 'delivery'`,
+  );
   await book.write(
     (
       tx,
     ) => tx.sql`with recursive more (n) as (select 1 union all select n + 1 from more where n < ${finishedDeliveries})
-      insert into job (tenant_id, id, lane_seq, name, status, priority, position, created_at, available_at, params,
+      insert into daybook_job (tenant_id, id, lane_seq, name, status, priority, position, created_at, available_at, params,
         origin, attempt, attempts, losses, losses_max, alone, run_id, finished_at, kind, kind_seq)
-      select 'default', 'old-' || n, (select min(seq) from lane), 'listener:one', 'completed', 100, n, 0, 0, '{}',
+      select 'default', 'old-' || n, (select min(seq) from daybook_lane), 'listener:one', 'completed', 100, n, 0, 0, '{}',
         'enqueued', 1, 10, 0, 3, 0, 'old-' || n, 1, 'delivery', -n from more`,
   );
   report.note(`with ${had?.n} finished deliveries, and then with ${finishedDeliveries} more`);

@@ -53,17 +53,17 @@ async function compareNow(report: Report, db: DatabaseSync): Promise<void> {
   const pairs: readonly (readonly [string, string, string])[] = [
     [
       "list of all, by key",
-      `select key, body, revision, from_commit from record as r where ${mine} order by key`,
+      `select key, body, revision, from_commit from daybook_record as r where ${mine} order by key`,
       "select key, body, n, n from plain where tenant = 'default' order by key",
     ],
     [
       "first page",
-      `select key, body, revision, from_commit from record as r where ${mine} order by key limit 51`,
+      `select key, body, revision, from_commit from daybook_record as r where ${mine} order by key limit 51`,
       "select key, body, n, n from plain where tenant = 'default' order by key limit 51",
     ],
     [
       "count",
-      `select count(*) from record as r where type_seq = ${typeSeq}`,
+      `select count(*) from daybook_record as r where type_seq = ${typeSeq}`,
       "select count(*) from plain where tenant = 'default'",
     ],
   ];
@@ -73,7 +73,7 @@ async function compareNow(report: Report, db: DatabaseSync): Promise<void> {
     ]);
   }
   const value = `(case when json_type(body, '$."status"') in ('object', 'array') then null else json_extract(body, '$."status"') end)`;
-  const indexed = `select key, body from record as r where +tenant_id = 'default' and type_seq = ${typeSeq} and ${value} = 's77' and json_type(body, '$."status"') = 'text' order by key limit 51`;
+  const indexed = `select key, body from daybook_record as r where +tenant_id = 'default' and type_seq = ${typeSeq} and ${value} = 's77' and json_type(body, '$."status"') = 'text' order by key limit 51`;
   const seed = `select eh.entity_key, eh.fields_json, eh.commit_id from seed_history eh inner join (select entity_key, max(commit_id) as max_cid
     from seed_history where entity_type = 'item' group by entity_key) latest on eh.entity_key = latest.entity_key
     and eh.commit_id = latest.max_cid where eh.entity_type = 'item' and json_extract(eh.fields_json, '$.status') = 's77'`;
@@ -94,17 +94,17 @@ function comparePast(report: Report, db: DatabaseSync): void {
   ] as const) {
     const moment = keysCount * versionsEach - back;
     const statement =
-      db.prepare(`select count(*) from (select key from record where ${mine} and from_commit <= ${moment}
-      union all select key from record_version where ${mine} and to_commit > ${moment} and from_commit <= ${moment})`);
+      db.prepare(`select count(*) from (select key from daybook_record where ${mine} and from_commit <= ${moment}
+      union all select key from daybook_record_version where ${mine} and to_commit > ${moment} and from_commit <= ${moment})`);
     const samples = [0, 1, 2].map(() => elapsed(() => statement.all().length));
     report.times(`count of all as of ${what} changes ago`, samples);
   }
 }
 
 async function compareKeys(report: Report, book: Book, db: DatabaseSync): Promise<void> {
-  const past = db.prepare(`select key, body from (select key, body, to_commit from record_version
+  const past = db.prepare(`select key, body from (select key, body, to_commit from daybook_record_version
       where ${mine} and key = ? and from_commit <= ? order by from_commit desc limit 1) as past where to_commit > ?
-    union all select key, body from record where ${mine} and key = ? and from_commit <= ? limit 1`);
+    union all select key, body from daybook_record where ${mine} and key = ? and from_commit <= ? limit 1`);
   const bare = db.prepare(
     "select entity_key, fields_json from seed_history where entity_type = 'item' and entity_key = ? and commit_id <= ? order by commit_id desc limit 1",
   );

@@ -106,7 +106,7 @@ async function retain(report: Report, store: Store): Promise<void> {
   const writer = (async () => {
     while (!done) {
       const begun = performance.now();
-      await store.write((tx) => tx.run(rawSql("update run_fold set folded_seq = folded_seq")));
+      await store.write((tx) => tx.run(rawSql("update daybook_run_fold set folded_seq = folded_seq")));
       waits.push(performance.now() - begun);
       await systemClock.sleep(2);
     }

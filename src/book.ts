@@ -14,11 +14,11 @@ import type { AnyJob } from "./jobs/define.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
-import { jobReads, jobVerbs, lookUp, type Jobs, type Within } from "./jobs/jobs.ts";
-import { listQueues, queueVerbs, type Queues } from "./jobs/queues.ts";
+import { jobReads, jobVerbs, lookUp, lookUpHere, type Jobs, type Within } from "./jobs/jobs.ts";
+import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
-import { startWorker } from "./jobs/start-worker.ts";
-import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker-options.ts";
+import { startWorker } from "./jobs/worker/start-worker.ts";
+import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { markRestored } from "./schedules/schedule.ts";
@@ -137,7 +137,10 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     sessions: outsideUnits(store, "sessions", openSessions(store, attachment)),
     jobs: outsideUnits(store, "jobs", {
-      ...jobVerbs(rooms.jobs, rooms.worker !== false, within),
+      ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
+        tenant: tenantId,
+        enqueue: rooms.enqueue,
+      }),
       ...jobReads(rooms.jobs, tenantId),
       runNow: (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
@@ -147,7 +150,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
                 ...{ engine: rooms.jobs, tenant: tenantId, grace: rooms.worker.grace, join },
                 leave: (worker) => void rooms.workers.delete(worker),
               },
-              lookUp(rooms.jobs, definition, true),
+              lookUpHere(rooms.jobs, definition),
               params,
               options,
             ),
@@ -174,7 +177,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       "apps",
       appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
     ),
-    queues: outsideUnits(store, "queues", { ...queueVerbs(within), list: () => listQueues(store, tenantId) }),
+    queues: outsideUnits(store, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
       ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
       ...templateReads(store, tenantId),

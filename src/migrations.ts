@@ -2,7 +2,6 @@
 import type { Migration } from "./storage/migrate.ts";
 import { appMigrations } from "./apps/migrations.ts";
 import { eventMigrations } from "./events/migrations.ts";
-import { aroundMigrations } from "./jobs/around-migrations.ts";
 import { jobMigrations } from "./jobs/migrations.ts";
 import { callMigrations } from "./calls/migrations.ts";
 import { recordMigrations } from "./records/migrations.ts";
@@ -12,7 +11,6 @@ import { telemetryMigrations } from "./telemetry/migrations.ts";
 export const migrations: readonly Migration[] = [
   ...telemetryMigrations,
   ...jobMigrations,
-  ...aroundMigrations,
   ...scheduleMigrations,
   ...callMigrations,
   ...eventMigrations,

@@ -14,13 +14,15 @@ import { createBook, type Book } from "./book.ts";
 import { invalid } from "./core/error.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
+import { createViews } from "./storage/view.ts";
 import { jobContext } from "./job-context.ts";
 import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./jobs/command/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
+import { enqueueTogether } from "./jobs/enqueue-together.ts";
 import { recoverSession } from "./jobs/rescue.ts";
-import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";
 import { eventHooks, recordHooks, tellSessionLost } from "./event-hooks.ts";
 import { openLive } from "./events/live/live.ts";
@@ -45,6 +47,7 @@ import { buildIndexes } from "./records/build-indexes.ts";
 import type { RecordRoom } from "./records/room.ts";
 import { prepareTracing } from "./telemetry/trace.ts";
 import { checkUse } from "./use.ts";
+import { views } from "./views.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -59,6 +62,9 @@ export type OpenOptions = {
   readonly migrate?: boolean;
   /** False: look at the book without becoming a session of it. */
   readonly attach?: boolean;
+  /** True: the book gets the read-only views that docs/origins.md lists, such as `jobs` and `events`, or they are brought up to
+   *  date. Without it a book has none. A name that a table or view of yours has is refused. */
+  readonly views?: boolean;
   /** The definitions this program knows. Its workers run them. */
   readonly use?: readonly Definition[];
   /** How workers work; false: this process runs nothing and may enqueue names that it does not know. */
@@ -80,7 +86,7 @@ export type OpenOptions = {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["files", "calls", "clock", "random", "fault"] as const),
+  ...(["views", "files", "calls", "clock", "random", "fault"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -99,6 +105,9 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   if (connections !== undefined && !(Number.isInteger(connections) && connections >= 2 && connections <= 100)) {
     throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
   }
+  if (options.views !== undefined && typeof options.views !== "boolean") {
+    throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
+  }
   const use = checkUse(options.use ?? []);
   const definitions = collectDefinitions(use);
   const schedules = collectSchedules(use);
@@ -111,6 +120,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
   await prepareTracing();
   const store = await openStore(url, migrations, options);
   try {
+    if (options.views === true) await createViews(store, views);
     const calls = createCallsRoom(options.calls, store.clock, callEars);
     const call = callJob(calls);
     definitions.set(call.name, call);
@@ -170,6 +180,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
         : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
     const rooms: Rooms = {
       ...{ store, attachment, jobs, folder, scheduled, events: room, calls, live, apps, records, worker },
+      enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);

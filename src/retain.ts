@@ -35,7 +35,7 @@ export async function retain(
   const now = store.clock.now();
   const policy = toPolicy(now, tenant, options);
   const done = await retainTelemetry(store, policy);
-  const tenants = await store.readHeavy<{ tenant_id: string }>(sql`select distinct tenant_id from run_series
+  const tenants = await store.readHeavy<{ tenant_id: string }>(sql`select distinct tenant_id from daybook_run_series
     where kind = 'schedule' and app <> '' ${tenant === null ? sql`` : sql`and tenant_id = ${tenant}`}`);
   let [fires, slices] = [0, 0];
   for (const { tenant_id: id } of tenants) {

@@ -12,9 +12,10 @@ import type { Live } from "./events/live/live.ts";
 import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
+import type { EnqueueTogether } from "./jobs/enqueue-together.ts";
 import type { AnyRecordType } from "./records/relation.ts";
 import type { RecordRoom } from "./records/room.ts";
-import type { Worker, WorkerOptions } from "./jobs/worker-options.ts";
+import type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
 import type { AnySchedule } from "./schedules/define.ts";
 import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
@@ -26,6 +27,8 @@ export type Rooms = {
   readonly store: Store;
   readonly attachment: Attachment | undefined;
   readonly jobs: Engine;
+  /** Enqueues jobs without keys, those of the same moment in one unit. */
+  readonly enqueue: EnqueueTogether;
   readonly calls: CallsRoom;
   /** Adds ended runs to the rollups. */
   readonly folder: Folder;

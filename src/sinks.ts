@@ -52,8 +52,8 @@ async function withLast(
   tenant: string,
   { ordered: _ordered, ...listener }: ListenerRecord,
 ): Promise<SinkRecord> {
-  const [last] = await store.readHeavy<{ at: number }>(sql`select finished_at as at from job
-    where tenant_id = ${tenant} and kind = 'delivery' and status = 'completed' and name = ${deliveryName(listener.name)}
+  const [last] = await store.readHeavy<{ at: number }>(sql`select ended_at as at from daybook_run
+    where tenant_id = ${tenant} and kind = 'delivery' and status = 'success' and name = ${deliveryName(listener.name)}
     order by seq desc limit 1`);
   return { ...listener, name: listener.name.slice(sinkPrefix.length), lastPublishedAt: last?.at ?? null };
 }

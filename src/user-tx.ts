@@ -1,6 +1,7 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
+import type { ReadRows } from "./jobs/definition/stored-definition.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
@@ -49,11 +50,12 @@ export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) =>
 }
 
 function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
+  const read: ReadRows = (statement) => tx.all(statement);
   return {
     get jobs() {
       return tracked(
         unit,
-        jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
+        jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
       );
     },
     get groups() {
@@ -61,7 +63,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
         unit,
         groupVerbs(
           rooms.jobs,
-          (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false),
+          (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false, read),
           (work) => work(tx),
         ),
       );
@@ -69,7 +71,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     get schedules() {
       return tracked(
         unit,
-        scheduleVerbs(rooms.jobs, (work) => work(tx)),
+        scheduleVerbs(rooms.jobs, (work) => work(tx), read),
       );
     },
     get calls() {
@@ -93,7 +95,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     get templates() {
       return tracked(
         unit,
-        templateVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx)),
+        templateVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
       );
     },
     get records() {

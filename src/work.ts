@@ -1,5 +1,5 @@
 // book.work(): the whole life of a worker process.
-import type { Worker } from "./jobs/worker-options.ts";
+import type { Worker } from "./jobs/worker/worker-options.ts";
 
 /** Starts the worker and resolves once the process was told to stop and the book is closed. A second signal ends the
  *  process at once, as people expect who press Ctrl-C twice. */

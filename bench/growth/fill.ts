@@ -15,7 +15,10 @@ export function finished(rows: number): Fill {
     rows,
     parts: [
       (from, to) => jobs(from, to, { ...job, status: "'completed'", run_id: "'done-' || i", finished_at: "2" }),
-      (from, to) => `insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
+      (
+        from,
+        to,
+      ) => `insert into daybook_run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
           duration_ms, status)
         ${numbers(from, to)} select 'default', 'done-' || i, 'job', 'other', 'job-' || i, 1, 1, 1, 2, 1, 'success' from n`,
     ],
@@ -54,7 +57,8 @@ export function lanes(rows: number): Fill {
   return {
     rows,
     parts: [
-      (from, to) => `insert into lane (tenant_id, queue) ${numbers(from, to)} select 'default', 'empty-' || i from n`,
+      (from, to) =>
+        `insert into daybook_lane (tenant_id, queue) ${numbers(from, to)} select 'default', 'empty-' || i from n`,
     ],
   };
 }
@@ -80,7 +84,7 @@ const job = {
 } as const;
 
 function jobs(from: number, to: number, columns: Readonly<Record<string, string>>): string {
-  return `insert into job (${Object.keys(columns).join(", ")})
+  return `insert into daybook_job (${Object.keys(columns).join(", ")})
     ${numbers(from, to)} select ${Object.values(columns).join(", ")} from n`;
 }
 

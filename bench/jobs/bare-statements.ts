@@ -21,86 +21,95 @@ export type BareStatements = {
 
 const ids = createIds(systemClock, systemRandom);
 
+const lane = 1_000_000;
+
 /** An empty book with one lane and one session. */
 export function prepareBareBook(db: DatabaseSync): BareStatements {
   for (const migration of migrations) for (const text of migrationTexts(migration, "sqlite")) db.exec(text);
-  db.exec(`insert into lane (tenant_id, queue) values ('default', 'default');
-    insert into session (id, host, pid, started_at, last_heartbeat_at) values ('bare', 'bare', 1, 1, 1)`);
+  db.exec(`insert into daybook_lane (seq, tenant_id, queue) values (${lane}, 'default', 'default');
+    insert into daybook_session (id, host, pid, started_at, last_heartbeat_at) values ('bare', 'bare', 1, 1, 1)`);
   return { insert: prepareInsert(db), settle: prepareSettle(db), claim: prepareClaim(db) };
 }
 
 function prepareInsert(db: DatabaseSync): BareStatements["insert"] {
-  const insert = db.prepare(`insert into job (position, tenant_id, id, lane_seq, name, status, waits_for, waits_key,
-      priority, created_at, available_at, params, origin, attempt, attempts, losses, losses_max, backoff, timeout_ms,
-      retry_of, alone, key, key_held, key_scope, key_until, idempotency_key, limits, limit_key, tags, cause_run_id,
-      root_run_id)
-    values ((select coalesce(max(seq), 0) + 1 from job) * 100, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-      ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
+  const last = db.prepare("select max(seq) as seq from daybook_job");
+  const job =
+    db.prepare(`insert into daybook_job (seq, tenant_id, id, lane_seq, name, priority, created_at, params, attempts,
+      losses_max, timeout_ms, backoff)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
+  const line = db.prepare(`insert into daybook_line (seq, lane_seq, status, waits_for, waits_key, priority, position,
+      available_at, ties)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
   return (now, params) => {
-    insert.run(
-      ...["default", ids(), 1, "noop", "queued", null, null, 0, now, now, params, "enqueued", 1, 4, 0, 3],
-      ...[null, null, null, 0, null, null, null, null, null, null, null, null, null, null],
-    );
+    const { seq: max } = last.get() as { seq: number | null };
+    const seq = (max ?? 0) + 1;
+    job.run(seq, "default", ids(), lane, "noop", 0, now, params, 4, 3, null, null);
+    line.run(seq, lane, "queued", null, null, 0, seq * 100, now, 0);
   };
 }
 
 const ran =
   "(select value ->> 0 as seq, value ->> 1 as run_id, value ->> 2 as ms, value ->> 3 as result from json_each(?)) as v";
 const named = "(select value ->> 0 as seq, value ->> 1 as run_id from json_each(?)) as v";
-const ours = "job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null";
+const ours = "line.seq = v.seq and line.run_id = v.run_id and line.started_at is not null";
 
 function prepareSettle(db: DatabaseSync): BareStatements["settle"] {
-  const listens = db.prepare("select stamp from listener_change where one = 1");
+  const listens = db.prepare("select stamp from daybook_listener_change where one = 1");
   const keep =
-    db.prepare(`insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at,
-      duration_ms, status, result, cause_run_id, root_run_id, app, instance, registration)
-    select job.tenant_id, job.run_id, coalesce(job.kind, 'job'), job.name, job.id, job.session_seq, job.attempt,
-      job.started_at, ?, v.ms, 'success', v.result, job.cause_run_id, job.root_run_id, job.app, job.instance,
-      job.registration
-    from ${ran} cross join job where ${ours}`);
-  const end = db.prepare(`update job set status = 'completed', finished_at = ?, session_seq = null, started_at = null,
-      timeout_at = null, name_slot = null, key_slot = null, lane_slot = null, progress = null, progress_note = null,
-      key_held = case when key_scope = 'window' then key_held else null end
-    from ${named} where ${ours}
-    returning job.seq, job.run_id, job.lane_seq, job.awaited, job.kind, job.attempt, case when job.limits is not null
-      or job.limit_key is not null or job.group_seq is not null then 1 else 0 end as belongs`);
-  const gated = db.prepare(`select seq from lane where seq = 1 and (limit_max is not null or exists (
-      select 1 from reservation where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
+    db.prepare(`insert into daybook_run (tenant_id, kind, name, job_seq, attempt, cause_run_id, root_run_id, app,
+      instance, registration, id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message,
+      error_trace, result, result_refused)
+    select job.tenant_id, coalesce(job.kind, 'job'), job.name, job.seq, job.attempt, job.cause_run_id, job.root_run_id,
+      job.app, job.instance, job.registration, line.run_id, line.session_seq, line.started_at, ?, v.ms, 'success',
+      null, null, null, v.result, null
+    from ${ran} cross join daybook_line line cross join daybook_job job where ${ours} and job.seq = line.seq`);
+  const end =
+    db.prepare(`delete from daybook_line where seq in (select line.seq from ${named} cross join daybook_line line
+    where ${ours}) returning seq, run_id, lane_seq, awaited, kind, cancel_requested_at, ties, position`);
+  const gated = db.prepare(`select seq from daybook_lane lane where seq = ? and (limit_max is not null or exists (
+      select 1 from daybook_reservation reservation where reservation.lane_seq = lane.seq
+        and reservation.status = 'active')) limit 1`);
   return (now, ended) => {
     const done = JSON.stringify(ended.map(({ seq, run_id }) => [seq, run_id, 0.1, null]));
     listens.get();
     keep.run(now, done);
-    end.all(now, done);
-    gated.get();
+    end.all(done);
+    gated.get(lane);
   };
 }
 
 function prepareClaim(db: DatabaseSync): BareStatements["claim"] {
-  const alive = db.prepare("select seq from session where seq = 1 and status = 'running'");
-  const lanes = db.prepare(`with recursive turn (lane_seq, place) as (
-      select (select min(lane_seq) from job where status = 'queued' and lane_seq > ?), 1
-      union all
-      select (select min(job.lane_seq) from job where job.status = 'queued' and job.lane_seq > turn.lane_seq), place + 1
-      from turn where turn.lane_seq is not null and place < 20)
-    select lane.* from turn join lane on lane.seq = turn.lane_seq`);
-  const entered = db.prepare(`select lane.*, (select 1 from reservation where reservation.lane_seq = lane.seq
-      and reservation.status = 'active' and reservation.expires_at > ?) as reserved from lane where seq = 1`);
-  const paused = db.prepare("select tenant_id, name from paused_name");
-  const candidates = db.prepare(`select seq, id, tenant_id, name, params, attempt, attempts, timeout_ms, available_at,
-      alone, losses_max, cause_run_id, root_run_id, created_at, tags, limits, limit_key, chain_seq, about, group_seq,
-      kind, kind_seq, traceparent
-    from job indexed by jobs_to_claim where status = 'queued' and lane_seq = 1
-    order by priority desc, position, seq limit ?`);
-  const take = db.prepare(`update job set status = 'running', run_id = v.run_id, session_seq = 1, started_at = ?,
-      key_held = case when key_scope = 'queued' then null else key_held end
-    from ${named} where job.seq = v.seq`);
+  const alive = db.prepare("select seq from daybook_session where seq = 1 and status = 'running'");
+  const firstLane = (from: string): string => `select min(line.lane_seq) from daybook_line line indexed by jobs_to_claim
+    where line.status = 'queued' and line.lane_seq >= ${from}`;
+  const chain = (name: string, from: string, next: string, goesOn: string): string => `${name} (seq, place) as (
+    select (${firstLane(from)}), 1
+    union all select (${firstLane(next)}), place + 1 from ${name} where ${goesOn} and place < 20)`;
+  const lanes = db.prepare(`with recursive ${chain("ahead", "?1", "ahead.seq + 1", "ahead.seq is not null")},
+      ${chain("around", "0", "around.seq + 1", "around.seq < ?1")}
+    select seq, 0 as round from ahead where seq is not null union all select seq, 1 from around where seq <= ?1
+    order by 2, 1`);
+  const entered = db.prepare(`select lane.*, (select 1 from daybook_reservation reservation
+      where reservation.lane_seq = lane.seq and reservation.status = 'active' and reservation.expires_at > ?) as reserved
+    from daybook_lane lane where seq = ?`);
+  const paused = db.prepare("select tenant_id, name from daybook_paused_name");
+  const candidates = db.prepare(`select job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt, job.attempts,
+      job.timeout_ms, line.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id, job.created_at,
+      job.tags, job.limits, job.limit_key, job.key_scope, job.chain_seq, job.about, job.group_seq, job.kind,
+      job.kind_seq, job.traceparent
+    from daybook_line line indexed by jobs_to_claim cross join daybook_job job
+    where line.status = 'queued' and line.lane_seq = ? and job.seq = line.seq
+    order by line.priority desc, line.position, line.seq limit ?`);
+  const take = db.prepare(`update daybook_line as line set status = 'running', run_id = v.run_id, session_seq = 1,
+      started_at = ?, timeout_at = null
+    from ${named} where line.seq = v.seq`);
   return (now, most) => {
     alive.get();
-    lanes.all(1);
-    lanes.all(0);
-    entered.all(now);
+    lanes.all(lane);
+    lanes.all(lane);
+    entered.all(now, lane);
     paused.all();
-    const rows = candidates.all(most) as unknown as { seq: number; params: string }[];
+    const rows = candidates.all(lane, most) as unknown as { seq: number; params: string }[];
     const claimed = rows.map(({ seq, params }) => ({ seq, params, run_id: ids() }));
     take.run(now, JSON.stringify(claimed.map(({ seq, run_id }) => [seq, run_id])));
     return claimed;

@@ -6,6 +6,7 @@ import { migrations } from "../../src/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import type { Report } from "../harness/report.ts";
 import { scratch } from "../harness/scratch.ts";
+import { tamper } from "../../test/support/tamper.ts";
 
 const noon = Date.UTC(2026, 0, 15, 12);
 const fireMsMax = 2000;
@@ -23,7 +24,7 @@ export async function dueAtOnce(report: Report, count: number): Promise<void> {
   });
   let looks = 0;
   const fault = (moment: "before" | "after", text: string): void => {
-    if (moment === "before" && text.includes("from schedule where next_at <=")) looks++;
+    if (moment === "before" && text.includes("from daybook_schedule where next_at <=")) looks++;
   };
   const store = await openStore(path, migrations, { clock, fault });
   try {
@@ -41,9 +42,9 @@ export async function dueAtOnce(report: Report, count: number): Promise<void> {
       const begun = performance.now();
       while (await store.write((tx) => fireDue(tx, {}))) continue;
       times.push(performance.now() - begun);
-      await book.write((tx) => tx.sql`update job set status = 'cancelled', finished_at = ${clock.now()}`);
+      await tamper(book, (tx) => tx.sql`update daybook_job set status = 'cancelled', finished_at = ${clock.now()}`);
     }
-    const [made] = await book.read((tx) => tx.sql<{ jobs: number }>`select count(*) as jobs from job`);
+    const [made] = await book.read((tx) => tx.sql<{ jobs: number }>`select count(*) as jobs from daybook_job`);
     if (made?.jobs !== count * rounds) throw new Error(`${made?.jobs} jobs were made, not ${count * rounds}`);
     return times;
   }

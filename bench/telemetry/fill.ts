@@ -16,7 +16,7 @@ export async function fillRuns(store: Store, now: number, runs: number): Promise
   const sessionMs = (days * 86_400_000) / sessions;
   await store.write((tx) =>
     tx.run(
-      rawSql(`insert into session (seq, id, host, pid, started_at, last_heartbeat_at, stopped_at, status)
+      rawSql(`insert into daybook_session (seq, id, host, pid, started_at, last_heartbeat_at, stopped_at, status)
         with recursive n (n) as (select 1 union all select n + 1 from n where n < ${sessions})
         select n, 'session-' || n, 'bench', n, ${begin} + (n - 1) * ${sessionMs}, ${begin} + n * ${sessionMs},
           case when n < ${sessions} then ${begin} + n * ${sessionMs} end,
@@ -37,7 +37,7 @@ type Part = { readonly from: number; readonly to: number; readonly begin: number
 
 // Ids are in the order of time, as real ones are, so those of one slice lie side by side in their index. Of ten runs eight are of live listeners, one is a job of no app and one was fired by a schedule of the app.
 function runRows({ from, to, begin, eachMs, perSession }: Part & { readonly perSession: number }): string {
-  return `insert into run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at, duration_ms,
+  return `insert into daybook_run (tenant_id, id, kind, name, job_id, session_seq, attempt, started_at, ended_at, duration_ms,
       status, error_type, error_message, topic, app, instance, registration)
     with recursive n (n) as (select ${from} union all select n + 1 from n where n < ${to - 1}),
     one as (select n, n % 10 as k, (n / 10) % ${series} as s, ${begin} + cast(n * ${eachMs} as integer) as at,
@@ -53,7 +53,7 @@ function runRows({ from, to, begin, eachMs, perSession }: Part & { readonly perS
 }
 
 function logRows({ from, to, begin, eachMs }: Part): string {
-  return `insert into run_log (tenant_id, run_id, logged_at, level, message)
+  return `insert into daybook_run_log (tenant_id, run_id, logged_at, level, message)
     with recursive n (n) as (select ${from} union all select n + 1 from n where n < ${to - 1})
     select 'default', printf('run-%012d', n), ${begin} + cast(n * ${eachMs} as integer), case when n % 100 = 7 then 'warn' else 'info' end,
       'the lamp was asked' from n where n % 10 = 7`;

@@ -50,7 +50,7 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
 
   // An app with fewer instances than before: those beyond the last one register nothing any more.
   async function retireSurplus({ key, instances }: AnyApp, before: readonly Instance[]): Promise<void> {
-    const rows = await store.read<{ instance_index: number }>(sql`select instance_index from app_instance
+    const rows = await store.read<{ instance_index: number }>(sql`select instance_index from daybook_app_instance
       where tenant_id = ${tenant} and app_key = ${key} and instance_index >= ${instances.length}`);
     for (const { instance_index: instance } of rows) {
       const identity = { tenant, app: key, instance };
@@ -59,7 +59,7 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
       await store.write(
         async (tx) => {
           await writeRegistrations(tx, identity, [], history);
-          await tx.run(sql`delete from app_instance
+          await tx.run(sql`delete from daybook_app_instance
             where tenant_id = ${tenant} and app_key = ${key} and instance_index = ${instance}`);
         },
         { tenant },

@@ -9,7 +9,7 @@ export const appChecks: readonly Check[] = [
   {
     promise: "T1",
     name: "what is registered belongs to an instance of its app",
-    find: () => sql`select ${whole} as finding from registration left join app_instance
+    find: () => sql`select ${whole} as finding from daybook_registration registration left join daybook_app_instance app_instance
         on app_instance.tenant_id = registration.tenant_id and app_instance.app_key = registration.app_key
           and app_instance.instance_index = registration.instance_index
       where registration.retired_at is null and app_instance.seq is null`,
@@ -18,7 +18,7 @@ export const appChecks: readonly Check[] = [
   {
     promise: "T1",
     name: "a schedule of an app is in the book as long as it is registered, and no longer",
-    find: () => sql`select ${whole} as finding from registration left join schedule
+    find: () => sql`select ${whole} as finding from daybook_registration registration left join daybook_schedule schedule
         on schedule.tenant_id = registration.tenant_id and schedule.name = ${whole} and schedule.removed_at is null
           and schedule.source = 'code'
       where registration.kind = 'schedule' and (registration.retired_at is null) <> (schedule.seq is not null)`,

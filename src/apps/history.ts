@@ -10,7 +10,7 @@ export async function namesWithHistory(
   { tenant, app, instance }: InstanceIdentity,
   registered: ReadonlySet<string>,
 ): Promise<Set<string>> {
-  const known = await store.read<{ name: string }>(sql`select name from registration
+  const known = await store.read<{ name: string }>(sql`select name from daybook_registration
     where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance}`);
   const found = new Set<string>();
   for (const { name } of known) {

@@ -7,6 +7,7 @@ import { limits } from "../core/limits.ts";
 import type { LiveAttachment } from "../events/live/bus.ts";
 import type { Live } from "../events/live/live.ts";
 import type { AnyJob } from "../jobs/define.ts";
+import { knownJob } from "../jobs/definition/stored-definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { ceaseToHost, hostJobs } from "../jobs/hosting.ts";
 import { cancelFires } from "../schedules/cancel-fires.ts";
@@ -127,7 +128,7 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
     const { does, name, site } = registration;
     const schedule =
       does.kind === "schedule"
-        ? await checkSchedule(name, does.schedule, (job) => engine.definitions.get(job), {
+        ? await checkSchedule(name, does.schedule, (job) => knownJob(engine, job), {
             readTemplate: async () => undefined,
             prepareEvent: undefined,
           })

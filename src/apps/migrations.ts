@@ -1,21 +1,20 @@
-// The tables of apps, and the seed's names for what they register.
+// The tables of apps.
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
 import { integer, sequence, strict } from "../storage/word.ts";
-import { invocationViews } from "./invocation-views.ts";
 
 export const appMigrations: readonly Migration[] = [
   {
-    number: 11,
+    number: 8,
     name: "app_instance, registration",
     up: [
       // The last word about each instance, whichever process said it. Whether that process still lives, its session says.
-      sql`create table app_instance (
+      sql`create table daybook_app_instance (
         seq ${sequence},
         tenant_id text not null,
         app_key text not null,
         instance_index ${integer} not null check (instance_index >= 0),
-        session_seq ${integer} not null references session (seq),
+        session_seq ${integer} not null references daybook_session (seq),
         status text not null check (status in ('starting', 'running', 'failed', 'stopped')),
         error_type text,
         error_message text,
@@ -26,7 +25,7 @@ export const appMigrations: readonly Migration[] = [
       )${strict}`,
       // What an instance registered, by its name. What it is set to is refreshed by every setup; when it was first seen is
       // not, and what is registered no more stays as long as it has a history.
-      sql`create table registration (
+      sql`create table daybook_registration (
         seq ${sequence},
         tenant_id text not null,
         id text not null,
@@ -58,18 +57,6 @@ export const appMigrations: readonly Migration[] = [
         check ((kind = 'schedule') = (trigger_value is not null)),
         check (last_registered_at >= first_registered_at)
       )${strict}`,
-      // Over one table PostgreSQL would let them be written; with a common table expression it does not.
-      sql`create view listeners as with one as (select * from registration where kind = 'listener') select
-        id, tenant_id, app_key, instance_index, name, handler_method, topic, debounce_ms / 1000.0 as debounce,
-        throttle_ms / 1000.0 as throttle, once, priority, predicate as predicate_description, source_location,
-        registration_source, first_registered_at, last_registered_at, retired_at
-      from one`,
-      sql`create view scheduled_jobs as with one as (select * from registration where kind = 'schedule') select
-        id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
-        args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
-        last_registered_at, retired_at
-      from one`,
-      ...invocationViews,
     ],
   },
 ];

@@ -1,4 +1,5 @@
 // What a user asks about apps, of any process: their instances, and what these registered.
+import { goneSessions } from "../telemetry/gone-sessions.ts";
 import { DaybookError } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
@@ -62,25 +63,27 @@ export async function listApps(store: Store, tenant: string): Promise<AppRecord[
   const rows = await store.readHeavy<InstanceRow>(sql`select app_instance.app_key, instance_index, app_instance.status,
       app_instance.error_type, app_instance.error_message, app_instance.error_trace, changed_at,
       session.id as session_id, session.status as session_status
-    from app_instance join session on session.seq = app_instance.session_seq
+    from daybook_app_instance app_instance join daybook_session session on session.seq = app_instance.session_seq
     where app_instance.tenant_id = ${tenant} order by app_key, instance_index`);
   const counts = await store.readHeavy<{ app_key: string; kind: RegistrationKind; count: number }>(sql`select app_key,
-      kind, count(*) as count from registration
+      kind, count(*) as count from daybook_registration
     where tenant_id = ${tenant} and retired_at is null group by app_key, kind`);
+  const gone = new Set((await goneSessions(store)).map(({ id }) => id));
   const count = (key: string, kind: RegistrationKind): number =>
     Number(counts.find((row) => row.app_key === key && row.kind === kind)?.count ?? 0);
   return [...Map.groupBy(rows, (row) => row.app_key)].map(([key, instances]) => ({
     key,
-    instances: instances.map(toInstance),
+    instances: instances.map((row) => toInstance(row, gone)),
     registrations: {
       ...{ listeners: count(key, "listener"), schedules: count(key, "schedule"), jobs: count(key, "job") },
     },
   }));
 }
 
-function toInstance(row: InstanceRow): AppInstance {
+function toInstance(row: InstanceRow, gone: ReadonlySet<string>): AppInstance {
   const { error_type: type, error_message: message, error_trace: trace } = row;
-  const isOver = row.session_status !== "running" && row.status !== "failed";
+  const runs = row.session_status === "running" && !gone.has(row.session_id);
+  const isOver = !runs && row.status !== "failed";
   return {
     index: row.instance_index,
     status: isOver ? "stopped" : row.status,
@@ -120,7 +123,7 @@ export async function readApp(store: Store, tenant: string, key: string): Promis
   const rows =
     await store.readHeavy<RegistrationRow>(sql`select id, instance_index, name, kind, handler_method, settings,
       source_location, registration_source, first_registered_at, last_registered_at, retired_at
-    from registration where tenant_id = ${tenant} and app_key = ${key} order by instance_index, name`);
+    from daybook_registration where tenant_id = ${tenant} and app_key = ${key} order by instance_index, name`);
   return { ...found, registered: rows.map(toRegistration) };
 }
 

@@ -18,7 +18,7 @@ export async function writeInstance(
   { status, error, sessionSeq }: InstanceState,
 ): Promise<void> {
   const { type = null, message = null, trace = null } = error ?? {};
-  await tx.run(sql`insert into app_instance (tenant_id, app_key, instance_index, session_seq, status, error_type,
+  await tx.run(sql`insert into daybook_app_instance (tenant_id, app_key, instance_index, session_seq, status, error_type,
       error_message, error_trace, changed_at)
     values (${tenant}, ${app}, ${instance}, ${sessionSeq}, ${status}, ${type}, ${message}, ${trace}, ${tx.now})
     on conflict (tenant_id, app_key, instance_index) do update set session_seq = excluded.session_seq,
@@ -32,13 +32,13 @@ export async function writeStopped(
   { tenant, app, instance }: InstanceIdentity,
   sessionSeq: number,
 ): Promise<void> {
-  await tx.run(sql`update app_instance set status = 'stopped', changed_at = ${tx.now}
+  await tx.run(sql`update daybook_app_instance set status = 'stopped', changed_at = ${tx.now}
     where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and session_seq = ${sessionSeq}
       and status in ('starting', 'running')`);
 }
 
 /** Others took a session for dead that lives on under a new one: what it runs is the new one's. */
 export async function moveInstances(tx: Tx, lost: number, replacement: number): Promise<void> {
-  await tx.run(sql`update app_instance set session_seq = ${replacement}
+  await tx.run(sql`update daybook_app_instance set session_seq = ${replacement}
     where session_seq = ${lost} and status in ('starting', 'running')`);
 }

@@ -30,7 +30,7 @@ export async function writeRegistrations(
   const { tenant, app, instance } = identity;
   // By name, as everybody does who locks several.
   const sorted = ready.toSorted((a, b) => (a.registration.name < b.registration.name ? -1 : 1));
-  const known = await tx.all<Known>(sql`select name, kind from registration
+  const known = await tx.all<Known>(sql`select name, kind from daybook_registration
     where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} order by name ${forUpdate}`);
   for (const each of sorted) await upsert(tx, identity, each);
   const kinds = new Map(sorted.map(({ registration: { name, does } }) => [name, does.kind]));
@@ -49,7 +49,7 @@ async function upsert(tx: Tx, { tenant, app, instance }: InstanceIdentity, ready
   const live = does.kind === "listener" ? does.live : null;
   const trigger = does.kind === "schedule" ? does.trigger : null;
   const priority = Number(settings["priority"] ?? 0);
-  await tx.run(sql`insert into registration (tenant_id, id, app_key, instance_index, name, kind, handler_method, topic,
+  await tx.run(sql`insert into daybook_registration as registration (tenant_id, id, app_key, instance_index, name, kind, handler_method, topic,
       debounce_ms, throttle_ms, once, priority, predicate, trigger_type, trigger_value, repeat, args, kwargs, settings,
       source_location, registration_source, first_registered_at, last_registered_at)
     values (${tenant}, ${tx.ids()}, ${app}, ${instance}, ${name}, ${does.kind}, ${handlerMethod},
@@ -75,11 +75,11 @@ async function letGo(
 ): Promise<void> {
   const [kept, removed] = [gone.filter((name) => withHistory.has(name)), gone.filter((name) => !withHistory.has(name))];
   if (kept.length > 0) {
-    await tx.run(sql`update registration set retired_at = coalesce(retired_at, ${tx.now})
+    await tx.run(sql`update daybook_registration set retired_at = coalesce(retired_at, ${tx.now})
       where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", kept)}`);
   }
   if (removed.length > 0) {
-    await tx.run(sql`delete from registration
+    await tx.run(sql`delete from daybook_registration
       where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", removed)}`);
   }
 }

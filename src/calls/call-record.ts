@@ -64,10 +64,11 @@ export type CallAttempt = {
 export const selectCalls = sql`select call.seq, call.id, call.name, call.status, call.submitted_at, call.due_at,
     call.started_at, call.finished_at, call.host, call.request, call.key_id, call.policy, call.outcome,
     call.correlation_id, call.idempotency_key, call.send_key, call.resend_of, job.id as job_id,
-    (select string_agg(tag, '\n' order by tag) from call_tag
+    (select string_agg(tag, '\n' order by tag) from daybook_call_tag call_tag
       where call_tag.tenant_id = call.tenant_id and call_tag.call_id = call.id) as tags
-  from call left join job on call.finished_at is null and job.tenant_id = call.tenant_id
-    and job.kind = ${callKind} and job.kind_seq = call.seq and job.finished_at is null`;
+  from daybook_call call left join daybook_line line on call.finished_at is null
+    and line.kind = ${callKind} and line.kind_seq = call.seq and line.kind is not null
+  left join daybook_job job on job.seq = line.seq`;
 
 export type ListedRow = Omit<CallRow, "tenant_id" | "content" | "method"> & {
   readonly job_id: string | null;
@@ -89,7 +90,7 @@ export function toCall(row: ListedRow): CallRecord {
 
 export const selectAttempts = sql`select id, number, started_at, finished_at, method, url, request_headers, request_body,
     response_status, response_headers, response_body, response_base64, response_bytes, response_truncated, hops,
-    error_kind, error_message, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms from call_attempt`;
+    error_kind, error_message, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms from daybook_call_attempt`;
 
 export type AttemptRow = {
   readonly id: string;

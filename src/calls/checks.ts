@@ -8,25 +8,24 @@ export const callChecks: readonly Check[] = [
   {
     promise: "C1",
     name: "a call that has not ended has one job that will send it, and one that has ended has none",
-    find: () => sql`select call.id as finding from call
-      where (call.finished_at is null) <> exists (select 1 from job
-        where job.tenant_id = call.tenant_id and job.kind = 'call' and job.kind_seq = call.seq
-          and job.finished_at is null)`,
-    advice: `rows of job were removed by hand, or ${report}`,
+    find: () => sql`select call.id as finding from daybook_call call
+      where (call.finished_at is null) <> exists (select 1 from daybook_line line
+        where line.kind = 'call' and line.kind_seq = call.seq)`,
+    advice: `rows of daybook_job were removed by hand, or ${report}`,
   },
   {
     promise: "C2",
     name: "an open attempt belongs to a run that is under way",
-    find: () => sql`select call_attempt.id as finding from call_attempt
-      where call_attempt.finished_at is null and not exists (select 1 from job
-        where job.tenant_id = call_attempt.tenant_id and job.run_id = call_attempt.id and job.status = 'running')`,
+    find: () => sql`select call_attempt.id as finding from daybook_call_attempt call_attempt
+      where call_attempt.finished_at is null and not exists (select 1 from daybook_line line
+        where line.run_id = call_attempt.id and line.status = 'running')`,
     advice: report,
   },
   {
     promise: "C2",
     name: "a call that was answered has an attempt that says so",
-    find: () => sql`select call.id as finding from call
-      where call.status = 'succeeded' and not exists (select 1 from call_attempt
+    find: () => sql`select call.id as finding from daybook_call call
+      where call.status = 'succeeded' and not exists (select 1 from daybook_call_attempt call_attempt
         where call_attempt.tenant_id = call.tenant_id and call_attempt.call_id = call.id
           and call_attempt.finished_at is not null)`,
     advice: report,

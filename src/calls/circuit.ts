@@ -6,7 +6,8 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
 import type { MustWait, OrderedJob } from "../jobs/hooks.ts";
 import { jobsChannel } from "../jobs/job.ts";
-import { lanesThatWait, release } from "../jobs/park.ts";
+import { lanesThatWait, release, waitsKey } from "../jobs/park.ts";
+import { queue, restand } from "../jobs/state.ts";
 import { callKind, hostKey, hostOfKey } from "./call.ts";
 
 const failuresMax = 5;
@@ -30,7 +31,7 @@ type Host = {
 };
 
 async function readHost(tx: Tx, { tenant, host }: Of): Promise<Host | undefined> {
-  return tx.get<Host>(sql`select failures, opened_at, probe_at, probe_call_seq from call_host
+  return tx.get<Host>(sql`select failures, opened_at, probe_at, probe_call_seq from daybook_call_host
     where tenant_id = ${tenant} and host = ${host}`);
 }
 
@@ -49,7 +50,7 @@ export async function noteHost(tx: Tx, { answered, failures: failed, ...of }: Ho
   const probeAt = opens ? tx.now + pauseAfter(failures) : (before?.probe_at ?? null);
   const asked = opens ? null : (before?.probe_call_seq ?? null);
   const probes = probeAt === null ? null : (asked ?? (await appoint(tx, of, probeAt)));
-  await tx.run(sql`insert into call_host (tenant_id, host, failures, opened_at, probe_at, probe_call_seq)
+  await tx.run(sql`insert into daybook_call_host (tenant_id, host, failures, opened_at, probe_at, probe_call_seq)
     values (${of.tenant}, ${of.host}, ${failures}, ${openedAt}, ${probeAt}, ${probes})
     on conflict (tenant_id, host) do update set failures = excluded.failures, opened_at = excluded.opened_at,
       probe_at = excluded.probe_at, probe_call_seq = excluded.probe_call_seq`);
@@ -59,16 +60,16 @@ export async function noteHost(tx: Tx, { answered, failures: failed, ...of }: Ho
 async function letFollow(tx: Tx, of: Of, { probe_at: probeAt, probe_call_seq: probes }: Host): Promise<void> {
   const { tenant, host } = of;
   if (probes !== null) {
-    await tx.run(sql`update job set status = 'queued', waits_for = null where tenant_id = ${tenant}
-      and kind = ${callKind} and kind_seq = ${probes} and finished_at is null and status = 'waiting'
-      and waits_for = 'time' and waits_key is null and available_at = ${probeAt}`);
+    const probe = sql`select seq from daybook_line where kind = ${callKind} and kind_seq = ${probes} and kind is not null
+      and waits_key is null and available_at = ${probeAt}`;
+    await queue(tx, probe, "time");
     tx.wake(jobsChannel);
   }
   await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, releasedEach);
   // One that another transaction holds just now was passed by, and only what is known here leads the sweep to it.
   await (!(await anyWaits(tx, of))
-    ? tx.run(sql`delete from call_host where tenant_id = ${tenant} and host = ${host}`)
-    : tx.run(sql`update call_host set failures = 0, opened_at = null, probe_at = null, probe_call_seq = null
+    ? tx.run(sql`delete from daybook_call_host where tenant_id = ${tenant} and host = ${host}`)
+    : tx.run(sql`update daybook_call_host set failures = 0, opened_at = null, probe_at = null, probe_call_seq = null
         where tenant_id = ${tenant} and host = ${host}`));
 }
 
@@ -78,12 +79,13 @@ async function anyWaits(tx: Tx, { tenant, host }: Of): Promise<boolean> {
 
 /** Makes the first of those that wait for the host due when its pause ends; null when none does. */
 async function appoint(tx: Tx, { tenant, host }: Of, probeAt: number): Promise<number | null> {
-  const [first] = await tx.all<{ kind_seq: number }>(sql`update job set waits_for = 'time', waits_key = null,
-      available_at = ${probeAt}
-    where seq in (select seq from job ${indexedBy("jobs_waiting")}
-      where status = 'waiting' and waits_for = 'order' and waits_key = ${hostKey(host)} and tenant_id = ${tenant}
-      order by lane_seq, priority desc, position, seq limit 1 ${skipLocked}) returning kind_seq`);
+  const waits = waitsKey({ tenant, waitsFor: "order", key: hostKey(host) });
+  const first = await tx.get<{ seq: number; kind_seq: number }>(sql`select seq, kind_seq
+    from daybook_line ${indexedBy("jobs_waiting")}
+    where status = 'waiting' and waits_for = 'order' and waits_key = ${waits} and waits_key is not null
+    order by lane_seq, priority desc, position, seq limit 1 ${skipLocked}`);
   if (first === undefined) return null;
+  await restand(tx, first.seq, { waitsFor: "time", availableAt: probeAt });
   tx.wake(jobsChannel);
   return first.kind_seq;
 }
@@ -104,12 +106,12 @@ async function askHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
     return false;
   }
   if (known.probe_at <= tx.now) {
-    await tx.run(sql`update call_host set probe_at = ${tx.now + pauseAfter(known.failures + 1)}, probe_call_seq = null
+    await tx.run(sql`update daybook_call_host set probe_at = ${tx.now + pauseAfter(known.failures + 1)}, probe_call_seq = null
       where tenant_id = ${of.tenant} and host = ${of.host}`);
     return false;
   }
   if (known.probe_call_seq !== null && known.probe_call_seq !== job.kind_seq) return true;
-  await tx.run(sql`update call_host set probe_call_seq = ${job.kind_seq}
+  await tx.run(sql`update daybook_call_host set probe_call_seq = ${job.kind_seq}
     where tenant_id = ${of.tenant} and host = ${of.host}`);
   return { until: known.probe_at };
 }
@@ -118,12 +120,12 @@ async function askHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
  *  may all have been cancelled. */
 export async function sweepHosts(tx: Tx): Promise<number> {
   const due = await tx.all<{ tenant_id: string; host: string; probe_at: number | null }>(
-    sql`select tenant_id, host, probe_at from call_host where probe_at <= ${tx.now}
-      union all select tenant_id, host, probe_at from call_host where failures = 0
-      union all select tenant_id, host, probe_at from call_host where failures > 0 and probe_at is null
-        and exists (select 1 from job ${indexedBy("jobs_waiting")} where job.status = 'waiting'
-          and job.waits_for = 'order' and job.waits_key = ${hostKey("")} || call_host.host
-          and job.tenant_id = call_host.tenant_id)
+    sql`select tenant_id, host, probe_at from daybook_call_host call_host where probe_at <= ${tx.now}
+      union all select tenant_id, host, probe_at from daybook_call_host call_host where failures = 0
+      union all select tenant_id, host, probe_at from daybook_call_host call_host where failures > 0 and probe_at is null
+        and exists (select 1 from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
+          and line.waits_for = 'order' and line.waits_key is not null
+          and line.waits_key = call_host.tenant_id || ${`\n${hostKey("")}`} || call_host.host)
       order by tenant_id, host limit ${sweptMax}`,
   );
   let released = 0;
@@ -138,6 +140,6 @@ export async function sweepHosts(tx: Tx): Promise<number> {
 
 // Nobody waits for it. What was known of it long ago would only be in the way of the others' sweep.
 async function forget(tx: Tx, { tenant, host }: Of): Promise<void> {
-  await tx.run(sql`delete from call_host where tenant_id = ${tenant} and host = ${host}
+  await tx.run(sql`delete from daybook_call_host where tenant_id = ${tenant} and host = ${host}
     and (failures = 0 or probe_at <= ${tx.now - pauseMsMax})`);
 }

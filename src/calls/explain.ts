@@ -18,7 +18,7 @@ export async function explainCall(store: Store, tenant: string, id: string): Pro
   const [known] = await store.read<{ failures: number; probe_at: number | null; probes: number }>(
     sql`select call_host.failures, call_host.probe_at, case when call_host.probe_call_seq = call.seq then 1 else 0 end
         as probes
-      from call cross join call_host where call.tenant_id = ${tenant} and call.id = ${id}
+      from daybook_call call cross join daybook_call_host call_host where call.tenant_id = ${tenant} and call.id = ${id}
         and call_host.tenant_id = ${tenant} and call_host.host = ${host}`,
   );
   const probes = known?.probes === 1 && job.reason === "time";

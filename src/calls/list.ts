@@ -84,7 +84,7 @@ function byTags(tenant: string, tags: NonNullable<CallFilter["tags"]>): Sql[] {
 }
 
 function hasAny(tenant: string, tags: readonly string[]): Sql {
-  return sql`and call.id in (select call_id from call_tag
+  return sql`and call.id in (select call_id from daybook_call_tag call_tag
     where call_tag.tenant_id = ${tenant} and call_tag.tag ${anyOf("text", tags)})`;
 }
 

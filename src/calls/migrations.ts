@@ -5,10 +5,10 @@ import { integer, real, sequence, strict } from "../storage/word.ts";
 
 export const callMigrations: readonly Migration[] = [
   {
-    number: 9,
+    number: 7,
     name: "call, call_tag, call_attempt, call_host",
     up: [
-      sql`create table call (
+      sql`create table daybook_call (
         seq ${sequence},
         tenant_id text not null,
         id text not null,
@@ -39,20 +39,20 @@ export const callMigrations: readonly Migration[] = [
           when 'cancelled' then finished_at is not null
           else status in ('succeeded', 'failed') and started_at is not null and finished_at is not null end)
       )${strict}`,
-      sql`create index calls_of_tenant on call (tenant_id, status, seq)`,
-      sql`create index calls_by_correlation on call (tenant_id, correlation_id, seq) where correlation_id <> id`,
-      sql`create unique index calls_one_per_idempotency_key on call (tenant_id, idempotency_key)
+      sql`create index calls_of_tenant on daybook_call (tenant_id, status, seq)`,
+      sql`create index calls_by_correlation on daybook_call (tenant_id, correlation_id, seq) where correlation_id <> id`,
+      sql`create unique index calls_one_per_idempotency_key on daybook_call (tenant_id, idempotency_key)
         where idempotency_key is not null`,
-      sql`create table call_tag (
+      sql`create table daybook_call_tag (
         tenant_id text not null,
         call_id text not null,
         tag text not null,
         primary key (tenant_id, call_id, tag),
-        foreign key (tenant_id, call_id) references call (tenant_id, id) on delete cascade
+        foreign key (tenant_id, call_id) references daybook_call (tenant_id, id) on delete cascade
       )${strict}`,
-      sql`create index calls_by_tag on call_tag (tenant_id, tag, call_id)`,
+      sql`create index calls_by_tag on daybook_call_tag (tenant_id, tag, call_id)`,
       // One row for each time a request was, or may have been, sent. It is there before the socket opens.
-      sql`create table call_attempt (
+      sql`create table daybook_call_attempt (
         tenant_id text not null,
         call_id text not null,
         id text not null,
@@ -78,13 +78,13 @@ export const callMigrations: readonly Migration[] = [
         first_byte_ms ${real},
         total_ms ${real},
         primary key (tenant_id, call_id, id),
-        foreign key (tenant_id, call_id) references call (tenant_id, id) on delete cascade,
+        foreign key (tenant_id, call_id) references daybook_call (tenant_id, id) on delete cascade,
         check (finished_at >= started_at),
         check (finished_at is not null or (response_status is null and error_kind is null and total_ms is null))
       )${strict}`,
-      sql`create unique index call_attempts_one_open on call_attempt (tenant_id, call_id) where finished_at is null`,
+      sql`create unique index call_attempts_one_open on daybook_call_attempt (tenant_id, call_id) where finished_at is null`,
       // A host that fails again and again is left alone for a while; then one call may try it.
-      sql`create table call_host (
+      sql`create table daybook_call_host (
         tenant_id text not null,
         host text not null,
         failures ${integer} not null check (failures >= 0),
@@ -95,38 +95,8 @@ export const callMigrations: readonly Migration[] = [
         check ((opened_at is null) = (probe_at is null)),
         check (probe_call_seq is null or probe_at is not null)
       )${strict}`,
-      sql`create index call_hosts_to_probe on call_host (probe_at) where probe_at is not null`,
-      sql`create index call_hosts_back on call_host (tenant_id, host) where failures = 0`,
-      // The seed's names and words; docs/origins.md says what differs.
-      sql`create view service_calls as with one as (select * from call) select
-        tenant_id, id as service_call_id, name,
-        upper(substr(status, 1, 1)) || substr(status, 2) as status, submitted_at, due_at, started_at, finished_at,
-        request as request_spec, outcome as outcome_meta
-      from one`,
-      sql`create view service_call_tags as with one as (select * from call_tag) select
-        tenant_id, call_id as service_call_id, tag
-      from one`,
-      sql`create view timer_schedules as with one as (select * from call) select
-        tenant_id, id as service_call_id, correlation_id, due_at, submitted_at as registered_at,
-        started_at as reached_at, case when started_at is null then 'Scheduled' else 'Reached' end as state
-      from one`,
-      sql`create view http_execution_log as with one as (select * from call_attempt) select
-        tenant_id, call_id as service_call_id, id as execution_id, started_at, finished_at, url as request_url,
-        method as request_method, request_headers, request_body, cast(response_status as text) as response_status,
-        response_headers, response_body, error_message
-      from one`,
-      // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out. What somebody
-      // passed over or gave up will not go out, and is not there: else it would be published for ever, to who asks for the rest.
-      sql`create view outbox as select
-        event.seq as id, event.tenant_id, coalesce(event.key, event.id) as aggregate_id, event.topic as event_type,
-        event.payload as event_payload, event.published_at as created_at,
-        case job.status when 'completed' then job.finished_at end as published_at, substr(job.name, 15) as sink
-      from job join event on event.tenant_id = job.tenant_id and event.seq = job.kind_seq
-      left join job later on later.retry_of = job.seq
-      where job.kind = 'delivery' and later.seq is null and substr(job.name, 1, 14) = 'listener:sink:'
-        and job.status not in ('cancelled', 'skipped') and not exists (select 1 from dead_letter letter
-          where letter.tenant_id = job.tenant_id and letter.event_seq = event.seq and letter.job_id = job.id
-            and letter.status = 'discarded')`,
+      sql`create index call_hosts_to_probe on daybook_call_host (probe_at) where probe_at is not null`,
+      sql`create index call_hosts_back on daybook_call_host (tenant_id, host) where failures = 0`,
     ],
   },
 ];

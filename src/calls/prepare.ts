@@ -6,7 +6,7 @@ import { limits } from "../core/limits.ts";
 import { checkKey, checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { timeMs, type TimeInput } from "../core/time.ts";
+import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkBackoff, type Backoff } from "../jobs/retry.ts";
 import { currentCause, type Cause } from "../telemetry/cause.ts";
 import type { CallPolicy } from "./call.ts";
@@ -80,7 +80,7 @@ function shortName(text: string): string {
 
 export function checkWhen({ at, in: delay }: When): { at: number | null; delayMs: number } {
   if (at !== undefined && delay !== undefined) throw invalid('give "at" or "in", not both');
-  const time = at === undefined ? null : timeMs(at, "at");
+  const time = at === undefined ? null : futureMs(at, "at");
   if (time !== null && time > limits.callDueMsMax) throw invalid(`at is ${quote(at)}, after the year 9999`);
   return { at: time, delayMs: delay === undefined ? 0 : durationMs(delay, "in") };
 }

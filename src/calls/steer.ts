@@ -41,7 +41,7 @@ export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ 
   const job = await openJobOf(tx, id);
   const moved = job !== undefined && (await rescheduleJob(tx, { tenant: tx.tenant, id: job }, dueAt));
   const changed = moved
-    ? await tx.run(sql`update call set due_at = ${dueAt}
+    ? await tx.run(sql`update daybook_call set due_at = ${dueAt}
         where tenant_id = ${tx.tenant} and id = ${id} and status = 'scheduled'`)
     : 0;
   if (changed === 0) throw await refusal(tx, id, "rescheduled");
@@ -50,14 +50,14 @@ export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ 
 
 /** Calls leave with their jobs, by prune, and take their tags and attempts along. */
 export async function pruneCalls(tx: Tx, tenant: string, seqs: readonly number[]): Promise<number> {
-  return tx.run(sql`delete from call where tenant_id = ${tenant} and seq ${anyOf("integer", seqs)}
+  return tx.run(sql`delete from daybook_call where tenant_id = ${tenant} and seq ${anyOf("integer", seqs)}
     and finished_at is not null`);
 }
 
 /** Removes a call that has ended, with its tags and its attempts. Its jobs leave with the others, by prune. */
 export async function deleteCall(tx: Tx, id: string): Promise<void> {
   const gone = await tx.run(
-    sql`delete from call where tenant_id = ${tx.tenant} and id = ${id} and finished_at is not null`,
+    sql`delete from daybook_call where tenant_id = ${tx.tenant} and id = ${id} and finished_at is not null`,
   );
   if (gone === 0) throw await refusal(tx, id, "deleted");
 }
@@ -76,10 +76,10 @@ type Sent = Pick<
 export async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOptions): Promise<Submitted> {
   refuseUnknown(options, ["at", "in", "newKey"], "resend");
   const sent = await tx.get<Sent>(sql`select id, name, status, host, content, key_id, policy, correlation_id, send_key,
-      finished_at from call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
+      finished_at from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
   if (sent === undefined || sent.finished_at === null) throw await refusal(tx, id, "sent again");
   const tags = await tx.all<{ tag: string }>(
-    sql`select tag from call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
+    sql`select tag from daybook_call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
   );
   const prepared = {
     ...{ content: openAgain(tx, room, sent), host: sent.host, name: sent.name, ...checkWhen(options) },
@@ -98,15 +98,16 @@ function openAgain(tx: Tx, { settings: { keys } }: CallsRoom, sent: Sent): Reque
 }
 
 async function openJobOf(tx: Tx, id: string): Promise<string | undefined> {
-  const job = await tx.get<{ id: string }>(sql`select job.id from call cross join job
-    where call.tenant_id = ${tx.tenant} and call.id = ${id} and job.tenant_id = call.tenant_id
-      and job.kind = ${callKind} and job.kind_seq = call.seq and job.finished_at is null`);
+  const job = await tx.get<{ id: string }>(sql`select job.id
+    from daybook_call call cross join daybook_line line cross join daybook_job job
+    where call.tenant_id = ${tx.tenant} and call.id = ${id}
+      and line.kind = ${callKind} and line.kind_seq = call.seq and line.kind is not null and job.seq = line.seq`);
   return job?.id;
 }
 
 async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
   const row = await tx.get<{ status: CallStatus }>(
-    sql`select status from call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
+    sql`select status from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
   );
   if (row === undefined) return notFound(id);
   return new DaybookError("conflict", `call ${id} is ${row.status} and cannot be ${verb}`, {

@@ -44,7 +44,9 @@ export async function submitCall(
     correlation_id: prepared.correlationId ?? prepared.cause?.rootRunId ?? id,
     ...keptRequest(content, { keys: settings.keys, tenant: tx.tenant, about: sealedFor(tx.tenant, id) }),
   };
-  const [made] = await tx.all<{ seq: number }>(sql`insert into call (tenant_id, id, name, status, submitted_at, due_at,
+  const [made] = await tx.all<{
+    seq: number;
+  }>(sql`insert into daybook_call (tenant_id, id, name, status, submitted_at, due_at,
       method, host, request, content, key_id, policy, correlation_id, idempotency_key, send_key, resend_of)
     values (${row.tenant_id}, ${id}, ${name}, 'scheduled', ${tx.now}, ${dueAt}, ${row.method}, ${host}, ${row.request},
       ${row.content}, ${row.key_id}, ${JSON.stringify(policy)}, ${row.correlation_id}, ${idempotencyKey},
@@ -54,7 +56,7 @@ export async function submitCall(
   if (prepared.tags.length > 0) {
     const tags = prepared.tags.map((tag) => ({ tenant_id: tx.tenant, call_id: id, tag }));
     const columns = { tenant_id: "text", call_id: "text", tag: "text" } as const;
-    await tx.run(sql`insert into call_tag (tenant_id, call_id, tag) ${eachRow(columns, tags)}`);
+    await tx.run(sql`insert into daybook_call_tag (tenant_id, call_id, tag) ${eachRow(columns, tags)}`);
   }
   await enqueueCall(tx, room, prepared, { id, seq: made.seq, dueAt });
   await tellCalls(tx, ears, [{ topic: "call.submitted", row }]);
@@ -90,7 +92,7 @@ type Holder = Pick<CallRow, "id" | "name" | "status" | "due_at" | "content" | "k
 /** The call that has the idempotency key, if it is for the same request. */
 async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: PreparedCall): Promise<Submitted> {
   const { idempotencyKey, content } = prepared;
-  const held = await tx.get<Holder>(sql`select id, name, status, due_at, content, key_id from call
+  const held = await tx.get<Holder>(sql`select id, name, status, due_at, content, key_id from daybook_call
     where tenant_id = ${tx.tenant} and idempotency_key = ${idempotencyKey}`);
   if (held === undefined)
     throw new DaybookError("conflict", "the call with this idempotencyKey is just changing: try again");
@@ -114,7 +116,7 @@ const countedEach = 1000;
 async function checkRoom(tx: Tx, { settings: { queuedMax }, roomLeft }: CallsRoom): Promise<void> {
   const left = roomLeft.get(tx.tenant) ?? 0;
   if (left > 0) return void roomLeft.set(tx.tenant, left - 1);
-  const found = await tx.get<{ n: number }>(sql`select count(*) as n from (select 1 as one from call
+  const found = await tx.get<{ n: number }>(sql`select count(*) as n from (select 1 as one from daybook_call
     where tenant_id = ${tx.tenant} and status in ('scheduled', 'running') limit ${queuedMax + 1}) as open_calls`);
   const open = found?.n ?? 0;
   if (open > queuedMax) {

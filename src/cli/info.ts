@@ -36,7 +36,7 @@ async function describe(book: Book): Promise<Answer> {
 // Sessions that ended without a word count until another process has noticed; `daybook sessions` shows their last beat.
 async function countRunning(book: Book): Promise<number> {
   const [row] = await book.read(
-    (tx) => tx.sql<{ count: number }>`select count(*) as count from sessions where status = 'running'`,
+    (tx) => tx.sql<{ count: number }>`select count(*) as count from daybook_session where status = 'running'`,
   );
   return row?.count ?? 0;
 }

@@ -42,6 +42,7 @@ export async function jobTable(jobs: readonly JobRecord[]): Promise<string> {
 function noteOf(job: JobRecord): string {
   if (job.waitsFor === "time") return `starts ${showTime(job.availableAt).ago}`;
   if (job.waitsFor !== null) return `waits for its ${job.waitsFor}`;
+  if (job.gone) return "its process is gone: recover it";
   if (job.status === "running")
     return job.progress === null ? `since ${showTime(job.startedAt).ago}` : progressOf(job.progress);
   const error = errorLine(job.run?.error ?? null, 40);

@@ -25,7 +25,10 @@ export function nextPage(command: Command, next: string | null): string[] {
   if (next === null) return [];
   const path = lineOf(command);
   const words = path.slice(1).map((each) => each.name());
-  return ["", `There are more: ${["daybook", ...words, ...path.flatMap(givenTo), "--after", next].join(" ")}`];
+  return [
+    "",
+    `There are more: ${["daybook", ...words, ...command.args.map(forShell), ...path.flatMap(givenTo), "--after", next].join(" ")}`,
+  ];
 }
 
 /** The commands that lead to this one, the program first. */

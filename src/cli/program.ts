@@ -31,13 +31,14 @@ import { sessions } from "./sessions.ts";
 import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
 import { tenants } from "./tenants.ts";
+import { views } from "./views.ts";
 
 /** Every command, in the order in which help shows them. */
 const commands: readonly ((program: Command) => void)[] = [
   ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
   ...[queues, reservations],
   ...[runs, errors, logs, records, commits, recover, prune, retain],
-  ...[migrate, info, sessions, tenants, metrics, backup, doctor],
+  ...[migrate, info, sessions, tenants, metrics, backup, doctor, views],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

@@ -4,10 +4,13 @@ import type { Book } from "../book.ts";
 import { formatDuration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
+import { isoTime } from "../core/time.ts";
+import type { LinePage } from "../jobs/line/read-line.ts";
 import type { LaneLimits } from "../jobs/pause.ts";
 import type { QueueRecord } from "../jobs/queues.ts";
 import type { Answer } from "./answer.ts";
 import { isoOrNull } from "./job-words.ts";
+import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
 import { plainCell, showTable, showTime, timeCell } from "./show.ts";
 import { wholeNumber } from "./whole-number.ts";
 import { changing, looking, withBook } from "./with-book.ts";
@@ -23,6 +26,13 @@ Example:
 const listExample = `
 Example:
   $ daybook queues list --book shop.db --tenant acme`;
+
+const lineExample = `
+The order is by priority, then by place; nothing else is looked at. What waits (for a time, a key, a
+host …) does not stand in line: "daybook jobs list --status waiting --queue <queue>" has it.
+
+Example:
+  $ daybook queues line --book shop.db mail --limit 10`;
 
 const pauseExample = `
 What runs goes on. To hold back one name in all queues, see "daybook jobs pause".
@@ -51,7 +61,7 @@ Example:
 export function queues(program: Command): void {
   const group = program
     .command("queues")
-    .description("list, pause, resume, limit and normalise queues")
+    .description("list queues and their lines, pause, resume, limit and normalise them")
     .helpCommand(false)
     .addHelpText("after", groupExample);
   group
@@ -59,6 +69,15 @@ export function queues(program: Command): void {
     .description("list the queues of the tenant, with what stands in each")
     .addHelpText("after", listExample)
     .action((_options: unknown, command: Command) => withBook(command, looking, list));
+  const line = group
+    .command("line")
+    .description("list the jobs that stand in line in a queue, the next one first")
+    .argument("<queue>", "the name of the queue");
+  addPageOptions(line)
+    .addHelpText("after", lineExample)
+    .action((queue: string, options: PageOptions) =>
+      withBook(line, looking, async (book) => lineAnswer(line, queue, await book.queues.line(queue, options))),
+    );
   group
     .command("pause")
     .description("start no more jobs of a queue until it is resumed")
@@ -127,6 +146,20 @@ async function list(book: Book): Promise<Answer> {
   return {
     json: { items: found.map(toJson) },
     text: () => (found.length === 0 ? "This tenant has no queues yet." : table(found)),
+  };
+}
+
+function lineAnswer(command: Command, queue: string, { items, next }: LinePage): Answer {
+  return {
+    json: { queue, items: items.map((each) => ({ ...each, createdAt: isoTime(each.createdAt) })), next },
+    text: async () => {
+      if (items.length === 0) return `Nothing stands in line in queue ${quote(queue)}, or nothing behind that cursor.`;
+      const rows = items.map((each) => [
+        ...[String(each.place), each.id, plainCell(each.name, 32), String(each.priority), timeCell(each.createdAt)],
+      ]);
+      const table = await showTable(["place", "id", "name", "priority", "created"], rows);
+      return [table, ...nextPage(command, next)].join("\n");
+    },
   };
 }
 

@@ -20,10 +20,11 @@ export function tenants(program: Command): void {
       withBook(command, looking, async (book) => {
         const rows = await book.read(
           (tx) => tx.sql<Tenant>`select lane.tenant_id as tenant, count(*) as queues,
-              (select count(*) from job where job.tenant_id = lane.tenant_id and job.finished_at is null) as jobs,
-              (select count(*) from call where call.tenant_id = lane.tenant_id
+              (select count(*) from daybook_line line join daybook_job job on job.seq = line.seq
+                where job.tenant_id = lane.tenant_id) as jobs,
+              (select count(*) from daybook_call call where call.tenant_id = lane.tenant_id
                 and call.status in ('scheduled', 'running')) as calls
-            from lane group by lane.tenant_id order by lane.tenant_id`,
+            from daybook_lane lane group by lane.tenant_id order by lane.tenant_id`,
         );
         const items = rows.map((row) => ({
           ...{ tenant: row.tenant, queues: Number(row.queues), jobs: Number(row.jobs), calls: Number(row.calls) },

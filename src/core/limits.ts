@@ -68,6 +68,7 @@ export const limits = {
   claimParkedMax: 300,
   // A reservation that its owner does not renew ends after this long; a queue must not stand still for ever.
   reservationMs: 600_000,
+  reservationMsMax: 86_400_000,
   // Who removes an obstacle lets in the first of so many lanes; the sweep comes to the others.
   releaseLanesMax: 100,
   // A group's jobs are made in one transaction and ended in one when it is cancelled.

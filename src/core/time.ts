@@ -24,6 +24,19 @@ export function timeMs(value: TimeInput, what: string): number {
   return ms === 0 ? 0 : ms;
 }
 
+// In milliseconds this is March 1973: no job is due then, but today in Unix seconds is below it.
+const msMin = 1e11;
+
+/** A time at which something is to happen. Unix seconds, the commonest slip, would mean "at once", so they are refused. */
+export function futureMs(value: TimeInput, what: string): number {
+  const ms = timeMs(value, what);
+  if (typeof value !== "number" || value <= 0 || value >= msMin) return ms;
+  const meant = isoTime(value * 1000);
+  throw invalid(
+    `${what} is ${value}, which looks like seconds: give milliseconds (${value * 1000} for ${meant}) or a Date`,
+  );
+}
+
 /** ISO 8601 in UTC with milliseconds, the one form in which we show times to machines. */
 export function isoTime(ms: number): string {
   if (!Number.isFinite(ms) || Math.abs(ms) > epochMsMax) throw invalid(`${ms} is not a time in epoch milliseconds`);

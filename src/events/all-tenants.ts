@@ -14,11 +14,11 @@ export const nobody = "*";
  *  seek for each tenant, however many events there are. */
 export async function tenantsFor(tx: Tx, name: string): Promise<string[]> {
   const rows = await tx.all<{ tenant: string }>(sql`with recursive said (tenant) as (
-      select min(tenant_id) from event
-      union all select (select min(event.tenant_id) from event where event.tenant_id > said.tenant)
+      select min(tenant_id) from daybook_event
+      union all select (select min(event.tenant_id) from daybook_event event where event.tenant_id > said.tenant)
         from said where said.tenant is not null)
     select tenant from said where tenant is not null
-    union select tenant_id from listener where name = ${name} and for_all = 1 order by 1`);
+    union select tenant_id from daybook_listener where name = ${name} and for_all = 1 order by 1`);
   return rows.map((row) => row.tenant);
 }
 
@@ -27,12 +27,14 @@ export async function tenantsFor(tx: Tx, name: string): Promise<string[]> {
 export async function join(tx: Tx, tenant: string, listeners: readonly ListenerRow[]): Promise<ListenerRow[]> {
   for (const { seq, queue } of listeners.toSorted((a, b) => a.seq - b.seq)) {
     await laneOf(tx, tenant, queue);
-    await tx.run(sql`insert into listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
+    await tx.run(sql`insert into daybook_listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
         concurrency, starts_from, starts_at, starts_seq, state, heard_seq, for_all, registered_at, updated_at)
       select ${tenant}, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
         concurrency, starts_from, starts_at, starts_seq, 'live', 0, 1, ${tx.now}, ${tx.now}
-      from listener where seq = ${seq} on conflict do nothing`);
+      from daybook_listener where seq = ${seq} on conflict do nothing`);
   }
   const names = listeners.map(({ name }) => name);
-  return tx.all<ListenerRow>(sql`select * from listener where tenant_id = ${tenant} and name ${anyOf("text", names)}`);
+  return tx.all<ListenerRow>(
+    sql`select * from daybook_listener where tenant_id = ${tenant} and name ${anyOf("text", names)}`,
+  );
 }

@@ -31,18 +31,28 @@ export function isCatchUp(params: unknown): params is CatchUpParams {
 /** Makes the job that lets a listener catch up, unless there is one that will. */
 export async function beginCatchUp(tx: Tx, listener: ListenerRow): Promise<void> {
   const { tenant_id: tenant, seq } = listener;
-  const open = await tx.get(sql`select seq from job where tenant_id = ${tenant} and kind = ${catchUpKind}
-    and kind_seq = ${seq} and finished_at is null limit 1`);
+  const open = await tx.get(sql`select seq from daybook_line where kind = ${catchUpKind} and kind_seq = ${seq}
+    and kind is not null limit 1`);
   if (open !== undefined) return;
   const job: NewJob = {
-    ...{ tenant_id: tenant, id: tx.ids(), lane_seq: await laneOf(tx, tenant, listener.queue) },
-    ...{ name: deliveryName(listener.name), status: "queued", waits_for: null, waits_key: null, priority: 0 },
-    ...{ created_at: tx.now, available_at: tx.now, params: JSON.stringify({ catchUp: seq }), origin: "enqueued" },
+    tenant_id: tenant,
+    id: tx.ids(),
+    lane_seq: await laneOf(tx, tenant, listener.queue),
+    name: deliveryName(listener.name),
+    status: "queued",
+    waits_for: null,
+    waits_key: null,
+    priority: 0,
+    created_at: tx.now,
+    available_at: tx.now,
+    params: JSON.stringify({ catchUp: seq }),
     // It only ever fails for want of the book itself, and goes on where it was.
-    ...{ attempt: 1, attempts: 1000, losses: 0, losses_max: 100, backoff: '{"base":1000,"max":60000}' },
-    ...{ timeout_ms: null, retry_of: null, alone: 0, key: null, key_held: null, key_scope: null, key_until: null },
-    ...{ idempotency_key: null, limits: null, limit_key: null, tags: null, cause_run_id: null, root_run_id: null },
-    ...{ kind: catchUpKind, kind_seq: seq },
+    attempts: 1000,
+    losses_max: 100,
+    backoff: '{"base":1000,"max":60000}',
+    timeout_ms: null,
+    kind: catchUpKind,
+    kind_seq: seq,
   };
   await insertJobs(tx, [job]);
   tx.wake(jobsChannel);
@@ -69,7 +79,7 @@ async function hearSlice(tx: Tx, seq: number): Promise<Step> {
   const to = listener.heard_to ?? 0;
   const heard = await hear(tx, listener, to);
   if (heard === undefined) return "last";
-  await tx.run(sql`update listener set heard_seq = ${heard.last} where seq = ${seq}`);
+  await tx.run(sql`update daybook_listener set heard_seq = ${heard.last} where seq = ${seq}`);
   await letAllGo(tx, heard.waiting);
   return "more";
 }
@@ -82,11 +92,11 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
   const to = await lastSeq(tx, listener.tenant_id);
   const heard = await hear(tx, listener, to);
   if (heard !== undefined && heard.last < to) {
-    await tx.run(sql`update listener set heard_seq = ${heard.last}, heard_to = ${to} where seq = ${seq}`);
+    await tx.run(sql`update daybook_listener set heard_seq = ${heard.last}, heard_to = ${to} where seq = ${seq}`);
     await letAllGo(tx, heard.waiting);
     return "more";
   }
-  await tx.run(sql`update listener set heard_seq = ${to}, heard_to = null, state = 'live' where seq = ${seq}`);
+  await tx.run(sql`update daybook_listener set heard_seq = ${to}, heard_to = null, state = 'live' where seq = ${seq}`);
   await stampListeners(tx);
   await letAllGo(tx, heard?.waiting ?? []);
   return "done";
@@ -95,12 +105,16 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
 /** The job ended. Whoever set the listener back in its last moment saw that there was one, and made no other. */
 export async function catchUpEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<void> {
   if (status !== "completed") return;
-  const listener = await tx.get<ListenerRow>(sql`select * from listener where seq = ${job.kind_seq} ${forUpdate}`);
+  const listener = await tx.get<ListenerRow>(
+    sql`select * from daybook_listener where seq = ${job.kind_seq} ${forUpdate}`,
+  );
   if (listener?.state === "catching_up") await beginCatchUp(tx, listener);
 }
 
 async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {
-  return tx.get<ListenerRow>(sql`select * from listener where seq = ${seq} and state = 'catching_up' ${forUpdate}`);
+  return tx.get<ListenerRow>(
+    sql`select * from daybook_listener where seq = ${seq} and state = 'catching_up' ${forUpdate}`,
+  );
 }
 
 type Said = Delivered & Pick<EventRow, "topic" | "published_at">;
@@ -115,7 +129,7 @@ type Heard = {
 /** Makes the deliveries of one slice up to `to`; undefined when none is left. */
 async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<Heard | undefined> {
   const said = await tx.all<Said>(sql`select seq, tenant_id, id, topic, priority, key, published_at, available_at,
-      cause_run_id, root_run_id from event
+      cause_run_id, root_run_id from daybook_event
     where tenant_id = ${listener.tenant_id} and seq > ${listener.heard_seq} and seq <= ${to}
     order by seq limit ${limits.catchUpEventsMax}`);
   const last = said.at(-1)?.seq;

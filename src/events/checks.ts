@@ -1,4 +1,5 @@
 // What must hold of events, their deliveries and dead letters; doctor asks. The numbers are those of docs/promises.md.
+import { jobNow } from "../jobs/job.ts";
 import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
@@ -9,40 +10,40 @@ export const eventChecks: readonly Check[] = [
   {
     promise: "E1",
     name: "a delivery that has not ended has its event",
-    find: () => sql`select job.id as finding from job left join event on event.seq = job.kind_seq
-        and event.tenant_id = job.tenant_id
-      where job.kind = 'delivery' and job.finished_at is null and event.seq is null`,
-    advice: "rows of event were removed by hand: cancel these jobs, or restore a backup",
+    find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
+      left join daybook_event event on event.seq = job.kind_seq and event.tenant_id = job.tenant_id
+      where line.kind = 'delivery' and event.seq is null`,
+    advice: "rows of daybook_event were removed by hand: cancel these jobs, or restore a backup",
   },
   {
     promise: "E1",
     name: "an event that was published to listeners has their deliveries, unless these were pruned",
-    find: () => sql`select event.id as finding from event where event.deliveries > (
-        select count(*) from job where job.tenant_id = event.tenant_id and job.kind = 'delivery'
+    find: () => sql`select event.id as finding from daybook_event event where event.deliveries > (
+        select count(*) from daybook_job job where job.tenant_id = event.tenant_id and job.kind = 'delivery'
           and job.kind_seq = event.seq and job.retry_of is null)
-      and not exists (select 1 from pruning where pruning.tenant_id = event.tenant_id and pruning.what = 'job'
+      and not exists (select 1 from daybook_pruning pruning where pruning.tenant_id = event.tenant_id and pruning.what = 'job'
         and pruning.pruned_at >= event.published_at)`,
     advice: report,
   },
   {
     promise: "E1",
     name: "a delivery is not both done and dead",
-    find: () => sql`select letter.id as finding from dead_letter letter join event on event.seq = letter.event_seq
-      join listener on listener.seq = letter.listener_seq
-      join job on job.tenant_id = letter.tenant_id and job.kind = 'delivery' and job.kind_seq = event.seq
+    find: () => sql`select letter.id as finding from daybook_dead_letter letter join daybook_event event on event.seq = letter.event_seq
+      join daybook_listener listener on listener.seq = letter.listener_seq
+      join ${jobNow} on job.tenant_id = letter.tenant_id and job.kind = 'delivery' and job.kind_seq = event.seq
         and job.name = 'listener:' || listener.name
       where letter.status = 'dead' and job.status = 'completed'
-        and not exists (select 1 from job child where child.retry_of = job.seq)`,
+        and not exists (select 1 from daybook_job child where child.retry_of = job.seq)`,
     advice: report,
   },
   {
     promise: "E2",
     name: "a delivery whose last try failed has its dead letter",
-    find: () => sql`select job.id as finding from job join event on event.seq = job.kind_seq
-      join listener on listener.tenant_id = job.tenant_id and job.name = 'listener:' || listener.name
+    find: () => sql`select job.id as finding from ${jobNow} join daybook_event event on event.seq = job.kind_seq
+      join daybook_listener listener on listener.tenant_id = job.tenant_id and job.name = 'listener:' || listener.name
       where job.kind = 'delivery' and job.status = 'failed'
-        and not exists (select 1 from job child where child.retry_of = job.seq)
-        and not exists (select 1 from dead_letter letter
+        and not exists (select 1 from daybook_job child where child.retry_of = job.seq)
+        and not exists (select 1 from daybook_dead_letter letter
           where letter.tenant_id = job.tenant_id and letter.event_seq = event.seq
             and letter.listener_seq = listener.seq)`,
     advice: report,
@@ -50,15 +51,16 @@ export const eventChecks: readonly Check[] = [
   {
     promise: "E2",
     name: "a dead letter that has not ended keeps its job",
-    find: () => sql`select letter.id as finding from dead_letter letter
-      left join job on job.tenant_id = letter.tenant_id and job.id = letter.job_id
-      where letter.ended_at is null and (job.seq is null or job.pinned = 0)`,
-    advice: "rows of job were removed by hand: discard these letters, or restore a backup",
+    find: () => sql`select letter.id as finding from daybook_dead_letter letter
+      left join daybook_job job on job.tenant_id = letter.tenant_id and job.id = letter.job_id
+      left join daybook_job_pin pin on pin.job_seq = job.seq
+      where letter.ended_at is null and pin.job_seq is null`,
+    advice: "rows of daybook_job were removed by hand: discard these letters, or restore a backup",
   },
   {
     promise: "E5",
     name: "an event is one deeper than the one that caused it, and within the limit",
-    find: () => sql`select event.id as finding from event left join event parent
+    find: () => sql`select event.id as finding from daybook_event event left join daybook_event parent
         on parent.tenant_id = event.tenant_id and parent.id = event.parent_event_id
       where (parent.seq is not null and (event.chain_depth <> parent.chain_depth + 1
           or event.root_event_id <> parent.root_event_id))
@@ -69,12 +71,12 @@ export const eventChecks: readonly Check[] = [
     promise: "E7",
     name: "of an ordered key only the oldest delivery runs",
     // One that ran already when its listener was set back is not called off; what is delivered once more follows it.
-    find: () => sql`select job.id as finding from job where job.kind = 'delivery' and job.limit_key is not null
-      and job.status = 'running' and (exists (select 1 from job older where older.kind = 'delivery'
-          and older.limit_key is not null and older.finished_at is null and older.tenant_id = job.tenant_id
-          and older.limit_key = job.limit_key and older.kind_seq < job.kind_seq
-          and not (older.origin = 'manual' and older.created_at >= job.started_at))
-        or exists (select 1 from dead_letter letter where letter.ended_at is null and letter.order_key is not null
+    find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.kind = 'delivery' and line.order_key is not null
+      and line.status = 'running' and (exists (select 1 from daybook_line older join daybook_job made on made.seq = older.seq
+          where older.order_key = line.order_key and older.kind_seq < line.kind_seq
+          and not (made.origin = 'manual' and made.created_at >= line.started_at))
+        or exists (select 1 from daybook_dead_letter letter where letter.ended_at is null and letter.order_key is not null
           and letter.tenant_id = job.tenant_id and letter.order_key = job.limit_key
           and letter.event_seq < job.kind_seq))`,
     advice: report,
@@ -82,14 +84,14 @@ export const eventChecks: readonly Check[] = [
   {
     promise: "E7",
     name: "a delivery that waits for its turn has one before it",
-    find: () => sql`select job.id as finding from job where job.kind = 'delivery' and job.waits_for = 'order'
-      and not exists (select 1 from job older where older.kind = 'delivery' and older.limit_key is not null
-        and older.finished_at is null and older.tenant_id = job.tenant_id and older.limit_key = job.limit_key
-        and older.kind_seq < job.kind_seq)
-      and not exists (select 1 from dead_letter letter where letter.ended_at is null and letter.order_key is not null
+    find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.kind = 'delivery' and line.waits_for = 'order'
+      and not exists (select 1 from daybook_line older where older.order_key = line.order_key
+        and older.kind_seq < line.kind_seq)
+      and not exists (select 1 from daybook_dead_letter letter where letter.ended_at is null and letter.order_key is not null
         and letter.tenant_id = job.tenant_id and letter.order_key = job.limit_key
         and letter.event_seq < job.kind_seq)
-      and not exists (select 1 from listener where listener.tenant_id = job.tenant_id
+      and not exists (select 1 from daybook_listener listener where listener.tenant_id = job.tenant_id
         and job.name = 'listener:' || listener.name and listener.state = 'catching_up'
         and listener.heard_seq < job.kind_seq)`,
     advice: "a worker's next sweep lets it go; if it stays, no worker is running",

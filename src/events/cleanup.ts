@@ -56,10 +56,10 @@ type Row = { seq: number; published_at: number; open: number | null; dead: numbe
 async function cleanSlice(tx: Tx, after: number, until: number, { dryRun, olderThan }: CleanupOptions): Promise<Slice> {
   await holdListeners(tx);
   const rows = await tx.all<Row>(sql`select seq, published_at,
-      (select 1 from job where job.tenant_id = event.tenant_id and job.kind = 'delivery' and job.kind_seq = event.seq
-        and job.finished_at is null limit 1) as open,
-      (select 1 from dead_letter where dead_letter.event_seq = event.seq and dead_letter.ended_at is null limit 1) as dead
-    from event where tenant_id = ${tx.tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
+      (select 1 from daybook_line line where line.kind = 'delivery' and line.kind_seq = event.seq
+        and line.kind is not null limit 1) as open,
+      (select 1 from daybook_dead_letter dead_letter where dead_letter.event_seq = event.seq and dead_letter.ended_at is null limit 1) as dead
+    from daybook_event event where tenant_id = ${tx.tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
   const old = rows.filter((row) => row.published_at < until);
   const { heard, last } = await boundsOf(tx);
   // Numbers follow the order of publishing, but for clocks that differ a little: a slice without an old one is the end.
@@ -80,18 +80,18 @@ const nothing = (): Pick<Slice, "unfinished" | "dead" | "unheard"> => ({ unfinis
 // The last event of the book stays, because on SQLite the next number follows from it: were it given again, the new
 // event's deliveries would be taken for the old one's.
 async function boundsOf(tx: Tx): Promise<{ heard: number; last: number }> {
-  const heard = await tx.get<{ seq: number | null }>(sql`select min(heard_seq) as seq from listener
+  const heard = await tx.get<{ seq: number | null }>(sql`select min(heard_seq) as seq from daybook_listener
     where tenant_id = ${tx.tenant} and state = 'catching_up'`);
-  const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from event`);
+  const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_event`);
   return { heard: heard?.seq ?? Number.MAX_SAFE_INTEGER, last: last?.seq ?? 0 };
 }
 
 async function remove(tx: Tx, seqs: readonly number[], rows: readonly Row[], filter: string): Promise<void> {
-  await tx.run(sql`delete from dead_letter where event_seq ${anyOf("integer", seqs)}`);
-  await tx.run(sql`delete from event where seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`delete from daybook_dead_letter where event_seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`delete from daybook_event where seq ${anyOf("integer", seqs)}`);
   const gone = new Set(seqs);
   const times = rows.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
   // Whoever asks for an id that is gone finds a cleanup that spans the time when it was published.
-  await tx.run(sql`insert into pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
+  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
     values (${tx.tenant}, ${tx.now}, 'event', ${filter}, ${seqs.length}, ${Math.min(...times)}, ${Math.max(...times)})`);
 }

@@ -5,6 +5,7 @@
 //                         ▲  │         │
 //                         │  │         └──────► dead           its redrive failed: the same letter, one redrive more
 //                         │  └────────────────► discarded      with a reason
+import { pinJob, unpinJob } from "../jobs/prune/pin.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
@@ -38,29 +39,29 @@ export type DeadLetterRow = {
 
 /** The letter of a delivery, locked; undefined when it has none. */
 export async function letterOf(tx: Tx, job: JobRow): Promise<DeadLetterRow | undefined> {
-  return tx.get<DeadLetterRow>(sql`select * from dead_letter where tenant_id = ${job.tenant_id}
+  return tx.get<DeadLetterRow>(sql`select * from daybook_dead_letter where tenant_id = ${job.tenant_id}
       and event_seq = ${job.kind_seq} and listener_seq = (${listenerOf(job)}) ${forUpdate}`);
 }
 
 /** The last try of a delivery failed: it is dead now, whether for the first time or again. */
 export async function writeLetter(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
-  const event = await tx.get<EventRow>(sql`select * from event where seq = ${job.kind_seq}`);
+  const event = await tx.get<EventRow>(sql`select * from daybook_event where seq = ${job.kind_seq}`);
   if (event === undefined) return;
   const run = await tx.get<{ error_type: string | null; error_message: string | null }>(
-    sql`select error_type, error_message from run where tenant_id = ${job.tenant_id} and id = ${ended.run?.id ?? ""}`,
+    sql`select error_type, error_message from daybook_run where id = ${ended.run?.id ?? ""}`,
   );
   const error = { type: run?.error_type ?? "Error", message: run?.error_message ?? "" };
-  await tx.run(sql`update job set pinned = 1 where seq = ${job.seq}`);
+  await pinJob(tx, job);
   const known = await letterOf(tx, job);
   if (known !== undefined) {
-    await pin(tx, job.tenant_id, known.job_id === job.id ? null : known.job_id, 0);
-    await tx.run(sql`update dead_letter set status = 'dead', ended_at = null, reason = null, job_id = ${job.id},
+    if (known.job_id !== job.id) await unpinJob(tx, known.job_id);
+    await tx.run(sql`update daybook_dead_letter set status = 'dead', ended_at = null, reason = null, job_id = ${job.id},
         attempts = ${job.attempt}, error_type = ${error.type}, error_message = ${error.message}, failed_at = ${tx.now}
       where seq = ${known.seq}`);
     return;
   }
   const id = tx.ids();
-  await tx.run(sql`insert into dead_letter (tenant_id, id, event_seq, listener_seq, order_key, job_id, status, attempts,
+  await tx.run(sql`insert into daybook_dead_letter (tenant_id, id, event_seq, listener_seq, order_key, job_id, status, attempts,
       error_type, error_message, first_failed_at, failed_at)
     values (${job.tenant_id}, ${id}, ${event.seq}, (${listenerOf(job)}), ${job.limit_key}, ${job.id}, 'dead',
       ${job.attempt}, ${error.type}, ${error.message}, ${tx.now}, ${tx.now})`);
@@ -96,17 +97,12 @@ export async function endLetter(
   letter: DeadLetterRow,
   how: { readonly status: "recovered" | "discarded"; readonly reason: string | null },
 ): Promise<void> {
-  await pin(tx, letter.tenant_id, letter.job_id, 0);
-  await tx.run(sql`update dead_letter set status = ${how.status}, reason = ${how.reason}, ended_at = ${tx.now}
+  await unpinJob(tx, letter.job_id);
+  await tx.run(sql`update daybook_dead_letter set status = ${how.status}, reason = ${how.reason}, ended_at = ${tx.now}
     where seq = ${letter.seq}`);
 }
 
-async function pin(tx: Tx, tenant: string, jobId: string | null, pinned: 0 | 1): Promise<void> {
-  if (jobId === null) return;
-  await tx.run(sql`update job set pinned = ${pinned} where tenant_id = ${tenant} and id = ${jobId}`);
-}
-
 function listenerOf(job: Pick<JobRow, "tenant_id" | "name">): ReturnType<typeof sql> {
-  return sql`select seq from listener where tenant_id = ${job.tenant_id}
+  return sql`select seq from daybook_listener where tenant_id = ${job.tenant_id}
     and name = ${job.name.slice(deliveryName("").length)}`;
 }

@@ -59,8 +59,8 @@ async function each(
 ): Promise<{ count: number }> {
   checkFilter(filter);
   const found = await store.readHeavy<{ id: string }>(
-    sql`select letter.id from dead_letter letter join listener on listener.seq = letter.listener_seq
-      join event on event.seq = letter.event_seq
+    sql`select letter.id from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
+      join daybook_event event on event.seq = letter.event_seq
       where ${whichLetters(tenant, filter)} and letter.ended_at is null and letter.status = 'dead'
       order by letter.event_seq, letter.seq`,
   );
@@ -72,7 +72,7 @@ async function each(
       async (tx) => {
         let done = 0;
         for (const [index, { id }] of slice.entries()) {
-          const dead = await tx.get(sql`select seq from dead_letter
+          const dead = await tx.get(sql`select seq from daybook_dead_letter
             where tenant_id = ${tenant} and id = ${id} and status = 'dead'`);
           if (dead === undefined) continue;
           await act(tx, id, from + index);

@@ -135,7 +135,7 @@ export function defineListener(name: string, options: ListenerOptions<unknown, n
     losses: checkCount(options.losses ?? 3, "losses", 0),
     concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
     ordered: options.ordered ?? false,
-    queue: checkName(options.queue ?? "default", "queue"),
+    queue: checkName(options.queue ?? "events", "queue"),
     allTenants: tenants === "all",
     run: options.run,
   };

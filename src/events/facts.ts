@@ -105,7 +105,7 @@ export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
   const live = factEar(tx)?.tenants(fact.topic) ?? new Set<string>();
   if (live.size === 0 && !(await anybodyHears(tx, [fact.topic]))) return;
   const tenants = await tx.all<{ tenant_id: string }>(
-    sql`select distinct tenant_id from listener where state = 'live' and tenant_id <> ${nobody} order by tenant_id`,
+    sql`select distinct tenant_id from daybook_listener where state = 'live' and tenant_id <> ${nobody} order by tenant_id`,
   );
   const all = new Set([...tenants.map((row) => row.tenant_id), ...live]);
   for (const tenant of all) await tell(tx, tenant, fact);

@@ -41,7 +41,7 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
     const { event } = heardOf(found);
     if (event !== undefined) return event;
     if (found.kind === deliveryKind) {
-      return tx.get<Parent>(sql`select id, root_event_id as "rootId", chain_depth as depth from event
+      return tx.get<Parent>(sql`select id, root_event_id as "rootId", chain_depth as depth from daybook_event
         where seq = ${found.kind_seq}`);
     }
     at = found.cause_run_id;
@@ -53,8 +53,9 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
 // workers have hands.
 async function jobOfRun(tx: Tx, tenant: string, runId: string): Promise<Step | undefined> {
   return tx.get<Step>(sql`select job.kind, job.kind_seq, job.cause_run_id, job.about
-      from run join job on job.tenant_id = run.tenant_id and job.id = run.job_id
+      from daybook_run run join daybook_job job on job.seq = run.job_seq
       where run.tenant_id = ${tenant} and run.id = ${runId}
-    union all select kind, kind_seq, cause_run_id, about from job
-      where status = 'running' and tenant_id = ${tenant} and run_id = ${runId}`);
+    union all select job.kind, job.kind_seq, job.cause_run_id, job.about
+      from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.status = 'running' and job.tenant_id = ${tenant} and line.run_id = ${runId}`);
 }

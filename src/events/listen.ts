@@ -24,6 +24,9 @@ export function listenerJob(listener: AnyListener): AnyJob {
   return {
     ...job,
     builtIn: {
+      byHand: () => {
+        throw notByHand(name);
+      },
       run: (engine, params, context) =>
         isCatchUp(params)
           ? catchUp(engine, params, context)
@@ -40,7 +43,7 @@ async function listen(
 ): Promise<unknown> {
   const { tenant, runId } = context.job;
   if (typeof id !== "string") {
-    throw invalid(`deliveries to listener "${listener.name}" are made by publishing: tx.events.publish(…)`);
+    throw notByHand(listener.name);
   }
   const row = await loadEvent(engine.store, tenant, id);
   if (row === undefined)
@@ -54,6 +57,10 @@ async function listen(
   given.event = toInfo(row);
   const handler = listener.run as (payload: unknown, context: unknown) => unknown;
   return withCause(chained, () => handler(payload, given));
+}
+
+function notByHand(listener: string): DaybookError {
+  return invalid(`deliveries to listener "${listener}" are made by publishing: tx.events.publish(…)`);
 }
 
 // It fitted when it was published; another version of the program may see it differently.

@@ -44,7 +44,7 @@ async function listenersOfNew(tx: Tx, found: Known, { tenant, topic, missing }: 
 /** Whether a live listener of any tenant hears one of the topics. Nothing is held: one that begins now is not missed, it
  *  only begins after what this transaction has to tell. */
 export async function anybodyHears(tx: Tx, topics: readonly string[]): Promise<boolean> {
-  const row = await tx.get<{ stamp: string }>(sql`select stamp from listener_change where one = 1`);
+  const row = await tx.get<{ stamp: string }>(sql`select stamp from daybook_listener_change where one = 1`);
   const { tenants } = await knownAt(tx, row?.stamp ?? "");
   return tenants.values().some(({ live }) => topics.some((topic) => live.match(topic).size > 0));
 }
@@ -52,7 +52,7 @@ export async function anybodyHears(tx: Tx, topics: readonly string[]): Promise<b
 async function knownAt(tx: Tx, stamp: string): Promise<Known> {
   const found = known.get(tx.ids);
   if (found?.stamp === stamp) return found;
-  const rows = await tx.all<ListenerRow>(sql`select * from listener order by seq`);
+  const rows = await tx.all<ListenerRow>(sql`select * from daybook_listener order by seq`);
   const tenants = new Map<string, Own>();
   for (const row of rows) add(tenants, row);
   const forAll = rows.filter((row) => row.tenant_id === nobody && row.state === "live");

@@ -59,7 +59,7 @@ const lockName = "daybook listeners";
 
 /** The stamp of what listeners there are; it stays true until the transaction ends. */
 export async function holdListeners(tx: Tx): Promise<string> {
-  const read = sql`select stamp from listener_change where one = 1 ${forShare}`;
+  const read = sql`select stamp from daybook_listener_change where one = 1 ${forShare}`;
   if (tx.dialect === "sqlite") return (await tx.get<{ stamp: string }>(read))?.stamp ?? "";
   // Both are on the way at once; the server takes one after the other.
   const [, row] = await Promise.all([
@@ -78,11 +78,13 @@ export async function closeListeners(tx: Tx): Promise<void> {
 
 /** Tells publishers, in this process and in others, that what they know of listeners is old. */
 export async function stampListeners(tx: Tx): Promise<void> {
-  await tx.run(sql`update listener_change set stamp = ${tx.ids()} where one = 1`);
+  await tx.run(sql`update daybook_listener_change set stamp = ${tx.ids()} where one = 1`);
 }
 
 /** The number of the last event of a tenant; all before it are committed while listeners are closed. */
 export async function lastSeq(tx: Tx, tenant: string): Promise<number> {
-  const row = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from event where tenant_id = ${tenant}`);
+  const row = await tx.get<{ seq: number | null }>(
+    sql`select max(seq) as seq from daybook_event where tenant_id = ${tenant}`,
+  );
   return row?.seq ?? 0;
 }

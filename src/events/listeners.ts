@@ -83,17 +83,17 @@ type Row = ListenerRow & {
 
 async function readListeners(store: Store, tenant: string): Promise<ListenerRecord[]> {
   const rows = await store.readHeavy<Row>(sql`select listener.*, paused.paused_at, paused.note as paused_note,
-      (select 1 from session_host join session on session.seq = session_host.session_seq
+      (select 1 from daybook_session_host session_host join daybook_session session on session.seq = session_host.session_seq
         where session.status = 'running' and session_host.name = 'listener:' || listener.name limit 1) as hosted,
-      (select count(*) from dead_letter where dead_letter.tenant_id = listener.tenant_id
+      (select count(*) from daybook_dead_letter dead_letter where dead_letter.tenant_id = listener.tenant_id
         and dead_letter.listener_seq = listener.seq and dead_letter.ended_at is null) as dead
-    from listener left join paused_name paused
+    from daybook_listener listener left join daybook_paused_name paused
       on paused.tenant_id = listener.tenant_id and paused.name = 'listener:' || listener.name
     where listener.tenant_id = ${tenant} and listener.state <> 'removed' order by listener.name`);
   const open = await store.readHeavy<{ name: string; events: number; oldest: number }>(sql`select job.name,
       count(*) as events, min(event.published_at) as oldest
-    from job join event on event.seq = job.kind_seq
-    where job.tenant_id = ${tenant} and job.kind = 'delivery' and job.finished_at is null group by job.name`);
+    from daybook_line line join daybook_job job on job.seq = line.seq join daybook_event event on event.seq = line.kind_seq
+    where line.kind = 'delivery' and line.kind is not null and job.tenant_id = ${tenant} group by job.name`);
   const lags = new Map(open.map((each) => [each.name, each]));
   const records: ListenerRecord[] = [];
   for (const row of rows) {
@@ -107,7 +107,8 @@ type Behind = { readonly events: number; readonly oldest: number | null };
 
 // Whether its patterns match is known when it comes to them, so this is what it may still have to hear.
 async function unheard(store: Store, row: ListenerRow): Promise<Behind> {
-  const [found] = await store.readHeavy<Behind>(sql`select count(*) as events, min(published_at) as oldest from event
+  const [found] =
+    await store.readHeavy<Behind>(sql`select count(*) as events, min(published_at) as oldest from daybook_event
     where tenant_id = ${row.tenant_id} and seq > ${row.heard_seq} and published_at >= ${row.starts_at ?? 0}`);
   return found ?? { events: 0, oldest: null };
 }

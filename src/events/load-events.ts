@@ -32,7 +32,7 @@ async function answerAll(store: Store): Promise<void> {
     try {
       const ids = [...new Set(asked.map((each) => each.id))];
       const rows = await store.read<EventRow>(
-        sql`select ${eventColumns} from event where tenant_id = ${tenant} and id ${anyOf("text", ids)}`,
+        sql`select ${eventColumns} from daybook_event where tenant_id = ${tenant} and id ${anyOf("text", ids)}`,
       );
       const byId = new Map(rows.map((row) => [row.id, row]));
       for (const { id, resolve } of asked) resolve(byId.get(id));

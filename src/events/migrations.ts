@@ -5,10 +5,10 @@ import { integer, sequence, strict } from "../storage/word.ts";
 
 export const eventMigrations: readonly Migration[] = [
   {
-    number: 6,
+    number: 5,
     name: "event, listener, dead_letter",
     up: [
-      sql`create table event (
+      sql`create table daybook_event (
         seq ${sequence},
         tenant_id text not null,
         id text not null,
@@ -35,13 +35,13 @@ export const eventMigrations: readonly Migration[] = [
         check ((chain_depth = 0) = (root_event_id = id)),
         check ((chain_depth = 0) = (parent_event_id is null))
       )${strict}`,
-      sql`create index events_in_order on event (tenant_id, seq)`,
-      sql`create unique index events_one_per_dedupe_key on event (tenant_id, dedupe_key) where dedupe_key is not null`,
+      sql`create index events_in_order on daybook_event (tenant_id, seq)`,
+      sql`create unique index events_one_per_dedupe_key on daybook_event (tenant_id, dedupe_key) where dedupe_key is not null`,
       // Most events begin a chain, and do not pay for it.
-      sql`create index events_of_chain on event (tenant_id, root_event_id, seq) where chain_depth > 0`,
+      sql`create index events_of_chain on daybook_event (tenant_id, root_event_id, seq) where chain_depth > 0`,
       // A listener is known by its name. It gets what is published from the moment it is live; what was said before is
       // brought to it in slices, and it goes live when it has heard all of it.
-      sql`create table listener (
+      sql`create table daybook_listener (
         seq ${sequence},
         tenant_id text not null,
         name text not null,
@@ -70,17 +70,17 @@ export const eventMigrations: readonly Migration[] = [
       )${strict}`,
       // One row: whoever changes which listeners there are gives it a new stamp, so that publishers know by one read
       // whether what they keep in memory is still true.
-      sql`create table listener_change (
+      sql`create table daybook_listener_change (
         one ${integer} primary key check (one = 1),
         stamp text not null
       )${strict}`,
-      sql`insert into listener_change (one, stamp) values (1, '')`,
-      sql`create table dead_letter (
+      sql`insert into daybook_listener_change (one, stamp) values (1, '')`,
+      sql`create table daybook_dead_letter (
         seq ${sequence},
         tenant_id text not null,
         id text not null,
-        event_seq ${integer} not null references event (seq),
-        listener_seq ${integer} not null references listener (seq),
+        event_seq ${integer} not null references daybook_event (seq),
+        listener_seq ${integer} not null references daybook_listener (seq),
         order_key text,
         job_id text not null,
         status text not null check (status in ('dead', 'redriving', 'recovered', 'discarded')),
@@ -96,57 +96,13 @@ export const eventMigrations: readonly Migration[] = [
         unique (tenant_id, event_seq, listener_seq),
         check ((status in ('recovered', 'discarded')) = (ended_at is not null))
       )${strict}`,
-      sql`create index dead_letters_open on dead_letter (tenant_id, seq) where ended_at is null`,
-      sql`create index dead_letters_of_event on dead_letter (event_seq)`,
-      sql`create index dead_letters_in_order on dead_letter (tenant_id, order_key, event_seq)
+      sql`create index dead_letters_open on daybook_dead_letter (tenant_id, seq) where ended_at is null`,
+      sql`create index dead_letters_of_event on daybook_dead_letter (event_seq)`,
+      sql`create index dead_letters_in_order on daybook_dead_letter (tenant_id, order_key, event_seq)
         where ended_at is null and order_key is not null`,
-      // A room above needs the finished job: it is not pruned.
-      sql`alter table job add column pinned ${integer} not null default 0`,
       // One chain of deliveries for each event and listener. Each retry is the only one of its parent already.
-      sql`create unique index deliveries_one_chain on job (tenant_id, kind_seq, name)
+      sql`create unique index deliveries_one_chain on daybook_job (tenant_id, kind_seq, name)
         where kind = 'delivery' and retry_of is null`,
-      sql`create index deliveries_in_order on job (tenant_id, limit_key, kind_seq)
-        where kind = 'delivery' and limit_key is not null and finished_at is null`,
-      ...seedViews(),
     ],
   },
 ];
-
-// The seed's names and words; docs/origins.md says what differs.
-function seedViews(): readonly ReturnType<typeof sql>[] {
-  return [
-    sql`create view events as with one as (select * from event) select
-        id, tenant_id as namespace, tenant_id, topic as type, payload, published_at as created_at, priority,
-        root_event_id, chain_depth
-      from one`,
-    // One row for each event and handler that has claimed it: the last delivery of their chain.
-    sql`create view event_claims as select
-        event.id as event_id, substr(job.name, 10) as handler_id, event.tenant_id,
-        coalesce(owner.id, ran.id, before_ran.id) as session_id,
-        coalesce(job.started_at, run.started_at, before.started_at) as claimed_at,
-        coalesce(owner.last_heartbeat_at + 30000, run.ended_at, before.ended_at) as lease_until,
-        case job.status when 'completed' then job.finished_at end as ack_at,
-        case job.status when 'failed' then job.attempt else job.attempt - 1 end as attempts,
-        job.available_at, coalesce(run.error_message, before.error_message) as last_error,
-        letter.failed_at as dead_lettered_at
-      from job join event on event.seq = job.kind_seq
-      left join session owner on owner.seq = job.session_seq
-      left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
-      left join session ran on ran.seq = run.session_seq
-      left join job parent on parent.seq = job.retry_of
-      left join run before on before.tenant_id = parent.tenant_id and before.id = parent.run_id
-      left join session before_ran on before_ran.seq = before.session_seq
-      left join listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, 10)
-      left join dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = event.seq
-        and letter.listener_seq = listener.seq and letter.ended_at is null
-      where job.kind = 'delivery' and (job.run_id is not null or job.retry_of is not null)
-        and not exists (select 1 from job child where child.retry_of = job.seq)`,
-    sql`create view dead_letters as select
-        letter.seq as id, event.id as event_id, listener.name as handler_id, letter.tenant_id as namespace,
-        letter.tenant_id, letter.failed_at, letter.attempts, letter.error_message as last_error,
-        event.topic as event_type, event.payload as event_payload, event.root_event_id, event.chain_depth
-      from dead_letter letter join event on event.seq = letter.event_seq
-      join listener on listener.seq = letter.listener_seq
-      where letter.ended_at is null`,
-  ];
-}

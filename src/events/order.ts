@@ -4,6 +4,8 @@
 // whoever ends the oldest lets the next one go, in the same transaction and under the same lock.
 //
 // A listener that was set back hears the old events first: until it has come to an event, that one's delivery waits.
+import { waitsKey } from "../jobs/park.ts";
+import { queueOne } from "../jobs/state.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -16,11 +18,11 @@ import { listenerOfOrder } from "./listener.ts";
 export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
   const { tenant_id: tenant, limit_key: key, kind_seq: event } = job;
   const before = await tx.get(sql`select 1 as found where exists (
-      select 1 from job where kind = 'delivery' and limit_key is not null and finished_at is null
-        and tenant_id = ${tenant} and limit_key = ${key} and kind_seq < ${event})
-    or exists (select 1 from dead_letter where ended_at is null and order_key is not null
+      select 1 from daybook_line where order_key = ${lineKey({ tenant, key })} and order_key is not null
+        and kind_seq < ${event})
+    or exists (select 1 from daybook_dead_letter where ended_at is null and order_key is not null
         and tenant_id = ${tenant} and order_key = ${key} and event_seq < ${event})
-    or exists (select 1 from listener where tenant_id = ${tenant} and name = ${listenerOfOrder(key ?? "")}
+    or exists (select 1 from daybook_listener where tenant_id = ${tenant} and name = ${listenerOfOrder(key ?? "")}
         and state = 'catching_up' and heard_seq < ${event})`);
   return before !== undefined;
 }
@@ -29,17 +31,21 @@ export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
 export async function letNextGo(tx: Tx, { tenant_id: tenant, limit_key: key }: Ordered): Promise<number> {
   if (key === null) return 0;
   await lockLimits(tx, [`${tenant}\n${key}`]);
-  const next = await tx.get<
-    OrderedJob & { seq: number; waits_for: string | null }
-  >(sql`select seq, tenant_id, limit_key,
-      kind, kind_seq, waits_for from job
-    where kind = 'delivery' and limit_key is not null and finished_at is null
-      and tenant_id = ${tenant} and limit_key = ${key} order by kind_seq limit 1`);
-  if (next?.waits_for !== "order" || (await mustWait(tx, next))) return 0;
-  const released = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
-    where seq = ${next.seq} and status = 'waiting' and waits_for = 'order'`);
-  if (released > 0) tx.wake(jobsChannel);
-  return released;
+  const next = await tx.get<{
+    seq: number;
+    kind_seq: number;
+    waits_for: string | null;
+  }>(sql`select seq, kind_seq, waits_for
+    from daybook_line where order_key = ${lineKey({ tenant, key })} and order_key is not null order by kind_seq limit 1`);
+  if (next?.waits_for !== "order") return 0;
+  if (await mustWait(tx, { tenant_id: tenant, limit_key: key, kind: null, kind_seq: next.kind_seq })) return 0;
+  if (!(await queueOne(tx, next.seq, "order"))) return 0;
+  tx.wake(jobsChannel);
+  return 1;
+}
+
+function lineKey({ tenant, key }: { readonly tenant: string; readonly key: string | null }): string {
+  return waitsKey({ tenant, waitsFor: "order", key: key ?? "" });
 }
 
 /** The same for those of many keys, which are locked first, all of them in one order. */
@@ -54,25 +60,22 @@ type Ordered = Pick<OrderedJob, "tenant_id" | "limit_key">;
 
 /** A second look at every key with open deliveries, some at a time: what a transaction that saw too little left behind. */
 export function createOrderSweep(): (tx: Tx) => Promise<number> {
-  let from: { tenant_id: string; limit_key: string } = { tenant_id: "", limit_key: "" };
+  let from = "";
   return async (tx) => {
     let released = 0;
     for (let looked = 0; looked < limits.claimParkedMax; looked++) {
       const next = await nextKey(tx, from);
-      from = next ?? { tenant_id: "", limit_key: "" };
+      from = next ?? "";
       if (next === undefined) break;
-      released += await letNextGo(tx, next);
+      const [tenant_id = "", ...key] = next.split("\n");
+      released += await letNextGo(tx, { tenant_id, limit_key: key.join("\n") });
     }
     return released;
   };
 }
 
-async function nextKey(
-  tx: Tx,
-  after: { readonly tenant_id: string; readonly limit_key: string },
-): Promise<{ tenant_id: string; limit_key: string } | undefined> {
-  return tx.get(sql`select tenant_id, limit_key from job
-    where kind = 'delivery' and limit_key is not null and finished_at is null
-      and (tenant_id, limit_key) > (${after.tenant_id}, ${after.limit_key})
-    order by tenant_id, limit_key limit 1`);
+async function nextKey(tx: Tx, after: string): Promise<string | undefined> {
+  const row = await tx.get<{ order_key: string }>(sql`select order_key from daybook_line
+    where order_key is not null and order_key > ${after} and kind = 'delivery' order by order_key limit 1`);
+  return row?.order_key;
 }

@@ -7,7 +7,7 @@ import { limits } from "../core/limits.ts";
 import { checkKey } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { timeMs, type TimeInput } from "../core/time.ts";
+import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkPriority } from "../jobs/define.ts";
 import { currentCause, type Cause } from "../telemetry/cause.ts";
 import type { AnyEvent } from "./define.ts";
@@ -74,7 +74,7 @@ export async function prepareEvent(
     dedupeKey: options.dedupeKey === undefined ? null : checkKey(options.dedupeKey, "dedupeKey"),
     dedupeWindowMs:
       options.dedupeWindow === undefined ? null : durationMs(options.dedupeWindow, "dedupeWindow", { min: 1 }),
-    at: options.at === undefined ? null : timeMs(options.at, "at"),
+    at: options.at === undefined ? null : futureMs(options.at, "at"),
     delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
     headers: options.headers === undefined ? null : headersJson(options.headers),
     cause: currentCause(),

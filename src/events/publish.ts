@@ -105,7 +105,9 @@ async function lockKey(tx: Tx, { tenant_id: tenant, key }: NewEvent): Promise<vo
 }
 
 async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<number | undefined> {
-  const made = await tx.get<{ seq: number }>(sql`insert into event (tenant_id, id, topic, payload, priority, key,
+  const made = await tx.get<{
+    seq: number;
+  }>(sql`insert into daybook_event (tenant_id, id, topic, payload, priority, key,
       dedupe_key, dedupe_until, headers, published_at, available_at, root_event_id, parent_event_id, chain_depth,
       cause_run_id, root_run_id, replay_of, deliveries)
     values (${row.tenant_id}, ${row.id}, ${row.topic}, ${row.payload}, ${row.priority}, ${row.key},
@@ -118,12 +120,12 @@ async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<num
 
 /** The event whose id or dedupe key was taken; undefined when it is free by now. */
 async function existing(tx: Tx, row: NewEvent): Promise<Omit<Published, "created"> | undefined> {
-  const same = await tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from event
+  const same = await tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from daybook_event
     where tenant_id = ${row.tenant_id} and id = ${row.id}`);
   if (same !== undefined) return same;
-  const freed = await tx.run(sql`update event set dedupe_key = null, dedupe_until = null
+  const freed = await tx.run(sql`update daybook_event set dedupe_key = null, dedupe_until = null
     where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key} and dedupe_until <= ${tx.now}`);
   if (freed > 0) return undefined;
-  return tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from event
+  return tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from daybook_event
     where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key}`);
 }

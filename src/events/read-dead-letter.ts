@@ -73,7 +73,7 @@ export async function readLetter(store: Store, tenant: string, id: string): Prom
 export async function readGroups(store: Store, tenant: string): Promise<DeadLetterGroup[]> {
   const rows = await store.readHeavy<GroupRow>(sql`select listener.name as listener, letter.error_type,
       letter.error_message, count(*) as count, min(letter.failed_at) as first_at, max(letter.failed_at) as last_at
-    from dead_letter letter join listener on listener.seq = letter.listener_seq
+    from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
     where letter.tenant_id = ${tenant} and letter.ended_at is null
     group by listener.name, letter.error_type, letter.error_message
     order by count(*) desc, max(letter.failed_at) desc limit ${limits.pageMax}`);
@@ -103,8 +103,8 @@ type LetterRow = DeadLetterRow & {
 
 const selectLetters: Sql = sql`select letter.*, listener.name as listener, event.id as event_id, event.topic, event.payload,
     event.root_event_id, event.chain_depth
-  from dead_letter letter join listener on listener.seq = letter.listener_seq
-  join event on event.seq = letter.event_seq`;
+  from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
+  join daybook_event event on event.seq = letter.event_seq`;
 
 export async function listLetters(
   store: Store,

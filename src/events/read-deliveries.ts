@@ -2,7 +2,7 @@
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
 import type { Store } from "../storage/store.ts";
-import type { JobStatus } from "../jobs/job.ts";
+import { jobNow, type JobStatus } from "../jobs/job.ts";
 import type { DeadLetterStatus } from "./dead-letter.ts";
 import { deliveryName } from "./listener.ts";
 
@@ -50,21 +50,21 @@ export async function readDeliveries(
   const prefix = deliveryName("").length + 1;
   const rows = await store.readHeavy<Row>(sql`
     with recursive chain (seq) as (
-      select seq from job where tenant_id = ${tenant} and kind = 'delivery' and retry_of is null
+      select seq from daybook_job job where tenant_id = ${tenant} and kind = 'delivery' and retry_of is null
         and kind_seq ${anyOf("integer", events)}
-      union all select job.seq from chain cross join job where job.retry_of = chain.seq)
+      union all select job.seq from chain cross join daybook_job job where job.retry_of = chain.seq)
     select job.kind_seq as event_seq, job.name, job.id, job.status, job.attempt, job.waits_for, job.available_at,
       job.finished_at, coalesce(run.error_type, before.error_type) as error_type,
       coalesce(run.error_message, before.error_message) as error_message,
       letter.id as letter_id, letter.status as letter_status
-    from chain cross join job
-    left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
-    left join job parent on parent.seq = job.retry_of
-    left join run before on before.tenant_id = parent.tenant_id and before.id = parent.run_id and run.id is null
-    left join listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, ${prefix})
-    left join dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = job.kind_seq
+    from chain cross join ${jobNow}
+    left join daybook_run run on run.job_seq = job.seq
+    left join daybook_job parent on parent.seq = job.retry_of
+    left join daybook_run before on before.job_seq = parent.seq and run.id is null
+    left join daybook_listener listener on listener.tenant_id = job.tenant_id and listener.name = substr(job.name, ${prefix})
+    left join daybook_dead_letter letter on letter.tenant_id = job.tenant_id and letter.event_seq = job.kind_seq
       and letter.listener_seq = listener.seq
-    where job.seq = chain.seq and not exists (select 1 from job child where child.retry_of = job.seq)
+    where job.seq = chain.seq and not exists (select 1 from daybook_job child where child.retry_of = job.seq)
     order by job.kind_seq, job.name`);
   return Map.groupBy(rows, (row) => row.event_seq)
     .entries()

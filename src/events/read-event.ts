@@ -37,7 +37,7 @@ export async function readEvent(store: Store, tenant: string, id: string): Promi
 }
 
 async function findEvent(store: Store, tenant: string, id: string): Promise<EventRow> {
-  const [row] = await store.read<EventRow>(sql`select * from event where tenant_id = ${tenant} and id = ${id}`);
+  const [row] = await store.read<EventRow>(sql`select * from daybook_event where tenant_id = ${tenant} and id = ${id}`);
   if (row !== undefined) return row;
   throw new DaybookError("not_found", `there is no event ${id}`, { details: { id } });
 }
@@ -50,7 +50,7 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
   if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
   const rows = await store.readHeavy<EventRow>(
-    sql`select * from event where ${whichEvents(tenant, filter)} and seq < ${before} order by seq desc limit ${limit + 1}`,
+    sql`select * from daybook_event event where ${whichEvents(tenant, filter)} and seq < ${before} order by seq desc limit ${limit + 1}`,
   );
   const page = rows.slice(0, limit);
   const seen = page.filter((row) => filter.topic === undefined || matchesTopic(filter.topic, row.topic));
@@ -85,8 +85,9 @@ function topicRange(pattern: string): Sql {
 /** Everything that began with the root of this event, as a tree. */
 export async function readLineage(store: Store, tenant: string, id: string): Promise<EventTree> {
   const { root_event_id: root } = await findEvent(store, tenant, id);
-  const rows = await store.readHeavy<EventRow>(sql`select * from event where tenant_id = ${tenant} and id = ${root}
-    union all select * from event where tenant_id = ${tenant} and root_event_id = ${root} and chain_depth > 0
+  const rows =
+    await store.readHeavy<EventRow>(sql`select * from daybook_event where tenant_id = ${tenant} and id = ${root}
+    union all select * from daybook_event where tenant_id = ${tenant} and root_event_id = ${root} and chain_depth > 0
     order by seq limit ${limits.lineageEventsMax}`);
   // What caused one may have been cleaned up; then it stands under the root.
   const known = new Set(rows.map((row) => row.id));

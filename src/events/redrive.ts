@@ -6,7 +6,8 @@ import { storableText } from "../core/storable-text.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
-import type { JobRow } from "../jobs/job.ts";
+import { jobNow, type JobRow } from "../jobs/job.ts";
+import { rescheduleJob } from "../jobs/reschedule.ts";
 import { lockLimits } from "../jobs/limit.ts";
 import { makeRetry } from "../jobs/make-retry.ts";
 import { endLetter, type DeadLetterRow } from "./dead-letter.ts";
@@ -21,13 +22,14 @@ export async function redriveLetter(tx: Tx, id: string, delayMs = 0): Promise<{ 
   if (last === undefined || last.finished_at === null) throw refused({ ...letter, status: "redriving" }, "redriven");
   const attempt = last.attempt + 1;
   const allowed = { ...last, attempts: Math.max(last.attempts, attempt) };
-  const again = { attempt, losses: 0, alone: last.alone > 0, backoff: false, origin: "manual" } as const;
+  const again = { attempt, losses: 0, alone: last.alone, backoff: false, origin: "manual" } as const;
   const jobId = await makeRetry(tx, allowed, again);
   if (delayMs > 0) {
-    await tx.run(sql`update job set status = 'waiting', waits_for = 'time', available_at = ${tx.now + delayMs}
-      where tenant_id = ${tx.tenant} and id = ${jobId} and status = 'queued'`);
+    await rescheduleJob(tx, { tenant: tx.tenant, id: jobId }, tx.now + delayMs, { retries: true });
   }
-  await tx.run(sql`update dead_letter set status = 'redriving', redrives = redrives + 1 where seq = ${letter.seq}`);
+  await tx.run(
+    sql`update daybook_dead_letter set status = 'redriving', redrives = redrives + 1 where seq = ${letter.seq}`,
+  );
   return { jobId };
 }
 
@@ -46,21 +48,23 @@ export async function discardLetter(tx: Tx, id: string, reason: string): Promise
 }
 
 async function hold(tx: Tx, id: string): Promise<DeadLetterRow> {
-  await tx.get(sql`select seq from dead_letter where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  await tx.get(sql`select seq from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
   return find(tx, id);
 }
 
 async function find(tx: Tx, id: string): Promise<DeadLetterRow> {
-  const row = await tx.get<DeadLetterRow>(sql`select * from dead_letter where tenant_id = ${tx.tenant} and id = ${id}`);
+  const row = await tx.get<DeadLetterRow>(
+    sql`select * from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id}`,
+  );
   if (row !== undefined) return row;
   throw new DaybookError("not_found", `there is no dead letter ${id}`, { details: { id } });
 }
 
 async function lastOfChain(tx: Tx, letter: DeadLetterRow): Promise<JobRow | undefined> {
   return tx.get<JobRow>(sql`with recursive chain (seq) as (
-      select seq from job where tenant_id = ${letter.tenant_id} and id = ${letter.job_id}
-      union all select job.seq from chain cross join job where job.retry_of = chain.seq)
-    select job.* from chain cross join job where job.seq = chain.seq order by job.seq desc limit 1`);
+      select seq from daybook_job job where tenant_id = ${letter.tenant_id} and id = ${letter.job_id}
+      union all select job.seq from chain cross join daybook_job job where job.retry_of = chain.seq)
+    select job.* from chain cross join ${jobNow} where job.seq = chain.seq order by job.seq desc limit 1`);
 }
 
 function refused(letter: Pick<DeadLetterRow, "id" | "status">, verb: string): DaybookError {

@@ -24,7 +24,7 @@ export async function registerListeners(
 ): Promise<void> {
   if (listeners.length === 0) return;
   const names = listeners.map(({ name }) => name);
-  const rows = await store.read<ListenerRow>(sql`select * from listener where name ${anyOf("text", names)}`);
+  const rows = await store.read<ListenerRow>(sql`select * from daybook_listener where name ${anyOf("text", names)}`);
   const isKnown = (each: AnyListener, of: string): boolean =>
     isSame(
       rows.find((row) => row.tenant_id === of && row.name === each.name),
@@ -64,7 +64,7 @@ async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<
   if (tenant !== nobody) await laneOf(tx, tenant, settings.queue);
   const old = await find(tx, listener.name, tenant);
   if (old !== undefined && old.state !== "removed") {
-    await tx.run(sql`update listener set topics = ${settings.topics}, queue = ${settings.queue},
+    await tx.run(sql`update daybook_listener set topics = ${settings.topics}, queue = ${settings.queue},
         ordered = ${settings.ordered}, attempts = ${settings.attempts}, backoff = ${settings.backoff},
         timeout_ms = ${settings.timeout_ms}, losses = ${settings.losses}, concurrency = ${settings.concurrency},
         for_all = ${settings.for_all}, updated_at = ${tx.now}
@@ -75,7 +75,7 @@ async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<
   const start = await startOf(tx, listener, last);
   const behind = start.starts_from !== "now" && start.starts_seq < last;
   // Its name keeps its row and its history, also when it was removed in the meantime.
-  await tx.run(sql`insert into listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
+  await tx.run(sql`insert into daybook_listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
       concurrency, starts_from, starts_at, starts_seq, state, heard_seq, heard_to, for_all, registered_at, updated_at)
     values (${tenant}, ${listener.name}, ${settings.topics}, ${settings.queue}, ${settings.ordered},
       ${settings.attempts}, ${settings.backoff}, ${settings.timeout_ms}, ${settings.losses}, ${settings.concurrency},
@@ -99,7 +99,7 @@ async function resumeCatchUp(tx: Tx, stuck: readonly ListenerRow[]): Promise<voi
 }
 
 async function find(tx: Tx, name: string, tenant: string): Promise<ListenerRow | undefined> {
-  return tx.get<ListenerRow>(sql`select * from listener where tenant_id = ${tenant} and name = ${name}`);
+  return tx.get<ListenerRow>(sql`select * from daybook_listener where tenant_id = ${tenant} and name = ${name}`);
 }
 
 type Start = Pick<ListenerRow, "starts_from" | "starts_at" | "starts_seq">;
@@ -120,7 +120,7 @@ export async function positionOf(tx: Tx, from: Exclude<StartFrom, string>, what:
     return { starts_from: "time", starts_at: at, starts_seq: 0 };
   }
   const event = await tx.get<{ seq: number }>(
-    sql`select seq from event where tenant_id = ${tx.tenant} and id = ${from.event}`,
+    sql`select seq from daybook_event where tenant_id = ${tx.tenant} and id = ${from.event}`,
   );
   if (event === undefined) {
     throw new DaybookError("not_found", `${what} starts from event ${from.event}, which is not in the book`, {

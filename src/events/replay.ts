@@ -50,7 +50,7 @@ const sliceMax = 100;
 async function findIds(store: Store, tenant: string, filter: ReplayFilter): Promise<string[]> {
   refuseUnknown(filter, ["topic", "since", "until"], "replay");
   const rows = await store.readHeavy<{ id: string; topic: string }>(
-    sql`select id, topic from event where ${whichEvents(tenant, filter)} order by seq`,
+    sql`select id, topic from daybook_event event where ${whichEvents(tenant, filter)} order by seq`,
   );
   return rows
     .filter(({ topic }) => filter.topic === undefined || matchesTopic(filter.topic, topic))
@@ -58,14 +58,14 @@ async function findIds(store: Store, tenant: string, filter: ReplayFilter): Prom
 }
 
 async function mustExist(store: Store, tenant: string, id: string): Promise<void> {
-  const [row] = await store.read(sql`select seq from event where tenant_id = ${tenant} and id = ${id}`);
+  const [row] = await store.read(sql`select seq from daybook_event where tenant_id = ${tenant} and id = ${id}`);
   if (row === undefined) throw new DaybookError("not_found", `there is no event ${id}`, { details: { id } });
 }
 
 async function replaySlice(tx: Tx, ids: readonly string[], listener: string | undefined): Promise<Published[]> {
   const only = listener === undefined ? undefined : [await liveListener(tx, listener)];
   const rows = await tx.all<EventRow>(
-    sql`select * from event where tenant_id = ${tx.tenant} and id ${anyOf("text", ids)} order by seq`,
+    sql`select * from daybook_event where tenant_id = ${tx.tenant} and id ${anyOf("text", ids)} order by seq`,
   );
   const made: Published[] = [];
   for (const { topic, payload, priority, key, headers, id } of rows) {
@@ -81,7 +81,7 @@ async function replaySlice(tx: Tx, ids: readonly string[], listener: string | un
 // One that still catches up would get the new event a second time, when it comes to it.
 async function liveListener(tx: Tx, name: string): Promise<ListenerRow> {
   const row = await tx.get<ListenerRow>(
-    sql`select * from listener where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`,
+    sql`select * from daybook_listener where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`,
   );
   if (row?.state === "live") return row;
   if (row === undefined) throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });

@@ -13,7 +13,7 @@ export async function deliveryEnded(tx: Tx, job: JobRow, ended: JobEnded): Promi
   if (letter !== undefined && letter.ended_at === null) {
     if (ended.status === "completed") await endLetter(tx, letter, { status: "recovered", reason: null });
     // A redrive that was cancelled leaves the letter as it was: a person asked for one, and decides about the other.
-    else return void (await tx.run(sql`update dead_letter set status = 'dead' where seq = ${letter.seq}`));
+    else return void (await tx.run(sql`update daybook_dead_letter set status = 'dead' where seq = ${letter.seq}`));
   }
   await letNextGo(tx, job);
 }

@@ -13,7 +13,7 @@ import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow
 import { positionOf } from "./register.ts";
 
 export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
-  const row = await tx.get<ListenerRow>(sql`select * from listener
+  const row = await tx.get<ListenerRow>(sql`select * from daybook_listener
     where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`);
   if (row !== undefined) return row;
   throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
@@ -36,7 +36,7 @@ export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom
   const position =
     to === "beginning" ? { starts_at: null, starts_seq: 0 } : await positionOf(tx, to, `the rewind of "${name}"`);
   const last = await lastSeq(tx, tx.tenant);
-  await tx.run(sql`update listener set state = 'catching_up', heard_seq = ${position.starts_seq}, heard_to = ${last},
+  await tx.run(sql`update daybook_listener set state = 'catching_up', heard_seq = ${position.starts_seq}, heard_to = ${last},
       starts_at = ${position.starts_at}, updated_at = ${tx.now}
     where seq = ${row.seq}`);
   await stampListeners(tx);
@@ -72,7 +72,7 @@ async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
     // What it has not even come to is passed over as well.
     if (row.state === "catching_up") {
       await tx.run(
-        sql`update listener set state = 'live', heard_seq = ${last}, heard_to = null where seq = ${row.seq}`,
+        sql`update daybook_listener set state = 'live', heard_seq = ${last}, heard_to = null where seq = ${row.seq}`,
       );
       await stampListeners(tx);
     }
@@ -94,11 +94,11 @@ async function skipSlice(
   { name, after, bound }: { readonly name: string; readonly after: number; readonly bound: Bound },
 ): Promise<{ cancelled: number; last: number | undefined }> {
   const rows = await tx.all<{ id: string; status: string; seq: number; published_at: number }>(sql`select job.id,
-      job.status, job.kind_seq as seq, event.published_at
-    from job join event on event.seq = job.kind_seq
-    where job.tenant_id = ${tx.tenant} and job.kind = 'delivery' and job.finished_at is null
-      and job.kind_seq > ${after} and job.kind_seq <= ${bound.seq} and job.name = ${deliveryName(name)}
-    order by job.kind_seq limit ${limits.claimParkedMax}`);
+      line.status, line.kind_seq as seq, event.published_at
+    from daybook_line line join daybook_job job on job.seq = line.seq join daybook_event event on event.seq = line.kind_seq
+    where line.kind = 'delivery' and line.kind_seq > ${after} and line.kind_seq <= ${bound.seq} and line.kind is not null
+      and job.tenant_id = ${tx.tenant} and job.name = ${deliveryName(name)}
+    order by line.kind_seq limit ${limits.claimParkedMax}`);
   let cancelled = 0;
   for (const { id, status, published_at: at } of rows) {
     if (status === "running" || (bound.at !== null && at >= bound.at)) continue;
@@ -121,7 +121,7 @@ export async function removeListener(tx: Tx, name: string, options: RemoveOption
   await closeListeners(tx);
   const row = await findListener(tx, name);
   const theirs = options.tenants === "all" ? sql`or (for_all = 1 and name = ${name} and state <> 'removed')` : sql``;
-  await tx.run(sql`update listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
+  await tx.run(sql`update daybook_listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
     where seq = ${row.seq} ${theirs}`);
   await stampListeners(tx);
 }

@@ -18,6 +18,21 @@ export function advise(error: Error, advice: RetryAdvice): Error {
   return error;
 }
 
+/** An error for a handler to throw when trying again cannot help: the job fails at once, whatever attempts are left.
+ *
+ *  ```ts
+ *  const charge = job("charge", {
+ *    run(card: { id: string; expired: boolean }) {
+ *      if (card.expired) throw giveUp(`card ${card.id} has expired`);
+ *    },
+ *  });
+ *  ``` */
+export function giveUp(why: string, options?: { readonly cause?: unknown }): Error {
+  const error = new Error(why, options);
+  error.name = "GivenUp";
+  return advise(error, { again: false });
+}
+
 export function adviceOf(thrown: unknown): RetryAdvice | undefined {
   return Error.isError(thrown) ? advices.get(thrown) : undefined;
 }

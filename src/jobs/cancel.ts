@@ -3,12 +3,14 @@
 import { DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { forShare } from "../storage/word.ts";
-import { passOn } from "./free-slots.ts";
+import { indexedBy } from "../storage/word.ts";
+import { passOn } from "./free-permits.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { tellEnded, type JobHooks } from "./hooks.ts";
-import { cancelChannel, doneChannel, type JobRow } from "./job.ts";
+import { cancelChannel, doneChannel, jobNow, type JobRow } from "./job.ts";
+import { freeKeys } from "./free-keys.ts";
 import { lockGroupOf } from "./lock-order.ts";
+import { cancelInLine } from "./state.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
@@ -30,22 +32,19 @@ export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Prom
 }
 
 async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, { tenant, id }: JobKey): Promise<boolean> {
-  const [row] = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
-      waits_key = null, key_held = case when key_scope = 'window' then key_held else null end
-    where tenant_id = ${tenant} and id = ${id} and status in ('waiting', 'queued') returning *`);
+  const [row] = await cancelInLine(tx, sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`);
   if (row === undefined) return false;
   await passOn(tx, [row]);
   await tellCancelled(tx, hooks, row);
   return true;
 }
 
-// On PostgreSQL a job that was running when we looked for queued ones may have been given back when we look for running
-// ones, so it is looked at twice.
+// On PostgreSQL a job that was in line when we looked may have begun when we look for running ones, so it is looked at twice.
 async function tryCancel(tx: Tx, hooks: JobHooks, job: JobKey): Promise<Cancelled | undefined> {
   const { tenant, id } = job;
   if (await tryCancelUnstarted(tx, hooks, job)) return { id, status: "cancelled" };
-  const asked = await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
-    where tenant_id = ${tenant} and id = ${id} and status = 'running'`);
+  const asked = await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
+    where seq = (select seq from daybook_job where tenant_id = ${tenant} and id = ${id}) and started_at is not null`);
   if (asked === 0) return undefined;
   tx.wake(cancelChannel);
   return { id, status: "cancelling" };
@@ -55,6 +54,7 @@ async function tryCancel(tx: Tx, hooks: JobHooks, job: JobKey): Promise<Cancelle
 export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
   const { tenant_id: tenant, id, name, attempt } = row;
   if (row.awaited !== 0) tx.wake(doneChannel);
+  await freeKeys(tx, [row]);
   await tellEnded(tx, hooks, row, { tenant, id, name, status: "cancelled", attempt, run: null, retriedBy: null });
   for (const group of (await lockGroupsOf(tx, [row])).values()) await memberEnded(tx, hooks, group, row);
 }
@@ -62,7 +62,7 @@ export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promi
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */
 export async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
   const row = await tx.get<{ status: string }>(
-    sql`select status from job where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
+    sql`select job.status from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`,
   );
   if (row === undefined) return new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   return new DaybookError("conflict", `job ${id} is ${row.status} and cannot be ${verb}`, {
@@ -70,14 +70,16 @@ export async function refusal(tx: Tx, id: string, verb: string): Promise<Daybook
   });
 }
 
+/** Somebody wants the running job to end: it, or the group it belongs to. */
+export const isCancelled = sql`(line.cancel_requested_at is not null
+  or exists (select 1 from daybook_job_group job_group where job_group.seq = line.group_seq and (job_group.cancel_requested_at is not null
+    or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`;
+
 /** The runs of a session that somebody asked to cancel. */
 export async function readCancelled(store: Store, sessionSeq: number): Promise<string[]> {
   const rows = await store.read<{ run_id: string }>(
-    sql`select run_id from job
-      where status = 'running' and session_seq = ${sessionSeq} and (cancel_requested_at is not null
-        or exists (select 1 from job_group where job_group.seq = job.group_seq and (
-          job_group.cancel_requested_at is not null
-          or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`,
+    sql`select line.run_id from daybook_line line ${indexedBy("jobs_running")}
+      where line.status = 'running' and line.session_seq = ${sessionSeq} and ${isCancelled}`,
   );
   return rows.map((row) => row.run_id);
 }

@@ -1,23 +1,28 @@
 // Claim: takes the jobs that come first, lane by lane in turn, and makes them this session's. The open run is the
 // job's own row, so from here on "running" and "has a run" are one fact.
 //
-//   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run; leave what must run alone
+//   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run
 import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { firstInLine, type Candidate } from "./candidate.ts";
+import { anyOf, indexedBy, rowSet } from "../storage/word.ts";
+import { candidateColumns, firstInLine, type Candidate } from "./candidate.ts";
+import type { Reserved } from "./direct/claim-reserved.ts";
 import { enterLanes } from "./enter-lanes.ts";
-import { passOn } from "./free-slots.ts";
-import { countStarts, nextOpening, readGates, takeLaneSlot, type Gate } from "./gate.ts";
+import { passOn } from "./free-permits.ts";
+import { countStarts, nextOpening, readGates, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
 import { hostChannel, jobsChannel } from "./job.ts";
-import { nextLanes } from "./lane.ts";
-import type { Reserved } from "./direct/claim-reserved.ts";
-import { createSlots, lockNames, tryLimits, type Slots } from "./limit.ts";
-import { park, type Parked } from "./park.ts";
+import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
+import { createPermits, lockNames, tryLimits, writePermits, type Permit } from "./limit.ts";
+import { runsAlone } from "./outcome.ts";
+import { waitsKey } from "./park.ts";
 import { pausedNames } from "./pause.ts";
-import { take, type Claimed, type ClaimedJob } from "./take.ts";
+import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
 
-export type { Claimed, ClaimedJob } from "./take.ts";
+export type { Claimed } from "./state.ts";
+
+export type ClaimedJob = Candidate & { readonly run_id: string; readonly lane_seq: number; readonly queue: string };
 
 /** Who claims, and what it remembers between claims. */
 export type Claimer = {
@@ -26,10 +31,10 @@ export type Claimer = {
   readonly hosts: ReadonlySet<string>;
   /** The queues it serves; null means all. */
   readonly queues: ReadonlySet<string> | null;
-  /** The lane that was served last; the next claim begins behind it. */
-  cursor: number;
-  /** Per name, the tenant whose jobs were last released because they have a host now. */
-  readonly hostCursors: Map<string, string>;
+  /** Whose turn it is. */
+  readonly turns: Turns;
+  /** Per name, the lane whose jobs were last released because they have a host now. */
+  readonly hostCursors: Map<string, number>;
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
   /** What the rooms above say of jobs that keep an order. */
@@ -38,18 +43,16 @@ export type Claimer = {
 
 export type Claim = {
   readonly jobs: readonly ClaimedJob[];
-  /** A job that must run alone was left, because others run here. */
+  /** A job that must run alone was found, and parked until a process is empty. */
   readonly leftAlone: boolean;
   /** There may be more that this claim did not get to. */
   readonly more: boolean;
   /** How many were found unable to run, and parked. */
   readonly parked: number;
-  /** The last lane that has something in line was passed or reached. */
-  readonly wentRound: boolean;
+  /** The lanes that it looked at. */
+  readonly looked: readonly number[];
   /** Another claimer was just counting one of our limits; what it names was left in line. */
   readonly contended: boolean;
-  /** A lane was seen to its end, and what another transaction holds was passed by: on PostgreSQL it may be there again. */
-  readonly passedBy: boolean;
   /** When a lane that its rate closed opens again. */
   readonly opensAt: number | null;
   /** A job was parked until a time, so the next due time may have changed. */
@@ -59,41 +62,24 @@ export type Claim = {
 type Batch = {
   readonly claimer: Claimer;
   readonly want: number;
-  readonly idle: boolean;
-  readonly mayDrain: boolean;
+  /** It takes one job that must run alone, and nothing else. */
+  readonly alone: boolean;
   readonly paused: ReadonlySet<string>;
-  readonly slots: ReturnType<typeof createSlots>;
+  readonly permits: ReturnType<typeof createPermits>;
   readonly jobs: ClaimedJob[];
   readonly attempted: Claimed[];
   parked: number;
   parkedForTime: boolean;
   leftAlone: boolean;
-  tookAlone: boolean;
-  /** Another claimer is just counting one of our limits; what it names was left in line. */
   contended: boolean;
-  passedBy: boolean;
 };
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and
- *  PostgreSQL skips rows that another session has locked. `idle` says that nothing runs here, so that a job which must
- *  run alone may be taken; `mayDrain`, that one which cannot be taken yet is waited for; `attempted` gets what is
- *  taken, also when the commit's fate stays unknown. May return fewer, or none. */
-export async function claim(
-  tx: Tx,
-  claimer: Claimer,
-  want: number,
-  { idle, attempted, mayDrain = false }: { idle: boolean; attempted: Claimed[]; mayDrain?: boolean },
-): Promise<Claim> {
-  const from = claimer.cursor;
-  const { lanes: next, last, more, wentRound } = await nextLanes(tx, claimer, limits.claimLanesMax);
-  // On PostgreSQL both are on the way at the same time.
-  const [{ lanes, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
-  const gates = await readGates(tx, lanes);
-  const batch: Batch = {
-    ...{ claimer, want, idle, attempted, mayDrain, paused, slots: createSlots(tx), jobs: [], parked: 0 },
-    ...{ parkedForTime: false, leftAlone: false, tookAlone: false, contended, passedBy: false },
-  };
-  batch.contended ||= gates.some((gate) => gate.contended);
+ *  PostgreSQL skips rows that another session has locked. `attempted` gets what is taken, also when the commit's fate
+ *  stays unknown. May return fewer, or none. */
+export async function claim(tx: Tx, claimer: Claimer, want: number, attempted: Claimed[]): Promise<Claim> {
+  const { lanes: next, looked, more } = await nextLanes(tx, claimer, limits.claimLanesMax);
+  const { batch, gates } = await enter(tx, { claimer, want, attempted, alone: false }, next);
   // Every lane gets its share; what some do not need goes to the others in the next pass.
   let pass = gates.filter((gate) => gate.room > 0);
   while (pass.length > 0 && roomLeft(batch) > 0) {
@@ -105,54 +91,137 @@ export async function claim(
     }
     pass = hasMore;
   }
-  // Beside another turn it goes on from where that one came to: one that is late must not carry it past the lanes between.
-  if (claimer.cursor === from) claimer.cursor = batch.jobs.at(-1)?.lane_seq ?? last;
+  // The next claim begins behind what was served; when all were closed, behind what was looked at.
+  const lanes = batch.jobs.length > 0 ? batch.jobs.map((job) => job.lane_seq) : looked;
+  for (const lane of lanes) served(claimer.turns, lane);
+  return toClaim(batch, gates, { more: pass.length > 0 || more, looked });
+}
+
+/** Takes the first job that must run alone, for a process in which nothing runs. */
+export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[]): Promise<Claim> {
+  const found = await findAlone(tx, claimer);
+  const asked = { claimer, want: 1, attempted, alone: true };
+  const { batch, gates } = await enter(tx, asked, found === undefined ? [] : [found.lane_seq]);
+  const gate = gates.find(({ room }) => room > 0);
+  // What else it waits for it meets in line, like any other.
+  if (found !== undefined && gate !== undefined) {
+    const { seq } = found;
+    if (await queueOne(tx, seq, "alone")) await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
+  }
+  return toClaim(batch, gates, { more: false, looked: [] });
+}
+
+/** A job that waits until it can run alone, and that this claimer could run. */
+export async function findAlone(
+  tx: Tx,
+  { hosts, queues }: Pick<Claimer, "hosts" | "queues">,
+): Promise<{ readonly seq: number; readonly lane_seq: number } | undefined> {
+  const waiting = await tx.all<{ seq: number; lane_seq: number; name: string; queue: string }>(
+    sql`select line.seq, line.lane_seq, line.waits_key as name, lane.queue
+      from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_lane lane
+      where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'alone'
+        and lane.seq = line.lane_seq and lane.paused_at is null and not exists (select 1 from daybook_paused_name paused
+          where paused.tenant_id = lane.tenant_id and paused.name = line.waits_key)
+      order by line.waits_key, line.lane_seq, line.priority desc, line.position, line.seq
+      limit ${limits.claimParkedMax}`,
+  );
+  return waiting.find((job) => hosts.has(job.name) && (queues === null || queues.has(job.queue)));
+}
+
+type Asked = Pick<Batch, "claimer" | "want" | "attempted" | "alone">;
+
+async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ batch: Batch; gates: Gate[] }> {
+  // On PostgreSQL both are on the way at the same time.
+  const [{ lanes, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
+  const gates = await readGates(tx, lanes);
+  const batch: Batch = {
+    ...asked,
+    paused,
+    permits: createPermits(tx),
+    jobs: [],
+    parked: 0,
+    parkedForTime: false,
+    leftAlone: false,
+    contended: contended || gates.some((gate) => gate.contended),
+  };
+  return { batch, gates };
+}
+
+function toClaim(batch: Batch, gates: readonly Gate[], { more, looked }: Pick<Claim, "more" | "looked">): Claim {
+  const { parked, contended, leftAlone, parkedForTime } = batch;
+  const opensAt = nextOpening(gates);
+  // Lanes alternate, each in its own order: the first of one does not wait for all of another.
+  const lanes = [...Map.groupBy(batch.jobs, (job) => job.lane_seq).values()];
   return {
-    jobs: inTurn(batch.jobs),
-    leftAlone: batch.leftAlone,
-    more: pass.length > 0 || more || batch.contended || batch.tookAlone,
-    ...{ parked: batch.parked, wentRound, contended: batch.contended },
-    // What must run alone was seen, and left: it would be seen again.
-    passedBy: batch.passedBy && !batch.leftAlone,
-    opensAt: nextOpening(gates),
-    parkedForTime: batch.parkedForTime,
+    jobs: inTurn(lanes),
+    leftAlone,
+    more: more || contended,
+    parked,
+    looked,
+    contended,
+    opensAt,
+    parkedForTime,
   };
 }
 
-async function pausedIn(tx: Tx, lanes: readonly unknown[]): Promise<ReadonlySet<string>> {
+async function pausedIn(tx: Tx, lanes: readonly number[]): Promise<ReadonlySet<string>> {
   return lanes.length === 0 ? new Set() : pausedNames(tx);
 }
 
 function roomLeft(batch: Batch): number {
-  if (batch.tookAlone || batch.parked >= limits.claimParkedMax) return 0;
-  if (batch.leftAlone && batch.mayDrain) return 0;
-  return batch.want - batch.jobs.length;
+  return batch.parked >= limits.claimParkedMax ? 0 : batch.want - batch.jobs.length;
 }
 
 /** Takes up to `share` jobs of one lane; true when it may have more. */
 async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): Promise<boolean> {
   const room = Math.min(share, roomLeft(batch), gate.room);
   if (room <= 0) return false;
-  const found = await candidates(tx, batch, gate.lane.seq, room);
-  if (found.length < room && tx.dialect === "postgres") batch.passedBy = true;
+  const found = await firstInLine(tx, gate.lane.seq, room);
+  const changed = await takeFrom(tx, batch, gate, found);
+  return found.length === room && changed > 0;
+}
+
+/** Takes those of the lane's candidates that may run, and parks the others. Says how many left the line. */
+async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Candidate[]): Promise<number> {
   const busy = await tryLimits(tx, lockNames(found));
-  const taken: (Candidate & Slots)[] = [];
+  const taken: Candidate[] = [];
+  const permits: Permit[] = [];
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
     // Only limits and orders are looked up in the book; without them nothing is awaited, because every await costs each job.
-    const asked =
-      busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job, { gate, taken: taken.length });
+    const asked = busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job);
     const verdict = asked instanceof Promise ? await asked : asked;
-    if (verdict === "leave") batch.leftAlone = true;
-    else if (verdict === "contended") batch.contended = true;
+    if (verdict === "contended") batch.contended = true;
     else if ("waits_for" in verdict) parked.push(Object.assign(job, verdict));
-    else taken.push(Object.assign(job, verdict));
-    if (batch.tookAlone) break;
+    else {
+      taken.push(job);
+      permits.push(...verdict);
+    }
   }
   await parkAll(tx, batch, parked);
-  batch.jobs.push(...(await take(tx, batch.claimer, gate.lane, taken, batch.attempted)));
+  batch.jobs.push(...(await start(tx, batch.claimer.sessionSeq, gate.lane, taken, batch.attempted)));
+  await writePermits(tx, permits);
   await countStarts(tx, gate, taken.length);
-  return found.length === room && taken.length + parked.length > 0;
+  return taken.length + parked.length;
+}
+
+/** From here on they run, and are this session's. */
+export async function start(
+  tx: Tx,
+  sessionSeq: number,
+  lane: Pick<LaneRow, "seq" | "queue">,
+  jobs: readonly Candidate[],
+  attempted: Claimed[],
+): Promise<ClaimedJob[]> {
+  if (jobs.length === 0) return [];
+  // The rows are ours alone, so they are filled in rather than copied: this runs once for every job.
+  const rows = jobs.map((job) => Object.assign(job, { run_id: tx.ids(), lane_seq: lane.seq, queue: lane.queue }));
+  for (const { seq, run_id } of rows) attempted.push({ seq, run_id });
+  await take(tx, sessionSeq, rows);
+  // A key that is taken only while its job is queued is free from here on.
+  const freed = rows.filter((job) => job.key_scope === "queued").map((job) => job.seq);
+  if (freed.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", freed)}`);
+  return rows;
 }
 
 function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
@@ -162,65 +231,60 @@ function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
 // What is parked may have come to the front because a slot was free; if it waits for something else, the slot is the
 // next one's. And whoever runs its name should know that it is there.
 async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parked)[]): Promise<void> {
+  if (parked.length === 0) return;
   await park(tx, parked);
   batch.parked += parked.length;
   await passOn(tx, parked);
   for (const job of parked) {
     if (job.waits_for === "time") batch.parkedForTime = true;
+    if (job.waits_for === "alone") batch.leftAlone = true;
     // The others know of no such time yet, and we may have our hands full when it comes.
     if (job.waits_for === "time" && job.waits_key === null) tx.wake(jobsChannel);
     if (job.waits_for === "host" && !batch.claimer.hosts.has(job.name)) tx.wake(hostChannel);
   }
 }
 
-/** The jobs so that lanes alternate, each in its own order: the first of one does not wait for all of another. */
-function inTurn(jobs: readonly ClaimedJob[]): readonly ClaimedJob[] {
-  const lanes = Map.groupBy(jobs, (job) => job.lane_seq);
-  if (lanes.size <= 1) return jobs;
-  const turns: ClaimedJob[] = [];
-  for (let place = 0; turns.length < jobs.length; place++) {
-    for (const lane of lanes.values()) if (place < lane.length) turns.push(lane[place] as ClaimedJob);
-  }
-  return turns;
-}
+type Verdict = readonly Permit[] | Parked;
+const noPermits: readonly Permit[] = [];
 
-// One that must run alone and cannot now must not keep those behind it from running.
-async function candidates(tx: Tx, batch: Batch, lane: number, most: number): Promise<Candidate[]> {
-  const first = await firstInLine(tx, lane, most, "all");
-  const alone = first.findIndex((job) => job.alone !== 0);
-  if (alone < 0 || (batch.idle && batch.jobs.length === 0)) return first;
-  batch.leftAlone = true;
-  // What runs here is about to be waited for, so no more is put beside it than stands in front.
-  return batch.mayDrain ? first.slice(0, alone) : firstInLine(tx, lane, most, "together");
-}
-
-type Verdict = Slots | Parked | "leave";
-
-function decide(
-  tx: Tx,
-  batch: Batch,
-  job: Candidate,
-  { gate, taken }: { readonly gate: Gate; readonly taken: number },
-): Verdict | Promise<Verdict> {
+function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict> {
   const { seq, name, available_at } = job;
   if (!batch.claimer.hosts.has(name) || (batch.paused.size > 0 && batch.paused.has(`${job.tenant_id}\n${name}`))) {
     return { seq, waits_for: "host", waits_key: name, available_at };
   }
-  if (job.alone === 1 && (!batch.idle || batch.jobs.length + taken > 0)) return "leave";
-  if (job.limits !== null || job.limit_key !== null) return takeSlots(tx, batch, job, gate);
-  batch.tookAlone = job.alone === 1;
-  return { name_slot: null, key_slot: null, lane_slot: takeLaneSlot(gate) };
+  if (runsAlone(job) && !batch.alone) return { seq, waits_for: "alone", waits_key: name, available_at };
+  return job.limits === null && job.limit_key === null ? noPermits : decideLimited(tx, batch, job);
 }
 
-async function takeSlots(tx: Tx, batch: Batch, job: Candidate, gate: Gate): Promise<Slots | Parked> {
-  const { seq, available_at } = job;
+async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verdict> {
+  const { seq, available_at, tenant_id: tenant } = job;
   if (job.kind !== null && job.limit_key !== null) {
     const waits = (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) ?? false;
-    if (waits === true) return { seq, waits_for: "order", waits_key: job.limit_key, available_at };
+    const order = waitsKey({ tenant, waitsFor: "order", key: job.limit_key });
+    if (waits === true) return { seq, waits_for: "order", waits_key: order, available_at };
     if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };
   }
-  const slots = job.limits === null ? { name_slot: null, key_slot: null } : await batch.slots.take(job, gate.lane);
-  if ("waitsFor" in slots) return { seq, waits_for: slots.waitsFor, waits_key: slots.key, available_at: slots.until };
-  batch.tookAlone = job.alone === 1;
-  return { ...slots, lane_slot: takeLaneSlot(gate) };
+  const permits = job.limits === null ? noPermits : await batch.permits.take(job);
+  if (!("waitsFor" in permits)) return permits;
+  const { waitsFor, key, until } = permits;
+  return { seq, waits_for: waitsFor, waits_key: waitsKey({ tenant, waitsFor, key }), available_at: until };
+}
+
+async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Candidate[]> {
+  return tx.all<Candidate>(sql`select ${candidateColumns} from daybook_line line cross join daybook_job job
+    where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
+}
+
+/** Those of a claim whose commit nobody confirmed that are taken after all. On PostgreSQL the commit may still be under way:
+ *  its row locks make us wait for its end. */
+export async function findTaken(tx: Tx, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
+  if (tx.dialect === "postgres") {
+    const seqs = attempted.map(({ seq }) => seq);
+    await tx.all(sql`select seq from daybook_line where seq ${anyOf("integer", seqs)} order by seq for update`);
+  }
+  const taken = await tx.all<ClaimedJob>(sql`select ${candidateColumns}, line.run_id, line.lane_seq,
+      (select queue from daybook_lane lane where lane.seq = line.lane_seq) as queue
+    from ${rowSet("v", { seq: "integer", run_id: "text" }, attempted)} cross join daybook_line line cross join daybook_job job
+    where line.seq = v.seq and line.run_id = v.run_id and job.seq = line.seq`);
+  return taken.sort((a, b) => a.seq - b.seq);
 }

@@ -8,6 +8,7 @@ import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import type { RunContext } from "./context.ts";
+import type { ByName } from "./definition/stored-definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
 import { checkBackoff, type Backoff } from "./retry.ts";
@@ -49,6 +50,8 @@ export type AnyJob = {
   readonly concurrency: number | null;
   readonly options: JobOptions<never, unknown, never>;
   readonly builtIn?: BuiltIn | undefined;
+  /** Set on one that was found in the book, or nowhere, by its name alone. */
+  readonly byName?: ByName;
   /** The app's registration that its runs are recorded for. */
   readonly owner?: RunOwner;
 };

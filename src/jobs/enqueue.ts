@@ -5,11 +5,12 @@ import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { heardBy } from "../telemetry/cause.ts";
-import { passOn } from "./free-slots.ts";
+import { passOn } from "./free-permits.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
-import { jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
+import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
 import { laneOf, lanesOf } from "./lane.ts";
 import type { Prepared } from "./prepare.ts";
+import { restand, tie } from "./state.ts";
 
 /** `Result` is what the job's handler returns. */
 export type Enqueued<Result = unknown> = {
@@ -18,9 +19,16 @@ export type Enqueued<Result = unknown> = {
   readonly status: JobStatus;
   /** False when the key or the idempotency key already had a job, which this then is. */
   readonly created: boolean;
+  /** Set when the job was made by a name that nobody has hosted yet, or that has a limit which could not be counted. */
+  readonly warning?: string;
   /** For the compiler alone; there is nothing here when the program runs. */
   readonly "~result"?: Result;
 };
+
+/** What was made, with what there is to say of it. */
+export function withWarning(made: Enqueued, { warning }: Pick<Prepared, "warning">): Enqueued {
+  return warning === undefined ? made : { ...made, warning };
+}
 
 export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
   const lane = laneOf(tx, tx.tenant, prepared.queue);
@@ -53,6 +61,21 @@ export async function enqueueMany(tx: Tx, all: readonly Prepared[]): Promise<Enq
   return done;
 }
 
+/** Jobs without keys, of any tenants. */
+export async function enqueueAll(
+  tx: Tx,
+  all: readonly { readonly tenant: string; readonly prepared: Prepared }[],
+): Promise<Enqueued[]> {
+  const rows: NewJob[] = [];
+  for (const { tenant, prepared } of all) {
+    const lane = laneOf(tx, tenant, prepared.queue);
+    rows.push(newJob(tx, typeof lane === "number" ? lane : await lane, prepared, tenant));
+  }
+  await insertJobs(tx, rows);
+  tx.wake(rows.every(({ status }) => status === "queued") ? queuedChannel : jobsChannel);
+  return rows.map(({ id, name, status }) => ({ id, name, status, created: true }));
+}
+
 function isFree(prepared: Prepared | undefined): boolean {
   return prepared?.key === null && prepared.idempotencyKey === null;
 }
@@ -76,12 +99,12 @@ async function enqueueInto(tx: Tx, lane: number, prepared: Prepared): Promise<En
   );
 }
 
-export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
+export function newJob(tx: Tx, lane: number, prepared: Prepared, tenant = tx.tenant): NewJob {
   const availableAt = Math.max(tx.now, prepared.at ?? tx.now + prepared.delayMs);
   const waits = availableAt > tx.now;
   const heard = heardBy(prepared.cause);
   return {
-    tenant_id: tx.tenant,
+    tenant_id: tenant,
     id: tx.ids(),
     lane_seq: lane,
     name: prepared.name,
@@ -92,17 +115,11 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     created_at: tx.now,
     available_at: availableAt,
     params: prepared.params,
-    origin: "enqueued",
-    attempt: 1,
     attempts: prepared.attempts,
-    losses: 0,
     losses_max: prepared.losses,
     backoff: prepared.backoff,
     timeout_ms: prepared.timeoutMs,
-    retry_of: null,
-    alone: 0,
     key: prepared.key,
-    key_held: prepared.key,
     key_scope: prepared.key === null ? null : prepared.keyScope,
     key_until: prepared.key !== null && prepared.keyScope === "window" ? tx.now + prepared.keyWindowMs : null,
     idempotency_key: prepared.idempotencyKey,
@@ -111,21 +128,22 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared): NewJob {
     tags: prepared.tags,
     cause_run_id: prepared.cause?.runId ?? null,
     root_run_id: prepared.cause?.rootRunId ?? null,
-    ...(prepared.traceparent === undefined ? {} : { traceparent: prepared.traceparent }),
-    ...(heard === undefined ? {} : { about: JSON.stringify({ heard }) }),
-    ...(prepared.templateId === undefined ? {} : { template_id: prepared.templateId }),
+    traceparent: prepared.traceparent ?? null,
+    about: heard === undefined ? null : JSON.stringify({ heard }),
+    template_id: prepared.templateId ?? null,
     ...prepared.owner,
   };
 }
 
-type Holder = Pick<
-  JobRow,
-  "seq" | "id" | "tenant_id" | "name" | "status" | "params" | "key_until" | "retry_of" | "limits" | "limit_key"
->;
+type Holder = JobRow & { readonly key_until: number | null };
 
 /** What the holder of a taken key means for the enqueue; undefined when there is no holder any more. */
 async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise<Enqueued | undefined> {
-  const same = await findHolder(tx, sql`idempotency_key = ${prepared.idempotencyKey}`);
+  const same =
+    prepared.idempotencyKey === null
+      ? undefined
+      : await tx.get<JobRow>(sql`select * from ${jobNow}
+          where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${prepared.idempotencyKey}`);
   if (same !== undefined) {
     if (same.name === prepared.name && same.params === prepared.params) return kept(same);
     throw new DaybookError(
@@ -135,10 +153,13 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
       { details: { id: same.id } },
     );
   }
-  const holder = await findHolder(tx, sql`name = ${prepared.name} and key_held = ${prepared.key}`);
+  const holder = await tx.get<Holder>(sql`select job.*, held.until_at as key_until
+    from daybook_job_key held cross join ${jobNow}
+    where held.tenant_id = ${tx.tenant} and held.name = ${prepared.name} and held.key = ${prepared.key}
+      and job.seq = held.job_seq`);
   if (holder === undefined) return undefined;
   if (holder.key_until !== null && holder.key_until <= tx.now) {
-    await tx.run(sql`update job set key_held = null where seq = ${holder.seq}`);
+    await tx.run(sql`delete from daybook_job_key where job_seq = ${holder.seq}`);
     return undefined;
   }
   if (prepared.onConflict === "keep") return kept(holder);
@@ -152,29 +173,24 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
   );
 }
 
-async function findHolder(tx: Tx, where: ReturnType<typeof sql>): Promise<Holder | undefined> {
-  return tx.get<Holder>(
-    sql`select seq, id, tenant_id, name, status, params, key_until, retry_of, limits, limit_key from job
-      where tenant_id = ${tx.tenant} and ${where}`,
-  );
-}
-
-function kept(holder: Holder): Enqueued {
+function kept(holder: JobRow): Enqueued {
   return { id: holder.id, name: holder.name, status: holder.status, created: false };
 }
 
 // The place in line stays: replacing what to do must not cost the turn. A retry is not replaced: its chain has begun
 // with these params. One that was moved has its place among those of its priority; in another it stands by its age.
-async function replace(tx: Tx, holder: Holder, row: NewJob): Promise<Enqueued | undefined> {
-  const waitsForTime = row.waits_for === "time";
-  const replaced = await tx.run(sql`update job set params = ${row.params}, priority = ${row.priority},
+async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | undefined> {
+  const { waits_for: waitsFor, available_at: availableAt } = row;
+  if (!(await restand(tx, holder.seq, { waitsFor, availableAt }))) return undefined;
+  await tx.run(sql`update daybook_line set priority = ${row.priority},
       position = case when priority = ${row.priority} then position else seq * 100 end,
-      available_at = ${row.available_at}, tags = ${row.tags}, limits = ${row.limits}, limit_key = ${row.limit_key},
-      attempts = ${row.attempts}, backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms},
-      losses_max = ${row.losses_max}, template_id = ${row.template_id ?? null},
-      status = ${waitsForTime ? "waiting" : "queued"}, waits_for = ${waitsForTime ? "time" : null}, waits_key = null
-    where seq = ${holder.seq} and status in ('waiting', 'queued')`);
-  if (replaced === 0) return undefined;
+      ties = ${tie.key | (row.limits == null ? 0 : tie.limit)}
+    where seq = ${holder.seq}`);
+  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority}, due_at = ${availableAt}, tags = ${row.tags ?? null},
+      limits = ${row.limits ?? null}, limit_key = ${row.limit_key ?? null}, attempts = ${row.attempts},
+      backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms}, losses_max = ${row.losses_max},
+      template_id = ${row.template_id ?? null}
+    where seq = ${holder.seq}`);
   await passOn(tx, [holder]);
   return { id: holder.id, name: holder.name, status: row.status, created: false };
 }

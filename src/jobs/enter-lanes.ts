@@ -11,24 +11,30 @@ export type EnteredLane = LaneRow & { readonly reserved: number | null };
 
 export async function enterLanes(
   tx: Tx,
-  lanes: readonly LaneRow[],
+  seqs: readonly number[],
 ): Promise<{ lanes: EnteredLane[]; contended: boolean }> {
-  if (lanes.length === 0) return { lanes: [], contended: false };
-  const busy = await tryShare(
-    tx,
-    lanes.map(({ seq }) => seq),
-  );
-  const free = lanes.flatMap(({ seq }) => (busy.has(seq) ? [] : seq));
+  if (seqs.length === 0) return { lanes: [], contended: false };
+  const busy = await tryShare(tx, seqs);
+  const free = seqs.filter((seq) => !busy.has(seq));
   // Read after the locks: a statement's snapshot is older than the locks it takes.
-  const rows = await tx.all<EnteredLane>(sql`select lane.*, (select 1 from reservation
+  const rows = await tx.all<EnteredLane>(sql`select lane.*, (select 1 from daybook_reservation reservation
       where reservation.lane_seq = lane.seq and reservation.status = 'active' and reservation.expires_at > ${tx.now}
     ) as reserved
-    from lane where seq ${anyOf("integer", free)}`);
+    from daybook_lane lane where seq ${anyOf("integer", free)}`);
   const place = new Map(free.map((seq, index) => [seq, index]));
   return {
     lanes: rows.sort((a, b) => (place.get(a.seq) ?? 0) - (place.get(b.seq) ?? 0)),
     contended: busy.size > 0,
   };
+}
+
+/** PostgreSQL only: enters those of the lanes that nobody is changing, and leaves their numbers for the next statement of the
+ *  transaction in its setting `daybook.lanes`, so that nobody has to wait for the answer. */
+export async function enterTogether(tx: Tx, seqs: readonly number[]): Promise<void> {
+  const names = JSON.stringify(seqs.map((seq) => [seq, lockName(seq)]));
+  await tx.all(sql`select set_config('daybook.lanes', coalesce((select string_agg(value ->> 0, ',' order by ordinality)
+    from jsonb_array_elements(${names}::jsonb) with ordinality
+    where pg_try_advisory_xact_lock_shared(hashtextextended(value ->> 1, 0))), ''), true)`);
 }
 
 /** Waits for the claims that are under way in the lane, and keeps new ones out until this transaction ends. */

@@ -24,7 +24,7 @@ export async function explainGate(store: Store, lane: LaneRow): Promise<string[]
 async function explainLimit(store: Store, { seq, queue, limit_max: most }: LaneRow): Promise<string[] | undefined> {
   if (most === null) return undefined;
   const [live] = await store.read<{ n: number }>(
-    sql`select count(*) as n from job where lane_seq = ${seq} and lane_slot is not null`,
+    sql`select count(*) as n from daybook_line where status = 'running' and lane_seq = ${seq}`,
   );
   if (live === undefined || live.n < most) return undefined;
   return ["limit", `The queue ${queue} lets ${most} jobs run at the same time, and ${live.n} do.`];
@@ -34,7 +34,7 @@ async function explainRate(store: Store, lane: LaneRow): Promise<string[] | unde
   const { tenant_id: tenant, queue, rate_max: most, rate_ms: ms } = lane;
   if (most === null || ms === null) return undefined;
   const [last] = await store.read<RateWindow>(
-    sql`select window_at, used, let_in from rate_window where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)}`,
+    sql`select window_at, used, let_in from daybook_rate_window rate_window where tenant_id = ${tenant} and rate_key = ${laneRateKey(queue)}`,
   );
   const window = windowAt(store.clock.now(), ms, last);
   if (window.used < most) return undefined;

@@ -11,14 +11,14 @@ export type Host = { readonly session: string } | { readonly obstacle: string[] 
 
 /** Everything that holds a job in line is an obstacle: the gates of its queue, the pause of its name, a missing host. */
 export async function hostOrObstacle(store: Store, job: JobRow): Promise<Host> {
-  const [lane] = await store.read<LaneRow>(sql`select * from lane where seq = ${job.lane_seq}`);
+  const [lane] = await store.read<LaneRow>(sql`select * from daybook_lane lane where seq = ${job.lane_seq}`);
   const closed = lane && (await explainGate(store, lane));
   return closed === undefined ? hostOrPause(store, job) : { obstacle: closed };
 }
 
 export async function hostOrPause(store: Store, job: JobRow): Promise<Host> {
   const [paused] = await store.read<{ paused_at: number; note: string | null }>(
-    sql`select paused_at, note from paused_name where tenant_id = ${job.tenant_id} and name = ${job.name}`,
+    sql`select paused_at, note from daybook_paused_name paused_name where tenant_id = ${job.tenant_id} and name = ${job.name}`,
   );
   if (paused !== undefined) {
     const since = `The name ${job.name} is paused since ${isoTime(paused.paused_at)}${noteText(paused.note)}.`;
@@ -32,11 +32,13 @@ export function willTakeIt({ session }: { readonly session: string }, job: JobRo
 }
 
 async function hostOf(store: Store, job: JobRow): Promise<Host> {
-  const [lane] = await store.read<{ queue: string }>(sql`select queue from lane where seq = ${job.lane_seq}`);
+  const [lane] = await store.read<{ queue: string }>(
+    sql`select queue from daybook_lane lane where seq = ${job.lane_seq}`,
+  );
   const [host] = await store.read<{ id: string; serves: number }>(
     sql`select session.id, case when session_host.queue is null or session_host.queue = ${lane?.queue ?? ""}
         then 1 else 0 end as serves
-      from session join session_host on session_host.session_seq = session.seq
+      from daybook_session session join daybook_session_host session_host on session_host.session_seq = session.seq
       where session.status = 'running' and session_host.name = ${job.name} order by serves desc, session.seq desc limit 1`,
   );
   if (host?.serves === 1) return { session: host.id };

@@ -6,12 +6,11 @@ import type { JobRow } from "./job.ts";
 import { limitsOf, nameOfKey } from "./limit.ts";
 
 export async function explainKey(store: Store, job: JobRow): Promise<string[]> {
-  const key = job.waits_key ?? "";
+  const key = (job.waits_key ?? "").slice(job.tenant_id.length + 1);
   const byName = nameOfKey(key) !== undefined;
   const holders = await store.read<{ id: string }>(
-    byName
-      ? sql`select id from job where tenant_id = ${job.tenant_id} and name = ${job.name} and name_slot is not null`
-      : sql`select id from job where tenant_id = ${job.tenant_id} and limit_key = ${key} and key_slot is not null`,
+    sql`select job.id from daybook_permit permit join daybook_job job on job.seq = permit.job_seq
+      where permit.tenant_id = ${job.tenant_id} and permit.limit_key = ${key} order by permit.number`,
   );
   const rules = limitsOf(job);
   const most = byName ? rules.name : rules.key;

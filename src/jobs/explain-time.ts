@@ -15,9 +15,10 @@ export async function explainTime(store: Store, job: JobRow): Promise<string[]> 
     job.retry_of === null
       ? "it was enqueued for then"
       : `it is attempt ${job.attempt} of ${job.attempts}, after a backoff`;
-  if (job.available_at > store.clock.now()) return ["time", `${until(store, job.available_at)}: ${why}.`];
-  const ago = formatDuration(store.clock.now() - job.available_at);
-  const came = `Its time came at ${isoTime(job.available_at)} (${ago} ago): ${why}.`;
+  const at = job.available_at;
+  if (at > store.clock.now()) return ["time", `${until(store, at)}: ${why}.`];
+  const ago = formatDuration(store.clock.now() - at);
+  const came = `Its time came at ${isoTime(at)} (${ago} ago): ${why}.`;
   const host = await hostOrObstacle(store, job);
   return "obstacle" in host ? [...host.obstacle, came] : ["time", came, willTakeIt(host, job)];
 }
@@ -27,8 +28,8 @@ function until(store: Store, time: number): string {
 }
 
 async function explainRate(store: Store, job: JobRow, rate: NonNullable<Limits["rate"]>): Promise<string[]> {
-  const [last] = await store.read<RateWindow>(sql`select window_at, used, let_in from rate_window
-    where tenant_id = ${job.tenant_id} and rate_key = ${job.waits_key}`);
+  const [last] = await store.read<RateWindow>(sql`select window_at, used, let_in from daybook_rate_window
+    where tenant_id = ${job.tenant_id} and rate_key = ${rate.key}`);
   const { window_at: since, used } = windowAt(store.clock.now(), rate.ms, last);
   const rule = `at most ${rate.max} of its rate may start per ${formatDuration(rate.ms)}`;
   const ahead = await countAhead(store, job);
@@ -42,8 +43,8 @@ async function explainRate(store: Store, job: JobRow, rate: NonNullable<Limits["
 // Many may wait, so they are not counted on this thread.
 async function countAhead(store: Store, job: JobRow): Promise<number> {
   const [row] = await store.readHeavy<{ n: number }>(
-    sql`select count(*) as n from job where status = 'waiting' and waits_for = 'time' and waits_key = ${job.waits_key}
-      and tenant_id = ${job.tenant_id} and lane_seq = ${job.lane_seq} and (priority > ${job.priority}
+    sql`select count(*) as n from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key = ${job.waits_key}
+      and lane_seq = ${job.lane_seq} and (priority > ${job.priority}
         or (priority = ${job.priority} and (position, seq) < (${job.position}, ${job.seq})))`,
   );
   return row?.n ?? 0;

@@ -18,9 +18,10 @@ export async function explainTurn(store: Store, job: JobRow): Promise<string[]> 
 
 async function explainGroup(store: Store, { group_seq: group, group_slot: slot }: JobRow): Promise<string[]> {
   const [ahead] = await store.read<{ id: string; status: string; group_id: string; slot: number }>(
-    sql`select job.id, job.status, job_group.id as group_id, job.group_slot as slot
-      from job join job_group on job_group.seq = job.group_seq
-      where job.group_seq = ${group} and job.finished_at is null and coalesce(job.waits_for, '') <> 'group' limit 1`,
+    sql`select job.id, line.status, job_group.id as group_id, line.group_slot as slot
+      from daybook_line line join daybook_job job on job.seq = line.seq
+      join daybook_job_group job_group on job_group.seq = line.group_seq
+      where line.group_seq = ${group} and coalesce(line.waits_for, '') <> 'group' limit 1`,
   );
   if (ahead === undefined) return ["group", "It waits for its group."];
   return [
@@ -32,7 +33,7 @@ async function explainGroup(store: Store, { group_seq: group, group_slot: slot }
 
 async function explainDirect(store: Store, job: JobRow): Promise<string[]> {
   const [live] = await store.readHeavy<{ n: number }>(
-    sql`select count(*) as n from job where status = 'running' and lane_seq = ${job.lane_seq}`,
+    sql`select count(*) as n from daybook_line where status = 'running' and lane_seq = ${job.lane_seq}`,
   );
   const running = live?.n ?? 0;
   const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
@@ -42,10 +43,11 @@ async function explainDirect(store: Store, job: JobRow): Promise<string[]> {
 async function explainOrder(store: Store, job: JobRow): Promise<string[]> {
   if (job.limit_key !== null) return explainKeyOrder(store, job);
   const [before] = await store.read<{ id: string; status: string }>(
-    sql`select id, status from job where tenant_id = ${job.tenant_id} and kind = ${job.kind}
-      and kind_seq = ${job.kind_seq} and finished_at is null and seq < ${job.seq} order by seq limit 1`,
+    sql`select job.id, line.status from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq}
+      order by line.seq limit 1`,
   );
-  if (before === undefined && job.waits_key !== null && job.waits_key === job.limit_key) {
+  if (before === undefined && job.waits_key !== null && job.waits_key === `${job.tenant_id}\n${job.limit_key}`) {
     return ["order", `It waits until its ${job.kind ?? "kind"} lets it go.`];
   }
   const ahead = before === undefined ? "" : `: job ${before.id} is ${before.status}`;
@@ -58,9 +60,9 @@ async function explainOrder(store: Store, job: JobRow): Promise<string[]> {
 // The delivery of an event of an ordered key. When no job is before it, what failed for the last time is.
 async function explainKeyOrder(store: Store, job: JobRow): Promise<string[]> {
   const [before] = await store.read<{ id: string; status: string }>(
-    sql`select id, status from job where kind = 'delivery' and limit_key is not null and finished_at is null
-      and tenant_id = ${job.tenant_id} and limit_key = ${job.limit_key} and kind_seq < ${job.kind_seq}
-      order by kind_seq limit 1`,
+    sql`select job.id, line.status from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq}
+      order by line.kind_seq limit 1`,
   );
   const ahead =
     before === undefined
@@ -73,7 +75,7 @@ async function explainKeyOrder(store: Store, job: JobRow): Promise<string[]> {
 export async function explainReservation(store: Store, lane: LaneRow): Promise<string[] | undefined> {
   const [held] = await store.read<{ id: string; session_id: string; expires_at: number; note: string | null }>(
     sql`select reservation.id, session.id as session_id, reservation.expires_at, reservation.note
-      from reservation join session on session.seq = reservation.session_seq
+      from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
       where reservation.lane_seq = ${lane.seq} and reservation.status = 'active'
         and reservation.expires_at > ${store.clock.now()}`,
   );

@@ -7,7 +7,7 @@ import { hostOrObstacle, hostOrPause, willTakeIt } from "./explain-host.ts";
 import { explainKey } from "./explain-key.ts";
 import { explainTime } from "./explain-time.ts";
 import { explainTurn } from "./explain-turn.ts";
-import type { JobRow, JobStatus } from "./job.ts";
+import { jobNow, type JobRow, type JobStatus } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
 
 export type Explanation = {
@@ -20,7 +20,7 @@ export type Explanation = {
 };
 
 export async function explainJob(store: Store, tenant: string, id: string): Promise<Explanation> {
-  const job = await one<JobRow>(store, sql`select * from job where tenant_id = ${tenant} and id = ${id}`);
+  const job = await one<JobRow>(store, sql`select * from ${jobNow} where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   const [reason, ...because] = await explain(store, job);
   return { id, status: job.status, reason: reason ?? job.status, because };
@@ -47,6 +47,8 @@ async function explainWaiting(store: Store, job: JobRow): Promise<string[]> {
       return explainKey(store, job);
     case "host":
       return explainHost(store, job);
+    case "alone":
+      return explainAlone(store, job);
     default:
       return explainTurn(store, job);
   }
@@ -57,21 +59,25 @@ async function explainHost(store: Store, job: JobRow): Promise<string[]> {
   return "obstacle" in host ? host.obstacle : ["host", willTakeIt(host, job)];
 }
 
+async function explainAlone(store: Store, job: JobRow): Promise<string[]> {
+  const host = await hostOrObstacle(store, job);
+  const why = "Its process was lost twice while it ran, so it runs alone, once a session has nothing else to run.";
+  return "obstacle" in host ? [...host.obstacle, why] : ["alone", why, `Session ${host.session} runs ${job.name}.`];
+}
+
 async function explainQueued(store: Store, job: JobRow): Promise<string[]> {
-  const lane = await one<LaneRow>(store, sql`select * from lane where seq = ${job.lane_seq}`);
+  const lane = await one<LaneRow>(store, sql`select * from daybook_lane lane where seq = ${job.lane_seq}`);
   const ahead = await countAhead(store, job);
   const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${lane?.queue}.`;
   const host = await hostOrObstacle(store, job);
   if ("obstacle" in host) return [...host.obstacle, place];
-  if (job.alone > 0)
-    return ["alone", "Its process was lost before, so it runs alone, once a session has nothing else to run.", place];
   return ["place", place, `Session ${host.session} runs ${job.name}.`];
 }
 
 async function explainRunning(store: Store, job: JobRow): Promise<string[]> {
   const session = await one<{ id: string; host: string; pid: number }>(
     store,
-    sql`select id, host, pid from session where seq = ${job.session_seq}`,
+    sql`select id, host, pid from daybook_session session where seq = ${job.session_seq}`,
   );
   const since = job.started_at === null ? "" : ` since ${isoTime(job.started_at)}`;
   const by = `It runs${since} in session ${session?.id} (process ${session?.pid} on ${session?.host}).`;
@@ -85,9 +91,9 @@ async function explainRunning(store: Store, job: JobRow): Promise<string[]> {
 async function explainEnded(store: Store, job: JobRow): Promise<string[]> {
   const run = await one<{ status: string; error_type: string | null; error_message: string | null }>(
     store,
-    sql`select status, error_type, error_message from run where tenant_id = ${job.tenant_id} and id = ${job.run_id}`,
+    sql`select status, error_type, error_message from daybook_run where job_seq = ${job.seq}`,
   );
-  const next = await one<{ id: string }>(store, sql`select id from job where retry_of = ${job.seq}`);
+  const next = await one<{ id: string }>(store, sql`select id from daybook_job where retry_of = ${job.seq}`);
   const when = job.finished_at === null ? "" : ` at ${isoTime(job.finished_at)}`;
   const error = run?.error_type == null ? "" : `: ${run.error_type}: ${run.error_message ?? ""}`;
   const how =
@@ -98,7 +104,7 @@ async function explainEnded(store: Store, job: JobRow): Promise<string[]> {
 // The line may be long, so it is not counted on this thread.
 async function countAhead(store: Store, job: JobRow): Promise<number> {
   const [row] = await store.readHeavy<{ n: number }>(
-    sql`select count(*) as n from job where status = 'queued' and lane_seq = ${job.lane_seq} and (
+    sql`select count(*) as n from daybook_line where status = 'queued' and lane_seq = ${job.lane_seq} and (
       priority > ${job.priority} or (priority = ${job.priority}
         and (position, seq) < (${job.position}, ${job.seq})))`,
   );

@@ -33,6 +33,7 @@ export async function finishRun<T>(
         seq: job.seq,
         runId: job.run_id,
         plain: job.group_seq === null && job.kind === null,
+        attempt: job.attempt,
         status: "success",
         durationMs,
         ...(kept = resultJson(made)),
@@ -67,7 +68,7 @@ export async function finishRun<T>(
 async function letIn(engine: Engine, job: Limited & OrderedJob): Promise<void> {
   await engine.store.write(async (tx) => {
     if (job.kind !== null) await engine.hooks.afterFinish?.[job.kind]?.(tx, job);
-    for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant_id: job.tenant_id, waits_key: key });
+    for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant: job.tenant_id, key });
     // Whoever found the limit locked by us left its jobs in line, and need not wait to try again.
     tx.wake(jobsChannel);
   });
@@ -76,7 +77,7 @@ async function letIn(engine: Engine, job: Limited & OrderedJob): Promise<void> {
 // For the same reason it does not see a reservation that was made meanwhile, whose holder waits for the lane to be empty.
 async function wakeHolder(engine: Engine, job: RunState["job"]): Promise<void> {
   const [held] = await engine.store.read<{ seq: number }>(
-    sql`select seq from reservation where lane_seq = ${job.lane_seq} and status = 'active'`,
+    sql`select seq from daybook_reservation where lane_seq = ${job.lane_seq} and status = 'active'`,
   );
   if (held !== undefined) await engine.store.write((tx) => tx.wake(jobsChannel));
 }

@@ -2,9 +2,10 @@
 // lane costs the same however many jobs stand in it.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { indexedBy } from "../storage/word.ts";
 import type { EnteredLane } from "./enter-lanes.ts";
 import type { LaneRow } from "./lane.ts";
-import { freeSlot, tryLimits } from "./limit.ts";
+import { tryLimits } from "./limit.ts";
 import { roomInRate, takeFromRate, type RateRule } from "./rate.ts";
 
 export type Gate = {
@@ -13,8 +14,6 @@ export type Gate = {
   room: number;
   /** What is left of the lane's rate, and when its next window opens; null when it has no rate. */
   readonly rate: { room: number; readonly opensAt: number } | null;
-  /** The lane slots in use; null when the lane has no limit. */
-  readonly slots: Set<number> | null;
   readonly rule: RateRule | null;
   /** Another claimer is just taking from the lane. */
   readonly contended: boolean;
@@ -31,15 +30,15 @@ export async function readGates(tx: Tx, lanes: readonly EnteredLane[]): Promise<
 
 async function readGate(tx: Tx, lane: EnteredLane, contended: boolean): Promise<Gate> {
   if (lane.paused_at !== null || lane.reserved !== null || contended)
-    return { lane, room: 0, rate: null, slots: null, rule: null, contended };
-  const slots = lane.limit_max === null ? null : await laneSlots(tx, lane.seq);
+    return { lane, room: 0, rate: null, rule: null, contended };
+  const running = lane.limit_max === null ? 0 : await countRunning(tx, lane.seq);
   const rule = laneRule(lane);
   const rate = rule === null ? null : await roomInRate(tx, rule);
   const room = Math.min(
-    slots === null ? Number.POSITIVE_INFINITY : Math.max(0, (lane.limit_max ?? 0) - slots.size),
+    lane.limit_max === null ? Number.POSITIVE_INFINITY : Math.max(0, lane.limit_max - running),
     rate?.room ?? Number.POSITIVE_INFINITY,
   );
-  return { lane, room, rate, slots, rule, contended };
+  return { lane, room, rate, rule, contended };
 }
 
 /** The lock of a lane's limit and rate. */
@@ -51,14 +50,6 @@ export function laneLock({ seq }: Pick<LaneRow, "seq">): string {
 export function nextOpening(gates: readonly Gate[]): number | null {
   const times = gates.flatMap(({ rate }) => (rate !== null && rate.room <= 0 ? [rate.opensAt] : []));
   return times.length === 0 ? null : Math.min(...times);
-}
-
-/** The lane's slot of a job that is being taken; null when the lane has no limit. */
-export function takeLaneSlot(gate: Gate): number | null {
-  if (gate.slots === null) return null;
-  const slot = freeSlot(gate.slots);
-  gate.slots.add(slot);
-  return slot;
 }
 
 /** Counts the jobs that were taken against the lane's limit and rate. */
@@ -78,9 +69,9 @@ function laneRule(lane: LaneRow): RateRule | null {
   return { tenant: lane.tenant_id, key: laneRateKey(lane.queue), max: lane.rate_max, ms: lane.rate_ms };
 }
 
-async function laneSlots(tx: Tx, lane: number): Promise<Set<number>> {
-  const rows = await tx.all<{ lane_slot: number }>(
-    sql`select lane_slot from job where lane_seq = ${lane} and lane_slot is not null`,
-  );
-  return new Set(rows.map((row) => row.lane_slot));
+/** How many of a lane run. Whoever takes from a lane with a limit holds its lock, so the count stays true. */
+export async function countRunning(tx: Pick<Tx, "get">, lane: number): Promise<number> {
+  const row = await tx.get<{ n: number }>(sql`select count(*) as n from daybook_line ${indexedBy("jobs_running")}
+    where status = 'running' and lane_seq = ${lane}`);
+  return row?.n ?? 0;
 }

@@ -3,6 +3,7 @@ import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
 import { invalid } from "../core/error.ts";
 import type { AnyJob } from "./define.ts";
+import { writeDefinitions } from "./definition/write-definitions.ts";
 import type { Engine } from "./engine.ts";
 
 const heard = new WeakMap<Engine["definitions"], Set<() => Promise<void>>>();
@@ -20,7 +21,9 @@ export async function hostJobs(engine: Engine, jobs: readonly AnyJob[]): Promise
   const taken = jobs.find(({ name }) => engine.definitions.has(name));
   if (taken !== undefined) throw invalid(`two jobs of this process are named "${taken.name}": rename one`);
   for (const each of jobs) engine.definitions.set(each.name, each);
-  if (jobs.length > 0) await tellAll(engine);
+  if (jobs.length === 0) return;
+  await writeDefinitions(engine, jobs);
+  await tellAll(engine);
 }
 
 /** They are claimed no more. What runs goes on to its end; what waits waits for another process, and says so. */
@@ -30,7 +33,7 @@ export async function ceaseToHost(engine: Engine, names: readonly string[]): Pro
   await tellAll(engine);
   const { seq } = engine.session();
   await engine.store.write((tx) =>
-    tx.run(sql`delete from session_host where session_seq = ${seq} and name ${anyOf("text", names)}`),
+    tx.run(sql`delete from daybook_session_host where session_seq = ${seq} and name ${anyOf("text", names)}`),
   );
 }
 

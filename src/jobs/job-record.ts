@@ -1,8 +1,9 @@
 // A job as its user sees it: its row, its run if it has ended, and its neighbours in the chain.
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { commandColumns, toCommand, type CommandColumns, type CommandRecord } from "./command/command-record.ts";
-import type { JobOrigin, JobStatus, WaitsFor } from "./job.ts";
+import { statusNow, type JobOrigin, type JobStatus, type WaitsFor } from "./job.ts";
+import { chargedLosses } from "./outcome.ts";
 
 export type JobRecord = {
   readonly id: string;
@@ -11,7 +12,8 @@ export type JobRecord = {
   readonly status: JobStatus;
   readonly waitsFor: WaitsFor | null;
   readonly priority: number;
-  readonly position: number;
+  /** Its place in line; null once it has ended. */
+  readonly position: number | null;
   readonly createdAt: number;
   readonly availableAt: number;
   readonly startedAt: number | null;
@@ -29,6 +31,8 @@ export type JobRecord = {
   readonly retriedBy: string | null;
   readonly runId: string | null;
   readonly sessionId: string | null;
+  /** It is called running, but its process is gone from this host: whoever recovers it makes it again. */
+  readonly gone: boolean;
   readonly progress: { readonly done: number; readonly note: string | null } | null;
   readonly cause: { readonly runId: string; readonly rootRunId: string } | null;
   readonly run: JobRun | null;
@@ -47,21 +51,37 @@ export type JobRun = {
   readonly command: CommandRecord | null;
 };
 
-// A finished job's start is in its run; an open one's is its own.
-export const selectRecords = sql`select job.seq, job.id, job.name, lane.queue, job.status, job.waits_for, job.priority,
-    job.position, job.created_at, job.available_at, coalesce(job.started_at, run.started_at) as started_at,
-    job.finished_at, job.params, job.origin, job.attempt, job.attempts, job.losses, job.key, job.tags, job.run_id,
-    job.progress, job.progress_note, job.cause_run_id, job.root_run_id,
+// A finished job's start is in its run; an open one's is in the line.
+const columns = sql`select job.seq, job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for,
+    coalesce(line.priority, job.priority) as priority, line.position, job.created_at, coalesce(line.available_at, job.due_at, job.created_at) as available_at,
+    coalesce(line.started_at, run.started_at) as started_at, coalesce(run.ended_at, job.cancelled_at) as finished_at,
+    job.params, job.origin, job.attempt, job.attempts, job.losses, job.alone, job.key, job.tags,
+    coalesce(line.run_id, run.id) as run_id, line.progress, line.progress_note, job.cause_run_id, job.root_run_id,
     job_template.name as template, session.id as session_id, parent.id as parent_id, child.id as child_id,
     run.status as run_status, run.ended_at, run.duration_ms, run.error_type, run.error_message, run.error_trace,
-    run.result, ${commandColumns}
-  from job join lane on lane.seq = job.lane_seq
-  left join job_template on job_template.tenant_id = job.tenant_id and job_template.id = job.template_id
-  left join session on session.seq = job.session_seq
-  left join job parent on parent.seq = job.retry_of
-  left join job child on child.retry_of = job.seq
-  left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
-  left join run_command command on command.tenant_id = job.tenant_id and command.run_id = job.run_id`;
+    run.result, ${commandColumns}`;
+
+const around = sql`left join daybook_run run on run.job_seq = job.seq
+  left join daybook_job_template job_template
+    on job_template.tenant_id = job.tenant_id and job_template.id = job.template_id
+  left join daybook_session session on session.seq = line.session_seq
+  left join daybook_job parent on parent.seq = job.retry_of
+  left join daybook_job child on child.retry_of = job.seq
+  left join daybook_run_command command
+    on command.tenant_id = job.tenant_id and command.run_id = coalesce(line.run_id, run.id)`;
+
+/** Jobs in any state, to be narrowed with `and …`; `by` is how SQLite finds them. The lane is joined so that SQLite cannot begin
+ *  with it, and sort all jobs of all lanes. */
+export function selectRecords(by: Sql): Sql {
+  return sql`${columns} from daybook_job job ${by} cross join daybook_lane lane
+    left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;
+}
+
+/** Open jobs alone, found in the line: what has ended is not read, however much it is. */
+export function selectOpenRecords(by: Sql): Sql {
+  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
+    where job.seq = line.seq and lane.seq = job.lane_seq`;
+}
 
 export type RecordRow = CommandColumns & {
   seq: number;
@@ -71,7 +91,7 @@ export type RecordRow = CommandColumns & {
   status: JobStatus;
   waits_for: WaitsFor | null;
   priority: number;
-  position: number;
+  position: number | null;
   created_at: number;
   available_at: number;
   started_at: number | null;
@@ -81,6 +101,7 @@ export type RecordRow = CommandColumns & {
   attempt: number;
   attempts: number;
   losses: number;
+  alone: number;
   key: string | null;
   tags: string | null;
   template: string | null;
@@ -101,7 +122,8 @@ export type RecordRow = CommandColumns & {
   result: string | null;
 };
 
-export function toRecord(row: RecordRow): JobRecord {
+/** `gone` are the ids of sessions whose process is. */
+export function toRecord(row: RecordRow, gone: ReadonlySet<string>): JobRecord {
   const { cause_run_id: runId, root_run_id: rootRunId } = row;
   return {
     id: row.id,
@@ -119,7 +141,7 @@ export function toRecord(row: RecordRow): JobRecord {
     origin: row.origin,
     attempt: row.attempt,
     attempts: row.attempts,
-    losses: row.losses,
+    losses: row.losses + (row.run_status === null ? 0 : chargedLosses(row, { status: row.run_status })),
     key: row.key,
     tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
     template: row.template,
@@ -127,6 +149,7 @@ export function toRecord(row: RecordRow): JobRecord {
     retriedBy: row.child_id,
     runId: row.run_id,
     sessionId: row.session_id,
+    gone: row.session_id !== null && gone.has(row.session_id),
     progress: row.progress === null ? null : { done: row.progress, note: row.progress_note },
     cause: runId === null || rootRunId === null ? null : { runId, rootRunId },
     run: toRun(row),

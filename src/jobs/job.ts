@@ -12,15 +12,19 @@
 //          or `waits_key` names a rate that is used up           released as its windows open, as many as it allows
 //   key    a limit named by `waits_key` is used up               released by whoever frees a slot
 //   host   nobody here runs `waits_key`, or that name is paused  released by a worker that runs it, or by resume
+//   alone  it was lost twice, and runs alone in its process       released by a worker whose process is empty
 //   group, reservation, order                                    released by their own rooms
 //
-// A running job's row is its open run: run id, session and start are on it. When the run ends it becomes one row of
-// `run`, which never changes. The run id is the fence: only who knows it may end it.
+// An open job has a row in the line (migrations.ts); a running one's row is its open run: run id, session and start are on
+// it. When the run ends it becomes one row of `run`, which never changes, and the row of the line is gone. The run id is the
+// fence: only who knows it may end it. What changes these states is in state.ts, and nowhere else.
 import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
 import type { Heard } from "../telemetry/cause.ts";
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
-export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order";
+export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone";
 export type JobOrigin = "enqueued" | "retry" | "manual" | "direct";
 
 /** What was heard by the live run that made a job, or made the job that made it. */
@@ -28,6 +32,7 @@ export function heardOf({ about }: Pick<JobRow, "about">): Heard {
   return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
 }
 
+/** A job as it is now: what must happen, where it stands while it is open, and how it ended. */
 export type JobRow = {
   seq: number;
   tenant_id: string;
@@ -38,7 +43,8 @@ export type JobRow = {
   waits_for: WaitsFor | null;
   waits_key: string | null;
   priority: number;
-  position: number;
+  /** Its place in line; null once it has ended. */
+  position: number | null;
   created_at: number;
   available_at: number;
   params: string;
@@ -50,11 +56,10 @@ export type JobRow = {
   backoff: string | null;
   timeout_ms: number | null;
   retry_of: number | null;
+  /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
   alone: number;
   key: string | null;
-  key_held: string | null;
   key_scope: "queued" | "done" | "window" | null;
-  key_until: number | null;
   idempotency_key: string | null;
   /** JSON of `Limits`; null when nothing limits it. */
   limits: string | null;
@@ -66,9 +71,6 @@ export type JobRow = {
   session_seq: number | null;
   started_at: number | null;
   timeout_at: number | null;
-  name_slot: number | null;
-  key_slot: number | null;
-  lane_slot: number | null;
   cancel_requested_at: number | null;
   progress: number | null;
   progress_note: string | null;
@@ -85,8 +87,6 @@ export type JobRow = {
   about: string | null;
   /** 1 when somebody waits for the end. */
   awaited: number;
-  /** 1 while a room above needs the finished job, which is then not pruned. */
-  pinned: number;
   /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
   app: string | null;
   instance: number | null;
@@ -94,13 +94,32 @@ export type JobRow = {
   traceparent: string | null;
 };
 
-/** All columns of a job, by name: of a star SQLite cannot make rows as quickly (decision 017). */
-export const jobColumns = sql`seq, tenant_id, id, lane_seq, name, status, waits_for, waits_key, priority, position, created_at,
-  available_at, params, origin, attempt, attempts, losses, losses_max, backoff, timeout_ms, retry_of, alone,
-  key, key_held, key_scope, key_until, idempotency_key, limits, limit_key, tags, cause_run_id, root_run_id,
-  run_id, session_seq, started_at, timeout_at, name_slot, key_slot, lane_slot, cancel_requested_at, progress,
-  progress_note, finished_at, template_id, group_seq, group_slot, chain_seq, kind, kind_seq, about, awaited,
-  pinned, app, instance, registration, traceparent`;
+/** The status of a job from its row of the line or, once it has ended, from its run. */
+export const statusNow = sql`case when line.seq is not null then line.status
+  when job.cancelled_at is not null or run.status = 'cancelled' then 'cancelled'
+  when run.status = 'success' then 'completed' when run.status = 'skipped' then 'skipped' else 'failed' end`;
+
+/** `from ${jobNow} where job.id = …`: jobs as `JobRow`. For reads by number or id; what looks for open jobs asks the line. */
+export const jobNow = sql`daybook_job_now job`;
+
+/** The view behind it, for whoever reads the book by SQL as well. */
+export const jobNowView = sql`create view daybook_job_now as select job.seq, job.tenant_id, job.id, job.lane_seq, job.name, ${statusNow} as status,
+    line.waits_for, line.waits_key, coalesce(line.priority, job.priority) as priority, line.position, job.created_at,
+    coalesce(line.available_at, job.due_at, job.created_at) as available_at, job.params, job.origin, job.attempt, job.attempts, job.losses, job.losses_max, job.backoff,
+    job.timeout_ms, job.retry_of, job.alone, job.key, job.key_scope, job.idempotency_key, job.limits, job.limit_key,
+    job.tags, job.cause_run_id, job.root_run_id, coalesce(line.run_id, run.id) as run_id, line.session_seq,
+    line.started_at, line.timeout_at, line.cancel_requested_at, line.progress, line.progress_note,
+    case when line.seq is null then coalesce(run.ended_at, job.cancelled_at) end as finished_at, job.template_id,
+    job.group_seq, job.group_slot, job.chain_seq, job.kind, job.kind_seq, job.about, coalesce(line.awaited, 0) as awaited,
+    job.app, job.instance, job.registration, job.traceparent
+  from daybook_job job left join daybook_line line on line.seq = job.seq
+  left join daybook_run run on run.job_seq = job.seq`;
+
+/** The jobs of these numbers, as they are now, in the order of their numbers. */
+export async function readJobs(tx: Tx, seqs: readonly number[]): Promise<JobRow[]> {
+  if (seqs.length === 0) return [];
+  return tx.all<JobRow>(sql`select * from ${jobNow} where job.seq ${anyOf("integer", seqs)} order by job.seq`);
+}
 
 /** The channel that tells workers that there may be something to claim, now or at another time than they know. */
 export const jobsChannel = "jobs";

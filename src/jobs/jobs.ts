@@ -1,13 +1,15 @@
 // What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
-import { invalid, itemOf } from "../core/error.ts";
+import { invalid, itemOf, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
 import { cancelJob, type Cancelled } from "./cancel.ts";
-import { defineJob, type AnyJob, type Given, type Job } from "./define.ts";
+import type { AnyJob, Given, Job } from "./define.ts";
+import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition/stored-definition.ts";
 import type { Engine } from "./engine.ts";
-import { enqueue, enqueueMany, type Enqueued } from "./enqueue.ts";
+import { enqueue, enqueueMany, withWarning, type Enqueued } from "./enqueue.ts";
+import type { EnqueueTogether } from "./enqueue-together.ts";
 import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
@@ -34,7 +36,8 @@ export type JobVerbs = {
     definition: Job<Input, Result>,
     ...given: Given<NoInfer<Input>, EnqueueOptions>
   ): Promise<AwaitableJob<Result>>;
-  /** By name, for programs that do not have the definition; params are checked when the job runs. */
+  /** By name, for programs that do not have the definition: the job gets the settings that whoever hosts it wrote to the
+   *  book. Should nobody have done so yet, it gets the defaults, and `warning` says so. */
   enqueue(name: string, params?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
   /** Many jobs of one kind in one transaction. Options that are a function are asked for each of them:
    *  `(params, index) => ({ key: params.orderId })`. */
@@ -104,20 +107,28 @@ export type Jobs = JobVerbs & {
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
 export type Within = <T>(unit: (tx: Tx) => Promise<T>, how: { shared: boolean }) => Promise<T>;
 
+/** `read` is how definitions are looked up in the book: in a transaction, by it. */
 export function jobVerbs(
   engine: Pick<Engine, "store" | "definitions" | "hooks">,
   strict: boolean,
   within: Within,
+  read?: ReadRows,
+  /** On the book, jobs without keys that are enqueued at the same time share a unit. */
+  together?: { readonly tenant: string; readonly enqueue: EnqueueTogether },
 ): JobVerbs {
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
-    awaitable(store, tx.tenant, await enqueue(tx, prepared));
-  const known = (definition: AnyJob | string): AnyJob => lookUp(engine, definition, strict);
+    awaitable(store, tx.tenant, withWarning(await enqueue(tx, prepared), prepared));
+  const known = (definition: AnyJob | string): Awaitable<AnyJob> => lookUp(engine, definition, strict, read);
   return {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
-      const prepared = await prepareJob(known(definition), params, options);
+      const prepared = await prepareJob(await known(definition), params, options);
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
       const shared = prepared.key === null && prepared.idempotencyKey === null;
+      if (shared && together !== undefined) {
+        const made = await together.enqueue(together.tenant, prepared);
+        return awaitable(store, together.tenant, withWarning(made, prepared));
+      }
       return within((tx) => make(tx, prepared), { shared });
     },
     async enqueueMany<Result>(
@@ -125,7 +136,7 @@ export function jobVerbs(
       list: readonly unknown[],
       options: EnqueueOptions | ((params: never, index: number) => EnqueueOptions) = {},
     ) {
-      const found = known(definition);
+      const found = await known(definition);
       if (!Array.isArray(list)) throw invalid(`the params of many jobs are ${quote(list)}: give a list, one for each`);
       if (list.length > limits.bulkRowsMax) {
         throw invalid(`${list.length} jobs at once: at most ${limits.bulkRowsMax}, send them in parts`);
@@ -136,7 +147,9 @@ export function jobVerbs(
         prepared.push(await prepareJob(found, params, each).catch(itemOf("job", index)));
       }
       const makeAll = async (tx: Tx): Promise<AwaitableJob<Result>[]> =>
-        (await enqueueMany(tx, prepared)).map((made) => awaitable(store, tx.tenant, made));
+        (await enqueueMany(tx, prepared)).map((made, index) =>
+          awaitable(store, tx.tenant, withWarning(made, prepared[index] ?? {})),
+        );
       return within(makeAll, { shared: false });
     },
     enqueueFrom: (template, overrides, options = {}) =>
@@ -150,7 +163,7 @@ export function jobVerbs(
     async edit(id, params) {
       // A schema may take its time, so no transaction is held meanwhile.
       const name = await within((tx) => nameOfJob(tx, id), { shared: false });
-      const prepared = await prepareParams(engine.definitions.get(name), params);
+      const prepared = await prepareParams(await knownJob(engine, name, read), params);
       return within((tx) => editJob(tx, id, prepared), { shared: false });
     },
   };
@@ -170,20 +183,56 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
   };
 }
 
-/** The definition that is meant; one by a name that is not known here only where nothing runs anyway. */
-export function lookUp(engine: Pick<Engine, "definitions">, wanted: AnyJob | string, strict: boolean): AnyJob {
+/** The definition that is meant: this process's own, or the book's. One by a name that neither knows only where nothing runs
+ *  anyway. */
+export function lookUp(
+  engine: Pick<Engine, "definitions" | "store">,
+  wanted: AnyJob | string,
+  strict: boolean,
+  read: ReadRows = (statement) => engine.store.read(statement),
+): Awaitable<AnyJob> {
+  const here = lookHere(engine, wanted);
+  if (here !== undefined) return here;
+  return !strict && typeof wanted !== "string" ? wanted : lookInBook(engine, wanted, strict, read);
+}
+
+async function lookInBook(
+  engine: Pick<Engine, "definitions">,
+  wanted: AnyJob | string,
+  strict: boolean,
+  read: ReadRows,
+): Promise<AnyJob> {
+  const name = nameOf(wanted);
+  const stored = await findDefinition(read, name);
+  if (stored !== undefined) return typeof wanted === "string" ? stored : wanted;
+  if (!strict) return neverHosted(name);
+  throw unknownJob(name, [...engine.definitions.keys(), ...(await storedNames(read))]);
+}
+
+/** The definition that this process itself can run. */
+export function lookUpHere(engine: Pick<Engine, "definitions">, wanted: AnyJob | string): AnyJob {
+  const here = lookHere(engine, wanted);
+  if (here !== undefined) return here;
+  throw unknownJob(nameOf(wanted), [...engine.definitions.keys()]);
+}
+
+function lookHere({ definitions }: Pick<Engine, "definitions">, wanted: AnyJob | string): AnyJob | undefined {
   if (typeof wanted !== "string" && wanted?.kind !== "job") {
     throw invalid(`job is ${quote(wanted)}: give a definition made with job(), or its name`);
   }
-  const name = typeof wanted === "string" ? wanted : wanted.name;
-  const found = engine.definitions.get(name);
-  if (typeof wanted !== "string") {
-    if (found === wanted || (found === undefined && !strict)) return wanted;
-    if (found !== undefined) throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
-  } else if (found !== undefined) return found;
-  if (!strict) return defineJob(name, { run: () => undefined });
-  const near = nearest(name, [...engine.definitions.keys()]);
-  throw invalid(
+  const name = nameOf(wanted);
+  const found = definitions.get(name);
+  if (found === undefined || found === wanted || typeof wanted === "string") return found;
+  throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
+}
+
+function nameOf(wanted: AnyJob | string): string {
+  return typeof wanted === "string" ? wanted : wanted.name;
+}
+
+function unknownJob(name: string, names: readonly string[]): DaybookError {
+  const near = nearest(name, names);
+  return invalid(
     `this book does not know the job "${name}"${near === undefined ? "." : `: did you mean "${near}"?`}` +
       ' List it in "use", or open the book with worker: false to enqueue for others',
   );

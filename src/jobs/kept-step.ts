@@ -13,7 +13,7 @@ export async function readStep(
   chain: number,
   place: number,
 ): Promise<KeptStep | undefined> {
-  const [row] = await store.read<KeptStep>(sql`select name, result from job_step
+  const [row] = await store.read<KeptStep>(sql`select name, result from daybook_job_step job_step
     where tenant_id = ${tenant} and chain_seq = ${chain} and place = ${place}`);
   return row;
 }
@@ -25,9 +25,12 @@ export async function keepStep(
   job: Pick<ClaimedJob, "id" | "seq" | "run_id">,
   { place, name, result }: KeptStep & { readonly place: number },
 ): Promise<void> {
-  const kept = await tx.run(sql`insert into job_step (tenant_id, chain_seq, place, name, result, run_id, done_at)
-    select tenant_id, coalesce(chain_seq, seq), ${place}, ${name}, ${result}, run_id, ${tx.now} from job
-    where seq = ${job.seq} and run_id = ${job.run_id} and started_at is not null ${forShare}`);
+  const kept =
+    await tx.run(sql`insert into daybook_job_step (tenant_id, chain_seq, place, name, result, run_id, done_at)
+    select job.tenant_id, coalesce(job.chain_seq, job.seq), ${place}, ${name}, ${result}, held.run_id, ${tx.now}
+    from (select seq, run_id from daybook_line
+      where seq = ${job.seq} and run_id = ${job.run_id} and started_at is not null ${forShare}) as held
+    cross join daybook_job job where job.seq = held.seq`);
   if (kept === 1) return;
   throw new DaybookError(
     "conflict",

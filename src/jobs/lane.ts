@@ -1,7 +1,11 @@
 // A lane is a queue of one tenant. Order, pause, limit and rate belong to it. Its row is made by the first job in it
 // and never removed, so its number can be kept in memory.
-import { sql } from "../storage/sql.ts";
+//
+// A lane's number is its tenant's number × 1,000,000 plus its own, so the lanes of a tenant stand together in the claim index
+// and a tenant is found, or passed, by one seek, however many queues it has.
+import { rawSql, sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { anyOf, indexedBy } from "../storage/word.ts";
 
 export type LaneRow = {
   seq: number;
@@ -13,6 +17,10 @@ export type LaneRow = {
   rate_max: number | null;
   rate_ms: number | null;
 };
+
+const lanesPerTenant = 1_000_000;
+// In a statement it is written out: a number that is bound is a real one on SQLite, and its division leaves a fraction.
+const perTenant = rawSql(String(lanesPerTenant));
 
 // Known lanes of each store. Only committed ones are kept: a lane of a transaction that was undone does not exist.
 const known = new WeakMap<Store["ids"], Map<string, number>>();
@@ -33,51 +41,144 @@ export async function lanesOf(tx: Tx, tenant: string, queues: Iterable<string>):
 }
 
 async function makeLane(tx: Tx, tenant: string, queue: string, lanes: Map<string, number>): Promise<number> {
-  await tx.run(sql`insert into lane (tenant_id, queue) values (${tenant}, ${queue}) on conflict do nothing`);
-  const row = await findLane(tx, tenant, queue);
-  const made = row?.seq ?? 0;
-  tx.afterCommit(() => lanes.set(`${tenant}\n${queue}`, made));
-  return made;
+  // On PostgreSQL two tenants that come at once may compute the same number; the one that loses computes another.
+  for (;;) {
+    await tx.run(sql`insert into daybook_lane (seq, tenant_id, queue)
+      select coalesce(max(case tenant_id when ${tenant} then seq end) + 1,
+        (coalesce(max(seq), 0) / ${perTenant} + 1) * ${perTenant}), ${tenant}, ${queue}
+      from daybook_lane where true on conflict do nothing`);
+    const row = await findLane(tx, tenant, queue);
+    if (row === undefined) continue;
+    tx.afterCommit(() => lanes.set(`${tenant}\n${queue}`, row.seq));
+    return row.seq;
+  }
 }
 
 export async function findLane(tx: Tx, tenant: string, queue: string): Promise<LaneRow | undefined> {
-  return tx.get<LaneRow>(sql`select * from lane where tenant_id = ${tenant} and queue = ${queue}`);
+  return tx.get<LaneRow>(sql`select * from daybook_lane where tenant_id = ${tenant} and queue = ${queue}`);
 }
 
-/** Up to `most` lanes that have something in line and are ours to serve, beginning behind the cursor. `last` is where the
- *  next look goes on, also when none of them is; `more` says that there are others; `wentRound`, that the last lane was
- *  passed or reached. */
+/** Whose turn it is: the tenant that was served last, and in each tenant the lane. */
+export type Turns = {
+  tenant: number;
+  readonly lanes: Map<number, number>;
+  /** What the last look found for the next one: tenants, and lanes in turn. */
+  next: { readonly tenants: readonly number[]; readonly lanes: readonly number[] };
+};
+
+export function newTurns(): Turns {
+  return { tenant: 0, lanes: new Map(), next: { tenants: [], lanes: [] } };
+}
+
+/** Notes that a lane was served, so that the next look begins behind it and its tenant. */
+export function served(turns: Turns, lane: number): void {
+  const tenant = Math.floor(lane / lanesPerTenant);
+  turns.tenant = tenant;
+  if (turns.lanes.size > turnsKeptMax) turns.lanes.clear();
+  turns.lanes.set(tenant, lane);
+}
+
+// The turns of so many tenants are remembered; with more, some begin with their first lane again.
+const turnsKeptMax = 10_000;
+
+/** Up to `most` lanes that have something in line, taking turns by tenant and inside a tenant by lane. `looked` are these and
+ *  those of other queues that were passed over; `more` says that there are others. */
 export async function nextLanes(
   tx: Tx,
-  { cursor, queues }: { readonly cursor: number; readonly queues: ReadonlySet<string> | null },
+  { turns, queues }: { readonly turns: Turns; readonly queues: ReadonlySet<string> | null },
   most: number,
-): Promise<{ lanes: LaneRow[]; last: number; more: boolean; wentRound: boolean }> {
+): Promise<{ lanes: number[]; looked: number[]; more: boolean }> {
   // Those of other queues are passed over here, because a turn for every few of them would keep the worker busy.
   const seen = queues === null ? most : Math.max(most, passedMax);
-  const ahead = await lanesInTurn(tx, cursor, seen);
-  const around = ahead.length < seen && cursor > 0 ? await lanesInTurn(tx, 0, seen - ahead.length) : [];
-  const all = [...ahead, ...around.filter((lane) => lane.seq <= cursor)];
-  const ours = queues === null ? all : all.filter((lane) => queues.has(lane.queue));
-  const lanes = ours.slice(0, most);
-  const cut = ours.length > most;
-  const last = (cut ? lanes : all).at(-1)?.seq ?? 0;
-  const wentRound = ahead.length < seen && (!cut || last <= cursor);
-  return { lanes, last, more: cut || all.length === seen, wentRound };
+  const tenants = await tenantsInTurn(tx, turns.tenant, most);
+  const share = Math.max(1, Math.ceil(seen / Math.max(1, tenants.length)));
+  const found = await Promise.all(
+    tenants.map((tenant) => lanesInTurn(tx, tenant, turns.lanes.get(tenant) ?? 0, share)),
+  );
+  const looked = inTurn(found);
+  const ours = queues === null ? looked : await ofQueues(tx, looked, queues);
+  turns.next = { tenants, lanes: ours };
+  const more = ours.length > most || tenants.length === most || found.some((lanes) => lanes.length === share);
+  return { lanes: ours.slice(0, most), looked: ours.length > most ? ours.slice(0, most) : looked, more };
+}
+
+/** Looks for the lanes of the next claim while this one serves `lanes`: a look and a claim that are sent together. Lanes of a
+ *  tenant that comes anew are found by the look after this one. */
+export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<void> {
+  const { tenants } = turns.next;
+  for (const lane of lanes) served(turns, lane);
+  const share = Math.max(1, Math.ceil(most / Math.max(1, tenants.length)));
+  const [next, ...found] = await Promise.all([
+    tenantsInTurn(tx, turns.tenant, most),
+    ...tenants.map((tenant) => lanesInTurn(tx, tenant, turns.lanes.get(tenant) ?? 0, share)),
+  ]);
+  turns.next = { tenants: next, lanes: inTurn(found) };
 }
 
 /** So many lanes are looked at for those of one's own queues. */
 const passedMax = 500;
 
-/** The next lanes after `cursor` that have something to run, in turn. Each costs one seek in the claim index, however
- *  long the lanes are. */
-async function lanesInTurn(tx: Tx, cursor: number, most: number): Promise<LaneRow[]> {
-  const lanes = await tx.all<LaneRow>(sql`
-    with recursive turn (lane_seq, place) as (
-      select (select min(lane_seq) from job where status = 'queued' and lane_seq > ${cursor}), 1
+/** The first of each list, then the second of each, and so on. */
+export function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
+  if (lists.length === 1) return [...(lists[0] ?? [])];
+  const turns: T[] = [];
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  for (let place = 0; place < longest; place++) {
+    for (const list of lists) if (place < list.length) turns.push(list[place] as T);
+  }
+  return turns;
+}
+
+async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<string>): Promise<number[]> {
+  const rows = await tx.all<{ seq: number; queue: string }>(
+    sql`select seq, queue from daybook_lane where seq ${anyOf("integer", lanes)}`,
+  );
+  const ours = new Set(rows.flatMap(({ seq, queue }) => (queues.has(queue) ? seq : [])));
+  return lanes.filter((lane) => ours.has(lane));
+}
+
+/** The tenants after this one that have something in line, in turn, round to itself. Each costs one seek. */
+async function tenantsInTurn(tx: Tx, after: number, most: number): Promise<number[]> {
+  const rows = await tx.all<{ tenant: number; round: number }>(sql`
+    with recursive ahead (tenant, place) as (
+      select (${firstLane(sql`${(after + 1) * lanesPerTenant}`)}) / ${perTenant}, 1
       union all
-      select (select min(job.lane_seq) from job where job.status = 'queued' and job.lane_seq > turn.lane_seq), place + 1
-      from turn where turn.lane_seq is not null and place < ${most}
+      select (${firstLane(sql`(ahead.tenant + 1) * ${perTenant}`)}) / ${perTenant}, place + 1
+      from ahead where ahead.tenant is not null and place < ${most}
+    ), around (tenant, place) as (
+      select (${firstLane(sql`0`)}) / ${perTenant}, 1
+      union all
+      select (${firstLane(sql`(around.tenant + 1) * ${perTenant}`)}) / ${perTenant}, place + 1
+      from around where around.tenant < ${after} and place < ${most}
     )
-    select lane.* from turn join lane on lane.seq = turn.lane_seq`);
-  return lanes.sort((a, b) => a.seq - b.seq);
+    select tenant, 0 as round from ahead where tenant is not null
+    union all select tenant, 1 from around where tenant <= ${after}`);
+  rows.sort((a, b) => a.round - b.round || a.tenant - b.tenant);
+  return rows.slice(0, most).map((row) => row.tenant);
+}
+
+/** The lanes of a tenant that have something in line, beginning behind the one that was served last. */
+async function lanesInTurn(tx: Tx, tenant: number, after: number, most: number): Promise<number[]> {
+  const from = Math.max(after, tenant * lanesPerTenant - 1);
+  const end = (tenant + 1) * lanesPerTenant;
+  const rows = await tx.all<{ lane: number; round: number }>(sql`
+    with recursive ahead (lane, place) as (
+      select (${firstLane(sql`${from + 1}`)}), 1
+      union all
+      select (${firstLane(sql`ahead.lane + 1`)}), place + 1 from ahead where ahead.lane < ${end} and place < ${most}
+    ), around (lane, place) as (
+      select (${firstLane(sql`${tenant * lanesPerTenant}`)}), 1
+      union all
+      select (${firstLane(sql`around.lane + 1`)}), place + 1 from around where around.lane < ${from} and place < ${most}
+    )
+    select lane, 0 as round from ahead where lane < ${end}
+    union all select lane, 1 from around where lane <= ${from}`);
+  rows.sort((a, b) => a.round - b.round || a.lane - b.lane);
+  return rows.slice(0, most).map((row) => row.lane);
+}
+
+/** The first lane from this number on that has something in line. */
+function firstLane(from: ReturnType<typeof sql>): ReturnType<typeof sql> {
+  return sql`select min(line.lane_seq) from daybook_line line ${indexedBy("jobs_to_claim")}
+    where line.status = 'queued' and line.lane_seq >= ${from}`;
 }

@@ -1,94 +1,87 @@
-// A second look at jobs that wait for a limit or a rate: if there is room, the first of them are released, lane by lane. Slots are
-// freed by whoever ends a run, so this only finds what a changed limit, an edited book or more lanes than are looked at
+// A second look at jobs that wait for a limit or a rate: if there is room, the first of them are released, lane by lane. Permits
+// are freed by whoever ends a run, so this only finds what a changed limit, an edited book or more lanes than are looked at
 // then left behind, and on PostgreSQL what another transaction was just moving or editing.
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
-import type { WaitsFor } from "./job.ts";
-import { keptForDirect, limitsOf, lockLimits, nameOfKey, rateLock, tryLimits } from "./limit.ts";
-import { release } from "./park.ts";
+import { limitsOf, lockLimits, nameOfKey, ofKey, ofName, rateLock, takenPermits, tryLimits } from "./limit.ts";
+import { release, waitsKey } from "./park.ts";
 import { roomInRate } from "./rate.ts";
 import { ruleOfFirst } from "./release-rates.ts";
 
-export type Key = {
-  readonly waits_for?: WaitsFor;
-  readonly waits_key: string;
-  readonly tenant_id: string;
-  readonly lane_seq?: number;
-};
+/** A limit that jobs wait for, or with `time` a rate. */
+export type LimitKey = { readonly waitsFor?: "key" | "time"; readonly tenant: string; readonly key: string };
+
+/** Where a slice of the sweep begins. */
+export type From = { readonly waits_for: "key" | "time"; readonly waits_key: string; readonly lane_seq: number };
+
+const first: From = { waits_for: "key", waits_key: "", lane_seq: 0 };
 
 /** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next slice begins; undefined after the
  *  last. */
 export async function releaseFreeKeys(
   tx: Tx,
-  from: Key = { tenant_id: "", waits_key: "" },
-): Promise<{ released: number; next: Key | undefined }> {
+  from: From = first,
+): Promise<{ released: number; next: From | undefined }> {
   let released = 0;
-  let next: Key | undefined = from;
+  let next: From | undefined = from;
   for (let looked = 0; looked < limits.claimParkedMax; looked++) {
     next = await nextKey(tx, next);
     if (next === undefined) break;
-    released += await releaseFreeKey(tx, next);
+    const [tenant = "", ...key] = next.waits_key.split("\n");
+    released += await releaseFreeKey(tx, { waitsFor: next.waits_for, tenant, key: key.join("\n") }, [next.lane_seq]);
   }
   return { released, next };
 }
 
-/** For one who has held a job that waits for a limit, and not let it in: whoever freed a slot meanwhile passed it by. That
+/** For one who has held a job that waits for a limit, and not let it in: whoever freed a permit meanwhile passed it by. That
  *  one has the lock until it commits, so it is waited for, by a transaction that holds nothing else. */
-export async function offerFreeKey(tx: Tx, of: Key): Promise<void> {
+export async function offerFreeKey(tx: Tx, of: LimitKey): Promise<void> {
   await lockLimits(tx, [lockOf(of)]);
   await releaseFreeKey(tx, of);
 }
 
-function lockOf({ waits_for, tenant_id: tenant, waits_key: key }: Key): string {
-  return waits_for === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
+function lockOf({ waitsFor, tenant, key }: LimitKey): string {
+  return waitsFor === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
 }
 
-/** Lets in as many as there is room for: of the lane, or of every lane when none is named. */
-export async function releaseFreeKey(tx: Tx, of: Key): Promise<number> {
-  const { waits_for: waitsFor = "key", tenant_id: tenant, waits_key: key, lane_seq: lane } = of;
-  // Whoever has the lock is just freeing or taking a slot, and lets the next one in if there is room.
+/** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
+export async function releaseFreeKey(tx: Tx, of: LimitKey, lanes?: readonly number[]): Promise<number> {
+  const { waitsFor = "key", tenant, key } = of;
+  // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
   if ((await tryLimits(tx, [lockOf(of)])).size > 0) return 0;
   const room = waitsFor === "time" ? await roomOfRate(tx, of) : await roomOf(tx, of);
-  return room > 0 ? release(tx, { tenant, waitsFor, key }, room, lane === undefined ? undefined : [lane]) : 0;
+  return room > 0 ? release(tx, { tenant, waitsFor, key }, room, lanes) : 0;
 }
 
 // Each lane of a key costs one seek, however many jobs wait in it.
-async function nextKey(tx: Tx, after: Key): Promise<Key | undefined> {
-  const { waits_for: reason = "key", waits_key, tenant_id, lane_seq = 0 } = after;
+async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promise<From | undefined> {
   const found =
-    await tx.get<Key>(sql`select waits_for, waits_key, tenant_id, lane_seq from job ${indexedBy("jobs_waiting")}
+    await tx.get<From>(sql`select waits_for, waits_key, lane_seq from daybook_line ${indexedBy("jobs_waiting")}
     where status = 'waiting' and waits_key is not null
-      and (waits_for, waits_key, tenant_id, lane_seq) > (${reason}, ${waits_key}, ${tenant_id}, ${lane_seq})
-    order by waits_for, waits_key, tenant_id, lane_seq limit 1`);
+      and (waits_for, waits_key, lane_seq) > (${waits_for}, ${waits_key}, ${lane_seq})
+    order by waits_for, waits_key, lane_seq limit 1`);
   if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
   // What stands between the two is not ours to release.
-  return nextKey(tx, { waits_for: "time", waits_key: "", tenant_id: "" });
+  return nextKey(tx, { waits_for: "time", waits_key: "", lane_seq: 0 });
 }
 
-async function roomOfRate(tx: Tx, { tenant_id, waits_key }: Key): Promise<number> {
-  const rule = await ruleOfFirst(tx, tenant_id, waits_key);
+async function roomOfRate(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
+  const rule = await ruleOfFirst(tx, tenant, key);
   return rule === undefined ? 0 : Math.min((await roomInRate(tx, rule)).room, limits.claimParkedMax);
 }
 
-async function roomOf(tx: Tx, { tenant_id, waits_key }: Key): Promise<number> {
-  const name = nameOfKey(waits_key);
-  const first = await tx.get<{ limits: string | null }>(
-    sql`select limits from job where status = 'waiting' and waits_for = 'key'
-      and tenant_id = ${tenant_id} and waits_key = ${waits_key}
-      order by lane_seq, priority desc, position, seq limit 1`,
-  );
-  const used = await tx.get<{ count: number }>(
-    name !== undefined
-      ? sql`select count(*) as count from (
-          select name_slot as slot from job where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null
-          union all ${keptForDirect(sql`job.tenant_id = ${tenant_id} and job.name = ${name}`)}) as taken`
-      : sql`select count(*) as count from (
-          select key_slot as slot from job
-          where tenant_id = ${tenant_id} and limit_key = ${waits_key} and key_slot is not null
-          union all ${keptForDirect(sql`job.tenant_id = ${tenant_id} and job.limit_key = ${waits_key}`)}) as taken`,
-  );
-  const { name: nameMax = 0, key: keyMax = 0 } = limitsOf({ limits: first?.limits ?? null });
+async function roomOf(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
+  const name = nameOfKey(key);
+  const waits = waitsKey({ tenant, waitsFor: "key", key });
+  const next = await tx.get<{ limits: string | null }>(sql`select job.limits
+    from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_job job
+    where line.status = 'waiting' and line.waits_for = 'key' and line.waits_key = ${waits} and line.waits_key is not null
+      and job.seq = line.seq
+    order by line.lane_seq, line.priority desc, line.position, line.seq limit 1`);
+  const taken = takenPermits(tenant, key, name === undefined ? ofKey(key) : ofName(name));
+  const used = await tx.get<{ count: number }>(sql`select count(*) as count from (${taken}) as taken`);
+  const { name: nameMax = 0, key: keyMax = 0 } = limitsOf({ limits: next?.limits ?? null });
   return Math.max(0, (name === undefined ? keyMax : nameMax) - (used?.count ?? 0));
 }

@@ -1,10 +1,9 @@
 // Limits are counted from live claims, in the transaction of the claim: read the candidates, lock the limits they
-// name, count who is running, then take. A running job holds a numbered slot of each of its limits, and a unique index
-// on (limit, slot) makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
+// name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
+// of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { indexedBy } from "../storage/word.ts";
-import type { LaneRow } from "./lane.ts";
+import { eachRow, indexedBy } from "../storage/word.ts";
 import { openAt, takeFromRate, type RateRule } from "./rate.ts";
 
 /** What limits a job, as its row keeps it: how many of its name, how many of its `limit_key`, how many starts. */
@@ -36,9 +35,15 @@ export function limitsOf({ limits }: Pick<Limited, "limits">): Limits {
   return known;
 }
 
-export type Slots = { name_slot: number | null; key_slot: number | null; lane_slot: number | null };
-export type OwnSlots = Omit<Slots, "lane_slot">;
-export type Refused = { readonly waitsFor: "key" | "time"; readonly key: string | null; readonly until: number };
+/** A permit that a job takes with it when it starts. */
+export type Permit = {
+  readonly tenant_id: string;
+  readonly limit_key: string;
+  readonly number: number;
+  readonly job_seq: number;
+};
+
+export type Refused = { readonly waitsFor: "key" | "time"; readonly key: string; readonly until: number };
 
 /** The key that a job parked by its name's limit waits for. The keys of limits begin with a name, this one cannot. */
 export function nameKey(name: string): string {
@@ -90,41 +95,46 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
   return new Set(busy.map((row) => row.value));
 }
 
-/** Direct work that waits for its turn comes before what stands in line, in whatever queue: a slot of its limits is kept for
- *  it. These are numbers that no slot has. */
-export function keptForDirect(where: Sql): Sql {
-  return sql`select -job.seq as slot from job ${indexedBy("jobs_waiting")} cross join reservation
-    where job.status = 'waiting' and job.waits_key is not null and job.waits_for = 'reservation' and ${where}
-      and reservation.tenant_id = job.tenant_id and reservation.id = job.waits_key and reservation.status = 'active'`;
+/** How many permits of a limit are taken. Direct work that waits for its turn comes before what stands in line, in whatever
+ *  queue, so a permit of its limits is kept for it. `where` names the limit in the words of the direct job. */
+export function takenPermits(tenant: string, key: string, where: Sql): Sql {
+  return sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}
+    union all select -line.seq from daybook_line line ${indexedBy("jobs_waiting")}
+      cross join daybook_job job cross join daybook_reservation reservation
+    where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'reservation' and job.seq = line.seq
+      and job.tenant_id = ${tenant} and ${where} and reservation.id = line.waits_key and reservation.status = 'active'`;
 }
 
-/** Hands out slots within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
+export function ofName(name: string): Sql {
+  return sql`job.name = ${name}`;
+}
+
+export function ofKey(key: string): Sql {
+  return sql`job.limit_key = ${key}`;
+}
+
+/** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
  *  what is kept for it. */
-export function createSlots(
+export function createPermits(
   tx: Tx,
   { direct = false } = {},
-): { take(job: Limited, lane: LaneRow): Promise<OwnSlots | Refused> } {
+): { take(job: Limited & { readonly seq: number }): Promise<Permit[] | Refused> } {
   const used = new Map<string, Set<number>>();
   const usedUp = new Map<string, number>();
-  const kept = (where: Sql): Sql => (direct ? sql`` : sql`union all ${keptForDirect(where)}`);
 
-  async function usedSlots(key: string, count: () => PromiseLike<{ slot: number }[]>): Promise<Set<number>> {
-    let slots = used.get(key);
-    if (slots === undefined) used.set(key, (slots = new Set((await count()).map((row) => row.slot))));
-    return slots;
+  async function takenOf(tenant: string, key: string, where: Sql): Promise<Set<number>> {
+    const name = `${tenant}\n${key}`;
+    let numbers = used.get(name);
+    if (numbers !== undefined) return numbers;
+    const rows = await tx.all<{ number: number }>(
+      direct
+        ? sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}`
+        : takenPermits(tenant, key, where),
+    );
+    used.set(name, (numbers = new Set(rows.map((row) => row.number))));
+    return numbers;
   }
-  const nameSlots = ({ tenant_id, name }: Limited): Promise<Set<number>> =>
-    usedSlots(`name\n${tenant_id}\n${name}`, async () =>
-      tx.all<{ slot: number }>(sql`select name_slot as slot from job
-        where tenant_id = ${tenant_id} and name = ${name} and name_slot is not null
-        ${kept(sql`job.tenant_id = ${tenant_id} and job.name = ${name}`)}`),
-    );
-  const keySlots = ({ tenant_id, limit_key }: Limited): Promise<Set<number>> =>
-    usedSlots(`key\n${tenant_id}\n${limit_key}`, async () =>
-      tx.all<{ slot: number }>(sql`select key_slot as slot from job
-        where tenant_id = ${tenant_id} and limit_key = ${limit_key} and key_slot is not null
-        ${kept(sql`job.tenant_id = ${tenant_id} and job.limit_key = ${limit_key}`)}`),
-    );
+
   /** Takes one start from a rate; when it is used up, says until when. */
   async function takeStart(rule: RateRule): Promise<number | null> {
     const name = JSON.stringify(rule);
@@ -138,32 +148,36 @@ export function createSlots(
   }
 
   return {
-    async take(job, lane) {
-      const slots: OwnSlots = { name_slot: null, key_slot: null };
-      const mine: [Set<number>, number][] = [];
+    async take(job) {
+      const { tenant_id, seq: job_seq } = job;
       const { name, key, rate } = limitsOf(job);
-      if (name !== undefined) {
-        const all = await nameSlots(job);
-        if (all.size >= name) return { waitsFor: "key", key: nameKey(job.name), until: tx.now };
-        mine.push([all, (slots.name_slot = freeSlot(all))]);
-      }
-      if (key !== undefined && job.limit_key !== null) {
-        const all = await keySlots(job);
-        if (all.size >= key) return { waitsFor: "key", key: job.limit_key, until: tx.now };
-        mine.push([all, (slots.key_slot = freeSlot(all))]);
+      const mine: [Set<number>, Permit][] = [];
+      const limits: [string, number, Sql][] = [];
+      if (name !== undefined) limits.push([nameKey(job.name), name, ofName(job.name)]);
+      if (key !== undefined && job.limit_key !== null) limits.push([job.limit_key, key, ofKey(job.limit_key)]);
+      for (const [limit_key, most, where] of limits) {
+        const taken = await takenOf(tenant_id, limit_key, where);
+        if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
+        mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
       }
       if (rate !== undefined) {
-        const until = await takeStart({ tenant: lane.tenant_id, ...rate });
+        const until = await takeStart({ tenant: tenant_id, ...rate });
         if (until !== null) return { waitsFor: "time", key: rate.key, until };
       }
-      for (const [all, slot] of mine) all.add(slot);
-      return slots;
+      for (const [taken, { number }] of mine) taken.add(number);
+      return mine.map(([, permit]) => permit);
     },
   };
 }
 
-export function freeSlot(used: ReadonlySet<number>): number {
-  let slot = 0;
-  while (used.has(slot)) slot++;
-  return slot;
+function freeNumber(used: ReadonlySet<number>): number {
+  let number = 0;
+  while (used.has(number)) number++;
+  return number;
+}
+
+export async function writePermits(tx: Tx, permits: readonly Permit[]): Promise<void> {
+  if (permits.length === 0) return;
+  const columns = { tenant_id: "text", limit_key: "text", number: "integer", job_seq: "integer" } as const;
+  await tx.run(sql`insert into daybook_permit (tenant_id, limit_key, number, job_seq) ${eachRow(columns, permits)}`);
 }

@@ -18,36 +18,56 @@ import { lockLimits, lockNames, type Limited } from "./limit.ts";
 /** Locks jobs and what they belong to. Of a `plain` one it is known that it is of no group and no direct work. */
 export async function lockJobs(
   tx: Tx,
-  jobs: readonly { readonly seq: number; readonly plain?: boolean | undefined }[],
+  jobs: readonly {
+    readonly seq: number;
+    readonly plain?: boolean | undefined;
+    readonly limited?: boolean | undefined;
+  }[],
 ): Promise<void> {
   if (tx.dialect === "sqlite" || jobs.length === 0) return;
+  if (jobs.every((job) => job.plain === true && job.limited === false)) {
+    await tx.all(sql`select seq from daybook_line where seq ${anyOf("integer", seqsOf(jobs))} order by seq for update`);
+    return;
+  }
   await lockHolders(tx, seqsOf(jobs.filter((job) => job.plain !== true)));
-  const rows = await tx.all<Limited>(sql`select tenant_id, name, limits, limit_key from job
-    where seq ${anyOf("integer", seqsOf(jobs))} order by seq for update`);
+  const rows = await tx.all<Limited>(sql`select job.tenant_id, job.name, job.limits, job.limit_key
+    from daybook_line line join daybook_job job on job.seq = line.seq
+    where line.seq ${anyOf("integer", seqsOf(jobs))} order by line.seq for update of line`);
   await lockLimits(tx, lockNames(rows.filter((row) => row.limits !== null)));
+}
+
+/** The row of the line of one job, for a verb that knows the job by its id: whoever is just claiming it is waited for. */
+export async function lockLine(tx: Tx, { tenant, id }: { tenant: string; id: string }): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  await tx.all(sql`select seq from daybook_line
+    where seq = (select seq from daybook_job where tenant_id = ${tenant} and id = ${id}) for update`);
 }
 
 /** The group of one job, for a verb that knows the job by its id. */
 export async function lockGroupOf(tx: Tx, { tenant, id }: { tenant: string; id: string }): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select seq from job_group
-    where seq = (select group_seq from job where tenant_id = ${tenant} and id = ${id}) for update`);
+  await tx.all(sql`select seq from daybook_job_group job_group
+    where seq = (select group_seq from daybook_job where tenant_id = ${tenant} and id = ${id}) for update`);
 }
 
 // What a job belongs to never changes, so it may be read before anything is locked.
 async function lockHolders(tx: Tx, jobs: readonly number[]): Promise<void> {
   if (jobs.length === 0) return;
   const rows = await tx.all<{ group_seq: number | null; reservation_seq: number | null }>(
-    sql`select group_seq, case kind when 'direct' then kind_seq end as reservation_seq from job
+    sql`select group_seq, case kind when 'direct' then kind_seq end as reservation_seq from daybook_line
       where seq ${anyOf("integer", jobs)} and (group_seq is not null or kind is not null)`,
   );
   const reservations = rows.flatMap((row) => row.reservation_seq ?? []);
   const groups = rows.flatMap((row) => row.group_seq ?? []);
   if (reservations.length > 0) {
-    await tx.all(sql`select seq from reservation where seq ${anyOf("integer", reservations)} order by seq for update`);
+    await tx.all(
+      sql`select seq from daybook_reservation reservation where seq ${anyOf("integer", reservations)} order by seq for update`,
+    );
   }
   if (groups.length > 0) {
-    await tx.all(sql`select seq from job_group where seq ${anyOf("integer", groups)} order by seq for update`);
+    await tx.all(
+      sql`select seq from daybook_job_group job_group where seq ${anyOf("integer", groups)} order by seq for update`,
+    );
   }
 }
 

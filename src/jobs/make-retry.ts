@@ -4,7 +4,8 @@ import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
-import { jobsChannel, type JobRow } from "./job.ts";
+import { jobNow, jobsChannel, type JobRow } from "./job.ts";
+import { keptPlace } from "./line/keep-place.ts";
 import type { Again } from "./outcome.ts";
 import { backoffMs, type Backoff } from "./retry.ts";
 
@@ -18,7 +19,7 @@ export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise
   const delay = Math.max(planned, again.atLeastMs ?? 0);
   const reason = again.behind !== undefined ? "group" : delay > 0 ? "time" : null;
   const row: NewJob = {
-    ...pickKept(old),
+    ...kept(old),
     id: tx.ids(),
     status: reason === null ? "queued" : "waiting",
     waits_for: reason,
@@ -29,24 +30,25 @@ export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise
     attempt: again.attempt,
     losses: again.losses,
     retry_of: old.seq,
-    alone: again.alone ? 1 : 0,
-    key_held: old.key_scope === "done" ? old.key : null,
-    key_until: null,
-    idempotency_key: null,
-    ...belongings(old),
+    chain_seq: old.chain_seq ?? old.seq,
+    alone: again.alone,
+    position: again.keepsPlace === true ? await keptPlace(tx, old) : null,
+    holdsKey: old.key_scope === "done",
   };
   if ((await insertJobs(tx, [row])) !== 1) {
     if (again.origin === "manual") throw await refusal(tx, old);
     // The chain goes on without a key that somebody else has.
-    await insertJobs(tx, [{ ...row, key_held: null }]);
+    await insertJobs(tx, [{ ...row, holdsKey: false }]);
   }
   tx.wake(jobsChannel);
   return row.id;
 }
 
 async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
-  const holder = await tx.get<{ id: string; status: string }>(sql`select id, status from job
-    where tenant_id = ${old.tenant_id} and name = ${old.name} and key_held = ${old.key}`);
+  const holder = await tx.get<{ id: string; status: string }>(sql`select job.id, job.status
+    from daybook_job_key held cross join ${jobNow}
+    where held.tenant_id = ${old.tenant_id} and held.name = ${old.name} and held.key = ${old.key}
+      and job.seq = held.job_seq`);
   const why =
     holder === undefined
       ? `job ${old.id} has been retried already`
@@ -54,34 +56,35 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
   return new DaybookError("conflict", why, { details: { id: old.id } });
 }
 
-// What a job is part of, its next try is part of as well; only then does anything change hands.
-function belongings(old: JobRow): Partial<NewJob> {
-  const {
-    template_id,
-    group_seq,
-    group_slot,
-    awaited,
-    kind,
-    kind_seq,
-    about,
-    app,
-    instance,
-    registration,
-    traceparent,
-  } = old;
+// What a job is and belongs to, its next try is and belongs to as well.
+function kept(old: JobRow): Omit<NewJob, "id" | "status" | "created_at" | "available_at" | "waits_for" | "waits_key"> {
   return {
-    ...{ template_id, group_seq, group_slot, awaited, kind, kind_seq, about, app, instance, registration, traceparent },
-    chain_seq: old.chain_seq ?? old.seq,
-  };
-}
-
-function pickKept(old: JobRow): Pick<NewJob, Exclude<keyof NewJob, "id" | "status">> {
-  const { tenant_id, lane_seq, name, waits_for, waits_key, priority, created_at, available_at, params, origin } = old;
-  const { attempt, attempts, losses, losses_max, backoff, timeout_ms, retry_of, alone, key, key_held, key_scope } = old;
-  const { key_until, idempotency_key, limits, limit_key, tags, cause_run_id, root_run_id } = old;
-  return {
-    ...{ tenant_id, lane_seq, name, waits_for, waits_key, priority, created_at, available_at, params, origin },
-    ...{ attempt, attempts, losses, losses_max, backoff, timeout_ms, retry_of, alone, key, key_held, key_scope },
-    ...{ key_until, idempotency_key, limits, limit_key, tags, cause_run_id, root_run_id },
+    tenant_id: old.tenant_id,
+    lane_seq: old.lane_seq,
+    name: old.name,
+    priority: old.priority,
+    params: old.params,
+    attempts: old.attempts,
+    losses_max: old.losses_max,
+    backoff: old.backoff,
+    timeout_ms: old.timeout_ms,
+    key: old.key,
+    key_scope: old.key_scope,
+    limits: old.limits,
+    limit_key: old.limit_key,
+    tags: old.tags,
+    cause_run_id: old.cause_run_id,
+    root_run_id: old.root_run_id,
+    template_id: old.template_id,
+    group_seq: old.group_seq,
+    group_slot: old.group_slot,
+    awaited: old.awaited,
+    kind: old.kind,
+    kind_seq: old.kind_seq,
+    about: old.about,
+    app: old.app,
+    instance: old.instance,
+    registration: old.registration,
+    traceparent: old.traceparent,
   };
 }

@@ -1,12 +1,12 @@
 // Retry by hand: continues the last job of a chain, whatever it ended as, and may go beyond `attempts`.
 import { DaybookError } from "../core/error.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { lockGroupsOf } from "./group/advance.ts";
 import { isEnding } from "./group/group.ts";
-import type { JobRow } from "./job.ts";
+import { readJobs, type JobRow } from "./job.ts";
 import { lockGroupOf } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 
@@ -31,7 +31,7 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
   const again = {
     attempt: last.attempt + 1,
     losses: 0,
-    alone: last.alone > 0,
+    alone: last.alone,
     backoff: false,
     origin: "manual",
   } as const;
@@ -46,13 +46,17 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
 }
 
 async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
-  let row = await tx.get<JobRow>(sql`select * from job where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  let row = await lockJob(tx, sql`tenant_id = ${tx.tenant} and id = ${id}`);
   if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   for (;;) {
-    const next: JobRow | undefined = await tx.get<JobRow>(
-      sql`select * from job where retry_of = ${row.seq} ${forUpdate}`,
-    );
+    const next: JobRow | undefined = await lockJob(tx, sql`retry_of = ${row.seq}`);
     if (next === undefined) return row;
     row = next;
   }
+}
+
+// Whoever continues a chain holds its last job, so nobody else does.
+async function lockJob(tx: Tx, which: Sql): Promise<JobRow | undefined> {
+  const found = await tx.get<{ seq: number }>(sql`select seq from daybook_job where ${which} ${forUpdate}`);
+  return found && (await readJobs(tx, [found.seq]))[0];
 }

@@ -1,6 +1,6 @@
 // How a run ended, and what follows from it for its job.
 import type { RunStatus } from "../telemetry/run.ts";
-import type { JobRow, JobStatus } from "./job.ts";
+import type { JobRow } from "./job.ts";
 import type { RetryAdvice } from "./advice.ts";
 
 export type Ending = {
@@ -9,11 +9,19 @@ export type Ending = {
   readonly runId: string;
   readonly status: RunStatus;
   readonly durationMs: number;
+  /** When it ended, if that is not now: a lost run ended when its session was last heard. */
+  readonly endedAt?: number;
   readonly error?: { readonly type: string; readonly message: string; readonly trace: string | null } | undefined;
   /** For messages; the book knows by itself. */
   readonly job?: { readonly id: string; readonly name: string };
+  /** The attempt that it was, if the caller knows. */
+  readonly attempt?: number;
   /** It is of no group and no direct work. Left out when that is not known. */
   readonly plain?: boolean;
+  /** It has limits, or keeps an order. Left out when that is not known. */
+  readonly limited?: boolean;
+  /** Its lane, if the caller knows. */
+  readonly lane?: number;
   /** JSON text. */
   readonly result?: string | null;
   /** Why what the handler returned is not kept. */
@@ -24,27 +32,15 @@ export type Ending = {
   readonly advice?: RetryAdvice | undefined;
 };
 
-export function jobStatusOf(status: RunStatus): JobStatus {
-  switch (status) {
-    case "success":
-      return "completed";
-    case "cancelled":
-      return "cancelled";
-    case "skipped":
-      return "skipped";
-    case "error":
-    case "timed_out":
-    case "lost":
-      return "failed";
-  }
-}
-
 /** What the next job of the chain counts, or null when the chain ends here. */
 export type Again = {
   readonly attempt: number;
   readonly losses: number;
-  readonly alone: boolean;
+  /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
+  readonly alone: number;
   readonly backoff: boolean;
+  /** It stands where the last one stood: what happened was not its doing. */
+  readonly keepsPlace?: boolean;
   /** It waits at least this long, whatever its backoff says. */
   readonly atLeastMs?: number | undefined;
 };
@@ -54,34 +50,39 @@ type Ended = Pick<
   "origin" | "attempt" | "attempts" | "losses" | "losses_max" | "alone" | "cancel_requested_at"
 >;
 
-/** The value of `alone` of a job whose start is on disk. One that runs alone is to blame for what ends the process now;
- *  one that may not be lost at all (`losses: 0`) must not be given a second start. */
-export const begun = 2;
+/** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are nobody's
+ *  fault; after the second it runs alone, so that only it can be to blame for the next. */
+const lostTwice = 2;
+
+export function runsAlone({ alone }: Pick<JobRow, "alone">): boolean {
+  return alone === lostTwice;
+}
 
 /** As many losses as this mean that the work cannot be what ends its process: it is never blamed, and need not run alone. */
 export const neverBlamed = 1_000_000;
 
 export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown" | "advice">): Again | null {
   const { attempt, losses, alone } = job;
-  const mayBeLost = job.losses_max > 0 && job.losses_max < neverBlamed;
   const { advice } = ending;
   // Somebody wants it to end; that its run failed or was lost before it heard of it does not change that.
   if (job.cancel_requested_at !== null) return null;
   // Whoever asked for it directly is told, and decides.
   if (job.origin === "direct") return null;
-  if (ending.shutdown === true) return { attempt, losses, alone: mayBeLost && alone > 0, backoff: false };
+  if (ending.shutdown === true) return { attempt, losses, alone, backoff: false, keepsPlace: true };
   switch (ending.status) {
     case "error":
     case "timed_out": {
       const atLeastMs = advice?.atLeastMs;
-      if (advice?.counts === false) return { attempt, losses, alone: false, backoff: false, atLeastMs };
+      if (advice?.counts === false) return { attempt, losses, alone: 0, backoff: false, atLeastMs };
       if (advice?.again === false || attempt >= job.attempts) return null;
-      return { attempt: attempt + 1, losses, alone: false, backoff: true, atLeastMs };
+      return { attempt: attempt + 1, losses, alone: 0, backoff: true, atLeastMs };
     }
     case "lost": {
+      if (job.losses_max === 0) return null;
       const counted = losses + chargedLosses(job, ending);
-      const givenUp = alone === begun && counted >= job.losses_max;
-      return givenUp ? null : { attempt, losses: counted, alone: mayBeLost, backoff: false };
+      if (counted >= job.losses_max) return null;
+      const next = job.losses_max >= neverBlamed ? 0 : Math.min(alone + 1, lostTwice);
+      return { attempt, losses: counted, alone: next, backoff: false, keepsPlace: true };
     }
     case "success":
     case "cancelled":
@@ -90,7 +91,7 @@ export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown
   }
 }
 
-/** A loss is charged only to a job that had begun alone; among others nobody can say which one it was. */
-export function chargedLosses(job: Pick<JobRow, "alone" | "losses_max">, ending: Pick<Ending, "status">): number {
-  return ending.status === "lost" && job.alone === begun && job.losses_max > 0 ? 1 : 0;
+/** A loss is charged only to a job that ran alone; among others nobody can say which one it was. */
+export function chargedLosses(job: Pick<JobRow, "alone">, ending: Pick<Ending, "status">): number {
+  return ending.status === "lost" && runsAlone(job) ? 1 : 0;
 }

@@ -7,7 +7,6 @@ import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { rowSet } from "../storage/word.ts";
 import { closeLane } from "./enter-lanes.ts";
 import { laneLock } from "./gate.ts";
 import { hostChannel, jobsChannel } from "./job.ts";
@@ -20,24 +19,24 @@ export async function pauseLane(tx: Tx, queue: string, note: string | null): Pro
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
   await closeLane(tx, lane);
   await tx.run(
-    sql`update lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note} where seq = ${lane}`,
+    sql`update daybook_lane as lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note} where seq = ${lane}`,
   );
 }
 
 export async function resumeLane(tx: Tx, queue: string): Promise<void> {
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
-  await tx.run(sql`update lane set paused_at = null, paused_note = null where seq = ${lane}`);
+  await tx.run(sql`update daybook_lane as lane set paused_at = null, paused_note = null where seq = ${lane}`);
   tx.wake(jobsChannel);
 }
 
 export async function pauseName(tx: Tx, name: string, note: string | null): Promise<void> {
-  await tx.run(sql`insert into paused_name (tenant_id, name, paused_at, note)
+  await tx.run(sql`insert into daybook_paused_name (tenant_id, name, paused_at, note)
     values (${tx.tenant}, ${checkName(name, "job name")}, ${tx.now}, ${note})
     on conflict (tenant_id, name) do update set note = excluded.note`);
 }
 
 export async function resumeName(tx: Tx, name: string): Promise<void> {
-  await tx.run(sql`delete from paused_name where tenant_id = ${tx.tenant} and name = ${name}`);
+  await tx.run(sql`delete from daybook_paused_name where tenant_id = ${tx.tenant} and name = ${name}`);
   // The rest follow as claims look for hosted jobs; the wakes make them look.
   const reason = { tenant: tx.tenant, waitsFor: "host", key: name } as const;
   const lanes = await lanesThatWait(tx, reason);
@@ -48,7 +47,9 @@ export async function resumeName(tx: Tx, name: string): Promise<void> {
 
 /** The names that are paused, each after its tenant. */
 export async function pausedNames(tx: Tx): Promise<Set<string>> {
-  const rows = await tx.all<{ tenant_id: string; name: string }>(sql`select tenant_id, name from paused_name`);
+  const rows = await tx.all<{ tenant_id: string; name: string }>(
+    sql`select tenant_id, name from daybook_paused_name paused_name`,
+  );
   return new Set(rows.map((row) => `${row.tenant_id}\n${row.name}`));
 }
 
@@ -67,33 +68,12 @@ export async function limitLane(tx: Tx, queue: string, to: LaneLimits): Promise<
   await lockLimits(tx, [laneLock({ seq: lane })]);
   if (to.concurrency !== undefined) {
     const most = to.concurrency === null ? null : checkCount(to.concurrency, "concurrency", 1);
-    await tx.run(sql`update lane set limit_max = ${most} where seq = ${lane}`);
-    if (most !== null) await seatRunning(tx, lane);
+    await tx.run(sql`update daybook_lane as lane set limit_max = ${most} where seq = ${lane}`);
   }
   if (to.rate !== undefined) {
     const max = to.rate?.max ?? null;
     const ms = to.rate === null ? null : durationMs(to.rate.per);
-    await tx.run(sql`update lane set rate_max = ${max}, rate_ms = ${ms} where seq = ${lane}`);
+    await tx.run(sql`update daybook_lane as lane set rate_max = ${max}, rate_ms = ${ms} where seq = ${lane}`);
   }
   tx.wake(jobsChannel);
-}
-
-// Jobs that were claimed before the lane had a limit have no slot of it; without one they would not be counted.
-async function seatRunning(tx: Tx, lane: number): Promise<void> {
-  const running = await tx.all<{ seq: number; lane_slot: number | null }>(
-    sql`select seq, lane_slot from job where status = 'running' and lane_seq = ${lane}`,
-  );
-  const used = new Set(running.flatMap((job) => job.lane_slot ?? []));
-  const seated: { seq: number; lane_slot: number }[] = [];
-  for (const { seq, lane_slot } of running) {
-    if (lane_slot !== null) continue;
-    let slot = 0;
-    while (used.has(slot)) slot++;
-    used.add(slot);
-    seated.push({ seq, lane_slot: slot });
-  }
-  if (seated.length === 0) return;
-  await tx.run(sql`update job set lane_slot = v.lane_slot
-    from ${rowSet("v", { seq: "integer", lane_slot: "integer" }, seated)}
-    where job.seq = v.seq and job.started_at is not null`);
 }

@@ -7,7 +7,7 @@ import { limits } from "../core/limits.ts";
 import { checkKey, checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { timeMs, type TimeInput } from "../core/time.ts";
+import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause, type Cause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
 import type { RunOwner } from "../telemetry/run.ts";
@@ -73,6 +73,8 @@ export type Prepared = {
   readonly owner?: RunOwner;
   /** The template it is made from, if it is. */
   readonly templateId?: string;
+  /** What whoever makes it should be told. */
+  readonly warning?: string;
 };
 
 export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions): Promise<Prepared> {
@@ -94,7 +96,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     queue: options.queue === undefined ? definition.queue : checkName(options.queue, "queue"),
     priority: options.priority === undefined ? definition.priority : checkPriority(options.priority),
     params: toJson(given, { what: "params" }),
-    at: options.at === undefined ? null : timeMs(options.at, "at"),
+    at: options.at === undefined ? null : futureMs(options.at, "at"),
     delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
     key: options.key === undefined ? null : checkKey(options.key, "key"),
     ...keyScope(options.keyScope ?? "done"),
@@ -110,6 +112,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     cause: currentCause(),
     ...(traceparent === undefined ? {} : { traceparent }),
     ...(definition.owner === undefined ? {} : { owner: definition.owner }),
+    ...(definition.byName?.warning == null ? {} : { warning: definition.byName.warning }),
   };
 }
 

@@ -1,7 +1,8 @@
-// What a user does with queues: look, pause, resume, limit.
+// What a user does with queues: look at them and their lines, pause, resume, limit.
 import type { Store } from "../storage/store.ts";
 import { sql } from "../storage/sql.ts";
 import { normaliseLane, type Normalised, type NormaliseOptions } from "./line/normalise.ts";
+import { readLine, type LineOptions, type LinePage } from "./line/read-line.ts";
 import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./pause.ts";
 import type { Within } from "./jobs.ts";
 
@@ -27,7 +28,16 @@ export type QueueRecord = {
   readonly rate: { readonly max: number; readonly perMs: number } | null;
 };
 
-export type Queues = QueueVerbs & { list(): Promise<QueueRecord[]> };
+export type Queues = QueueVerbs & {
+  list(): Promise<QueueRecord[]>;
+  /** Who stands in line in a queue, in the order in which they will be claimed. What waits, for its time or for a limit, is not
+   *  among them; `jobs.list({ queue, status: "waiting" })` has it.
+   *
+   *  ```ts
+   *  for (const { place, id } of (await book.queues.line("default", { limit: 10 })).items) console.log(place, id);
+   *  ``` */
+  line(queue: string, options?: LineOptions): Promise<LinePage>;
+};
 
 export function queueVerbs(within: Within): QueueVerbs {
   return {
@@ -35,6 +45,13 @@ export function queueVerbs(within: Within): QueueVerbs {
     resume: (queue) => within((tx) => resumeLane(tx, queue), { shared: false }),
     limit: (queue, to) => within((tx) => limitLane(tx, queue, to), { shared: false }),
     normalise: (queue, options = {}) => within((tx) => normaliseLane(tx, queue, options), { shared: false }),
+  };
+}
+
+export function queueReads(store: Store, tenant: string): Omit<Queues, keyof QueueVerbs> {
+  return {
+    list: () => listQueues(store, tenant),
+    line: (queue, options = {}) => readLine(store, tenant, queue, options),
   };
 }
 
@@ -53,15 +70,18 @@ type Row = {
 };
 
 /** Counts what is open and what failed; finished work is counted by rollups, not by reading all of it. */
-export async function listQueues(store: Store, tenant: string): Promise<QueueRecord[]> {
+async function listQueues(store: Store, tenant: string): Promise<QueueRecord[]> {
   const rows = await store.readHeavy<Row>(sql`select lane.queue, lane.paused_at, lane.paused_note, lane.limit_max,
       lane.rate_max, lane.rate_ms,
-      (select count(*) from job where status = 'queued' and lane_seq = lane.seq) as queued,
-      (select count(*) from job where status = 'running' and lane_seq = lane.seq) as running,
-      (select count(*) from job where status = 'waiting' and lane_seq = lane.seq) as waiting,
-      (select count(*) from job where status = 'failed' and tenant_id = lane.tenant_id and lane_seq = lane.seq) as failed,
-      (select min(created_at) from job where status = 'queued' and lane_seq = lane.seq) as oldest_at
-    from lane where tenant_id = ${tenant} order by lane.queue`);
+      (select count(*) from daybook_line where status = 'queued' and lane_seq = lane.seq) as queued,
+      (select count(*) from daybook_line where status = 'running' and lane_seq = lane.seq) as running,
+      (select count(*) from daybook_line where status = 'waiting' and lane_seq = lane.seq) as waiting,
+      (select count(*) from daybook_run run join daybook_job job on job.seq = run.job_seq
+        where run.tenant_id = lane.tenant_id and run.status <> 'success' and run.status in ('error', 'timed_out', 'lost')
+          and job.lane_seq = lane.seq) as failed,
+      (select min(job.created_at) from daybook_line line join daybook_job job on job.seq = line.seq
+        where line.status = 'queued' and line.lane_seq = lane.seq) as oldest_at
+    from daybook_lane lane where tenant_id = ${tenant} order by lane.queue`);
   return rows.map((row) => ({
     queue: row.queue,
     waiting: row.waiting,

@@ -38,7 +38,7 @@ export async function takeFromRate(
   const current = await currentWindow(tx, rule);
   const granted = Math.max(0, Math.min(want, rule.max - current.used));
   if (granted > 0) {
-    await tx.run(sql`insert into rate_window (tenant_id, rate_key, window_at, used, let_in)
+    await tx.run(sql`insert into daybook_rate_window (tenant_id, rate_key, window_at, used, let_in)
       values (${rule.tenant}, ${rule.key}, ${current.window_at}, ${current.used + granted}, ${current.let_in})
       on conflict (tenant_id, rate_key) do update
         set window_at = excluded.window_at, used = excluded.used, let_in = excluded.let_in`);
@@ -48,19 +48,19 @@ export async function takeFromRate(
 
 /** Somebody waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
 export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<void> {
-  const changed = await tx.run(sql`update rate_window set opens_at = ${opensAt}
+  const changed = await tx.run(sql`update daybook_rate_window set opens_at = ${opensAt}
     where tenant_id = ${rule.tenant} and rate_key = ${rule.key} and opens_at is distinct from ${opensAt}`);
   if (changed > 0) tx.wake(jobsChannel);
 }
 
 async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {
   const row = await tx.get<RateWindow>(
-    sql`select window_at, used, let_in from rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
+    sql`select window_at, used, let_in from daybook_rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
   );
   const current = windowAt(tx.now, rule.ms, row);
   // The clock was set. What follows counts from here, also when nothing can start now.
   if (row !== undefined && current.window_at < row.window_at - (row.window_at % rule.ms)) {
-    await tx.run(sql`update rate_window set window_at = ${current.window_at}
+    await tx.run(sql`update daybook_rate_window set window_at = ${current.window_at}
       where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`);
   }
   return current;

@@ -2,57 +2,44 @@
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, indexedBy } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
-import { release } from "./park.ts";
+import { lanesThatWait, release } from "./park.ts";
 
 type Host = Pick<Claimer, "hosts" | "queues" | "hostCursors">;
 
 /** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names
- *  and tenants take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the
+ *  and lanes take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the
  *  others. What stands in a queue that is not ours stays: another would only park it again. True when there may be
  *  more. */
 export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Host, most: number): Promise<boolean> {
   const share = Math.max(hostShare, Math.ceil(most / hosts.size));
   let more = false;
   for (const name of hosts) {
-    const from = hostCursors.get(name) ?? "";
+    const from = hostCursors.get(name) ?? 0;
+    const reason = { tenant: "", waitsFor: "host", key: name } as const;
+    const lanes = await lanesThatWait(tx, reason, from);
     let released = 0;
     let seen = 0;
-    let tenant = await nextTenant(tx, name, from);
-    while (tenant !== undefined && released < share && seen++ < limits.claimLanesMax) {
-      hostCursors.set(name, tenant);
-      if (!(await isPaused(tx, tenant, name))) {
-        const lanes = queues === null ? undefined : await lanesOf(tx, tenant, queues);
-        released += await release(tx, { tenant, waitsFor: "host", key: name }, hostShare, lanes);
-      }
-      tenant = await nextTenant(tx, name, tenant);
+    for (const lane of lanes) {
+      if (released >= share || seen >= limits.claimLanesMax) break;
+      hostCursors.set(name, lane);
+      seen++;
+      if (await isOpen(tx, lane, name, queues)) released += await release(tx, reason, hostShare, [lane]);
     }
-    // After the last tenant the round is over. It may have begun in the middle, or left something for the next.
-    if (tenant === undefined) hostCursors.delete(name);
-    more ||= tenant !== undefined || from !== "" || released > 0;
+    // After the last lane the round is over. It may have begun in the middle, or left something for the next.
+    const over = seen === lanes.length && lanes.length < limits.releaseLanesMax;
+    if (over) hostCursors.delete(name);
+    more ||= !over || from !== 0 || released > 0;
   }
   return more;
 }
 
-/** So many jobs of one lane are released before the next tenant has its turn. */
+/** So many jobs of one lane are released before the next lane has its turn. */
 const hostShare = 5;
 
-async function nextTenant(tx: Tx, name: string, after: string): Promise<string | undefined> {
-  const row = await tx.get<{ tenant_id: string }>(sql`select tenant_id from job ${indexedBy("jobs_waiting")}
-    where status = 'waiting' and waits_for = 'host' and waits_key = ${name}
-      and tenant_id > ${after}
-    order by tenant_id limit 1`);
-  return row?.tenant_id;
-}
-
-async function isPaused(tx: Tx, tenant: string, name: string): Promise<boolean> {
-  return (await tx.get(sql`select 1 from paused_name where tenant_id = ${tenant} and name = ${name}`)) !== undefined;
-}
-
-async function lanesOf(tx: Tx, tenant: string, queues: ReadonlySet<string>): Promise<number[]> {
-  const lanes = await tx.all<{ seq: number }>(
-    sql`select seq from lane where tenant_id = ${tenant} and queue ${anyOf("text", [...queues])}`,
-  );
-  return lanes.map((row) => row.seq);
+async function isOpen(tx: Tx, lane: number, name: string, queues: ReadonlySet<string> | null): Promise<boolean> {
+  const row = await tx.get<{ queue: string; paused: number | null }>(sql`select lane.queue,
+      (select 1 from daybook_paused_name paused where paused.tenant_id = lane.tenant_id and paused.name = ${name}) as paused
+    from daybook_lane lane where lane.seq = ${lane}`);
+  return row !== undefined && row.paused === null && (queues === null || queues.has(row.queue));
 }

@@ -5,14 +5,14 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
 import { limitsOf, rateLock, tryLimits } from "./limit.ts";
-import { release } from "./park.ts";
+import { release, waitsKey } from "./park.ts";
 import { windowAt, type RateRule, type RateWindow } from "./rate.ts";
 
 type Rate = { readonly tenant_id: string; readonly rate_key: string };
 
 /** Lets in those whose rate has opened, at most so many rates at a time. */
 export async function releaseRates(tx: Tx): Promise<void> {
-  const due = await tx.all<Rate>(sql`select tenant_id, rate_key from rate_window
+  const due = await tx.all<Rate>(sql`select tenant_id, rate_key from daybook_rate_window
     where opens_at is not null and opens_at <= ${tx.now} order by opens_at limit ${limits.claimLanesMax}`);
   if (due.length === 0) return;
   // One that another has locked is being let in, or counted, by it.
@@ -24,7 +24,7 @@ export async function releaseRates(tx: Tx): Promise<void> {
 }
 
 async function letIn(tx: Tx, { tenant_id: tenant, rate_key: key }: Rate): Promise<void> {
-  const last = await tx.get<RateWindow>(sql`select window_at, used, let_in from rate_window
+  const last = await tx.get<RateWindow>(sql`select window_at, used, let_in from daybook_rate_window
     where tenant_id = ${tenant} and rate_key = ${key} and opens_at <= ${tx.now}`);
   if (last === undefined) return; // another was faster
   const rule = await ruleOfFirst(tx, tenant, key);
@@ -40,9 +40,12 @@ async function letIn(tx: Tx, { tenant_id: tenant, rate_key: key }: Rate): Promis
 
 /** The rule that the first of those who wait for the rate has; undefined when nobody does. */
 export async function ruleOfFirst(tx: Tx, tenant: string, key: string): Promise<RateRule | undefined> {
-  const first = await tx.get<{ limits: string | null }>(sql`select limits from job ${indexedBy("jobs_waiting")}
-    where status = 'waiting' and waits_for = 'time' and waits_key = ${key} and tenant_id = ${tenant}
-    order by lane_seq, priority desc, position, seq limit 1`);
+  const waits = waitsKey({ tenant, waitsFor: "time", key });
+  const first = await tx.get<{ limits: string | null }>(sql`select job.limits
+    from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_job job
+    where line.status = 'waiting' and line.waits_for = 'time' and line.waits_key = ${waits} and line.waits_key is not null
+      and job.seq = line.seq
+    order by line.lane_seq, line.priority desc, line.position, line.seq limit 1`);
   const rate = first && limitsOf(first).rate;
   return rate && { tenant, ...rate };
 }
@@ -53,7 +56,7 @@ async function setWindow(
   { window_at, used, let_in }: RateWindow,
   opensAt: number | null,
 ): Promise<void> {
-  await tx.run(sql`update rate_window set window_at = ${window_at}, used = ${used}, let_in = ${let_in},
+  await tx.run(sql`update daybook_rate_window set window_at = ${window_at}, used = ${used}, let_in = ${let_in},
       opens_at = ${opensAt}
     where tenant_id = ${tenant} and rate_key = ${key}`);
 }

@@ -9,7 +9,7 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { awaitEnd, type AwaitOptions } from "./await-end.ts";
 import type { Enqueued } from "./enqueue.ts";
-import { hostChannel, jobsChannel, type JobRow } from "./job.ts";
+import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
 import { offerFreeKey } from "./limit-sweep.ts";
 import { refuseToBlock } from "./wait-inside.ts";
 
@@ -68,12 +68,15 @@ type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awa
 
 async function lastOfChain(store: Store, tenant: string, id: string): Promise<Last> {
   const [row] = await store.read<Last>(sql`with recursive chain (seq) as (
-      select seq from job where tenant_id = ${tenant} and id = ${id}
-      union all select job.seq from chain join job on job.retry_of = chain.seq
+      select seq from daybook_job where tenant_id = ${tenant} and id = ${id}
+      union all select job.seq from chain join daybook_job job on job.retry_of = chain.seq
     )
-    select job.seq, job.id, job.name, job.status, job.finished_at, job.awaited, job.run_id, run.status as run_status,
+    select job.seq, job.id, job.name, ${statusNow} as status,
+      case when line.seq is null then coalesce(run.ended_at, job.cancelled_at) end as finished_at,
+      coalesce(line.awaited, 0) as awaited, run.id as run_id, run.status as run_status,
       run.error_type, run.error_message, run.result, run.result_refused
-    from job left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
+    from daybook_job job left join daybook_line line on line.seq = job.seq
+    left join daybook_run run on run.job_seq = job.seq
     where job.seq = (select max(seq) from chain)`);
   if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   return row;
@@ -83,8 +86,8 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
 async function markAwaited(store: Store, seq: number): Promise<boolean> {
   const marked = await store.write(
     async (tx) => {
-      const [row] = await tx.all<Marked>(sql`update job set awaited = 1 where seq = ${seq} and finished_at is null
-        returning status, tenant_id, waits_for, waits_key`);
+      const [row] = await tx.all<Marked>(sql`update daybook_line set awaited = 1 where seq = ${seq}
+        returning status, waits_for, waits_key`);
       // On PostgreSQL a claim passes by a row that is locked, so it must look again; and so must who hosts it.
       if (tx.dialect === "postgres" && row !== undefined && row.status !== "running") tx.wake(jobsChannel);
       if (tx.dialect === "postgres" && row?.waits_for === "host") tx.wake(hostChannel);
@@ -96,12 +99,12 @@ async function markAwaited(store: Store, seq: number): Promise<boolean> {
   return marked !== undefined;
 }
 
-type Marked = Pick<JobRow, "status" | "tenant_id" | "waits_for" | "waits_key">;
+type Marked = Pick<JobRow, "status" | "waits_for" | "waits_key">;
 
 // And so does one who frees the slot that it waits for. Should this fail, the sweep does it.
-async function offer(store: Store, { tenant_id, waits_key }: Marked): Promise<void> {
-  const key = { tenant_id, waits_key: waits_key ?? "" };
-  await store.write((tx) => offerFreeKey(tx, key), { beat: false }).catch(() => undefined);
+async function offer(store: Store, { waits_key: waits }: Marked): Promise<void> {
+  const [tenant = "", ...key] = (waits ?? "").split("\n");
+  await store.write((tx) => offerFreeKey(tx, { tenant, key: key.join("\n") }), { beat: false }).catch(() => undefined);
 }
 
 function resultOf(last: Last): unknown {

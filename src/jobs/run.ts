@@ -3,14 +3,14 @@
 import type { Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
 import { withCause } from "../telemetry/cause.ts";
-import { adviceOf } from "./advice.ts";
+import { adviceOf, advise } from "./advice.ts";
 import { inSpan, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { heardOf } from "./job.ts";
 import { logRefused, resultJson } from "./result-json.ts";
 import type { Engine } from "./engine.ts";
-import type { Ending } from "./outcome.ts";
+import { runsAlone, type Ending } from "./outcome.ts";
 import { runAlone } from "./wait-inside.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
@@ -62,7 +62,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const work = (): unknown =>
       builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
     const handle = (): unknown => inSpan(tracedOf(job), work);
-    const result = await withCause(cause, job.alone === 0 ? handle : () => runAlone(engine.session().seq, handle));
+    const result = await withCause(cause, runsAlone(job) ? () => runAlone(engine.session().seq, handle) : handle);
     const kept = resultJson(result);
     // What finish has settled, it has said by itself.
     if (!state.settled) logRefused(kept, state, parts);
@@ -77,14 +77,15 @@ function tracedOf({ name, kind, run_id: runId, tenant_id: tenant, attempt, trace
   return { name, kind: kind ?? "job", runId, tenant, attempt, traceparent };
 }
 
-// Params were valid when they were enqueued; another version of the program may see them differently.
+// Params were valid when they were enqueued; another version of the program may see them differently. They would fail again,
+// so the job is given up.
 async function checkParams(definition: AnyJob, params: unknown): Promise<unknown> {
   try {
     return await validateParams(definition, params);
   } catch (cause) {
     const error = new Error(describeError(cause).message, { cause });
     error.name = "DependencyError";
-    throw error;
+    throw advise(error, { again: false });
   }
 }
 
@@ -103,9 +104,20 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
 }
 
 function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
-  const { seq, run_id: runId, id, name, group_seq: group, kind } = state.job;
+  const { seq, run_id: runId, id, name, attempt, lane_seq: lane, group_seq: group, kind } = state.job;
   const plain = group === null && kind === null;
-  return { seq, runId, job: { id, name }, plain, status, durationMs: engine.clock.monotonic() - state.startedMs };
+  const limited = state.job.limits !== null || state.job.limit_key !== null;
+  return {
+    seq,
+    runId,
+    job: { id, name },
+    plain,
+    limited,
+    lane,
+    attempt,
+    status,
+    durationMs: engine.clock.monotonic() - state.startedMs,
+  };
 }
 
 export function timedOut(ms: number): DaybookError {

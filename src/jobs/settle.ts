@@ -5,8 +5,8 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
-import { endRuns, type Owned } from "./end-runs.ts";
-import { freeSlots } from "./free-slots.ts";
+import { freeKeys } from "./free-keys.ts";
+import { freePermits } from "./free-permits.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { endsWith } from "./group/group.ts";
 import {
@@ -18,10 +18,12 @@ import {
   type JobEnded,
   type JobHooks,
 } from "./hooks.ts";
-import { doneChannel, jobColumns, jobsChannel, type JobRow } from "./job.ts";
+import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
+import { holdMoved } from "./line/keep-place.ts";
 import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
-import { againAfter, chargedLosses, type Ending } from "./outcome.ts";
+import { againAfter, type Ending } from "./outcome.ts";
+import { endRuns, type Owned } from "./state.ts";
 
 export type Settled = {
   /** The run ids that were ended. */
@@ -31,19 +33,34 @@ export type Settled = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
-  // On PostgreSQL the question travels with the locks: between the run's insert and the job's update nobody else may end
-  // the run.
-  const [facts] = await Promise.all([wantsFacts(tx, hooks), lockJobs(tx, endings)]);
-  const owned = await endRuns(tx, endings);
+  const moved = endings.flatMap(({ seq, status, shutdown }) => (status === "lost" || shutdown === true ? seq : []));
+  if (moved.length > 0) await holdMoved(tx, moved);
+  // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
+  const lanes = endings.flatMap(({ lane }) => lane ?? []);
+  const locked = lockJobs(tx, endings);
+  if (needsAnswer(endings)) await locked;
+  const [facts, owned, gated] = await Promise.all([
+    wantsFacts(tx, hooks),
+    endRuns(tx, endings),
+    lanes.length === endings.length ? hasGate(tx, lanes) : undefined,
+    locked,
+  ]);
   if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
   const rows = await readInteresting(tx, owned, endings, facts, hooks);
-  await freeSlots(tx, rows);
-  if (await hasGate(tx, owned)) tx.wake(jobsChannel);
+  await freeKeys(tx, rows);
+  await freePermits(tx, rows);
+  const lanesOf = owned.map((job) => job.lane_seq);
+  if (gated ?? (await hasGate(tx, lanesOf))) tx.wake(jobsChannel);
   if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
   const told = facts || hooks.onFact === undefined ? hooks : { ...hooks, onFact: () => undefined };
   const retried = rows.length === 0 ? 0 : await follow(tx, told, rows, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
+}
+
+// What is locked for them depends on what is read of them first.
+function needsAnswer(endings: readonly Ending[]): boolean {
+  return endings.some(({ plain, limited }) => plain !== true || limited !== false);
 }
 
 async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {
@@ -53,11 +70,12 @@ async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {
 
 // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
 // question for the whole batch, because most lanes have neither.
-async function hasGate(tx: Tx, owned: readonly Owned[]): Promise<boolean> {
-  if (owned.length === 0) return false;
-  const lanes = [...new Set(owned.map((job) => job.lane_seq))];
-  const found = await tx.get(sql`select seq from lane where seq ${anyOf("integer", lanes)} and (limit_max is not null
-    or exists (select 1 from reservation where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
+async function hasGate(tx: Tx, of: readonly number[]): Promise<boolean> {
+  if (of.length === 0) return false;
+  const lanes = [...new Set(of)];
+  const found = await tx.get(sql`select seq from daybook_lane lane where seq ${anyOf("integer", lanes)}
+    and (limit_max is not null or exists (select 1 from daybook_reservation reservation
+      where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
   return found !== undefined;
 }
 
@@ -70,14 +88,26 @@ async function readInteresting(
   { quiet }: JobHooks,
 ): Promise<JobRow[]> {
   const listening = facts || jobSettled.heard;
-  const unlike = new Set(endings.filter((ending) => ending.status !== "success").map((ending) => ending.runId));
-  const isPlain = (job: Owned): boolean =>
-    job.belongs === 0 &&
-    (job.kind === null || quiet?.[job.kind]?.(job) === true) &&
-    (unlike.size === 0 || !unlike.has(job.run_id ?? ""));
-  const seqs = (listening ? owned : owned.filter((job) => !isPlain(job))).map((job) => job.seq);
-  if (seqs.length === 0) return [];
-  return tx.all<JobRow>(sql`select ${jobColumns} from job where seq ${anyOf("integer", seqs)} order by seq`);
+  const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
+  const isPlain = (job: Owned): boolean => {
+    const ending = endingOf.get(job.run_id ?? "");
+    if (job.ties !== 0 || ending?.status !== "success") return false;
+    return job.kind === null || quiet?.[job.kind]?.({ kind: job.kind, attempt: ending.attempt ?? 2 }) === true;
+  };
+  const more = listening ? owned : owned.filter((job) => !isPlain(job));
+  const rows = await readJobs(
+    tx,
+    more.map((job) => job.seq),
+  );
+  // What stood in the line is gone from there.
+  const line = new Map(more.map((job) => [job.seq, job]));
+  return rows.map((row) => ({ ...row, ...pickLine(line.get(row.seq)) }));
+}
+
+function pickLine(job: Owned | undefined): Partial<JobRow> {
+  return job === undefined
+    ? {}
+    : { position: job.position, awaited: job.awaited, cancel_requested_at: job.cancel_requested_at };
 }
 
 /** Makes the retries and tells the rooms above. */
@@ -89,8 +119,6 @@ async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings:
   const together: Ended[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
-    const charged = chargedLosses(row, ending);
-    if (charged > 0) await tx.run(sql`update job set losses = losses + ${charged} where seq = ${row.seq}`);
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
     const again = group !== undefined && endsWith(group, ending) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);

@@ -14,8 +14,8 @@ export async function supersededOf(
   if (endings.length === ended.size) return [];
   const refused = endings.filter((ending) => !ended.has(ending.runId));
   const seqs = refused.map((ending) => ending.seq);
-  const rows = await tx.all<{ id: string; status: string }>(sql`select run.id, run.status
-    from job join run on run.tenant_id = job.tenant_id and run.id = job.run_id where job.seq ${anyOf("integer", seqs)}`);
+  const rows = await tx.all<{ id: string; status: string }>(sql`select id, status from daybook_run
+    where job_seq ${anyOf("integer", seqs)}`);
   const kept = new Map(rows.map((row) => [row.id, row.status]));
   return refused.filter((ending) => kept.get(ending.runId) !== ending.status);
 }

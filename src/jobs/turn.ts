@@ -4,29 +4,37 @@ import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, forShare, rowSet, skipLocked } from "../storage/word.ts";
+import { anyOf, forShare, rowsInto, rowSet, skipLocked } from "../storage/word.ts";
 import { writeLogs } from "../telemetry/log.ts";
-import { claim, type Claim, type Claimed, type Claimer } from "./claim.ts";
+import {
+  claim,
+  claimAlone,
+  findAlone,
+  findTaken,
+  type Claim,
+  type Claimed,
+  type ClaimedJob,
+  type Claimer,
+} from "./claim.ts";
+import { claimQuick } from "./claim-quick.ts";
 import { claimReserved } from "./direct/claim-reserved.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
-import { lockJobs } from "./lock-order.ts";
-import type { News } from "./news.ts";
+import type { Pending } from "./worker/pending.ts";
 import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue } from "./park.ts";
 import { releaseHosted } from "./release-hosted.ts";
 import { releaseRates } from "./release-rates.ts";
 import { settle } from "./settle.ts";
 import { supersededOf } from "./superseded.ts";
-import { unclaim } from "./unclaim.ts";
 
-export type TurnWork = News & {
+export type TurnWork = Pending & {
+  /** How many places are free. */
   readonly want: number;
-  /** Filled with what is taken, so that it can be given back when the commit's fate stays unknown. */
+  /** Nothing runs in this process and nothing else will be claimed: take what must run alone. */
+  readonly alone: boolean;
+  /** Filled with what is taken, because a commit whose fate stays unknown may have taken it. */
   readonly attempted: Claimed[];
-  readonly idle: boolean;
-  /** One that must run alone may be waited for now. */
-  readonly mayDrain?: boolean;
   /** Something may be due, or its time is not known. */
   readonly lookForDue: boolean;
   /** Jobs of our names may be parked for want of a host. */
@@ -42,42 +50,78 @@ export type Turn = {
   /** Known only when it was looked for. */
   readonly dueAt: number | null | undefined;
   readonly moreHosted: boolean;
+  /** Whether a job that we could run waits to run alone; known only when it was looked for. */
+  readonly waitsAlone: boolean | undefined;
 };
 
 const nothing: Claim = {
-  ...{ jobs: [], leftAlone: false, more: false, parked: 0, wentRound: false, contended: false },
-  ...{ opensAt: null, parkedForTime: false, passedBy: false },
+  jobs: [],
+  leftAlone: false,
+  more: false,
+  parked: 0,
+  looked: [],
+  contended: false,
+  opensAt: null,
+  parkedForTime: false,
 };
 
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
-  // Both lock what they change; together they must do so in one order.
-  if (work.endings.length > 0 && work.unclaims.length > 0) await lockJobs(tx, [...work.endings, ...work.unclaims]);
-  const { ended } = await settle(tx, hooks, work.endings);
-  const superseded = await supersededOf(tx, work.endings, ended);
-  await unclaim(tx, hooks, work.unclaims);
-  await writeLogs(tx, work.logs);
-  await writeProgress(tx, work.progress);
-  await writeBegun(tx, work.begun);
-  killPoint("jobs.settled");
-  const alive = await isAlive(tx, claimer.sessionSeq);
+  // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
+  const mayClaimQuickly = isPlain(work) && claimer.reserved === undefined;
+  const [alive, superseded, quick] = await Promise.all([
+    isAlive(tx, claimer.sessionSeq),
+    write(tx, hooks, work),
+    mayClaimQuickly ? claimQuick(tx, claimer, work.want, work.attempted) : undefined,
+  ]);
   const due = work.lookForDue ? await releaseDue(tx, limits.claimParkedMax) : [];
   if (work.lookForDue) await releaseRates(tx);
-  const claims = alive && work.want > 0;
-  const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, work.want)));
-  const claimed = claims ? await claimFor(tx, claimer, work) : nothing;
+  const jobs = quick?.jobs ?? [];
+  const want = work.want - jobs.length;
+  const claims = alive && want > 0;
+  const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, want)));
+  const goesOn = claims && (quick?.more !== false || due.length > 0 || moreHosted);
+  const rest = goesOn ? await claimFor(tx, claimer, work, want) : nothing;
+  const claimed = jobs.length === 0 ? rest : { ...rest, jobs: [...jobs, ...rest.jobs], more: rest.more || want === 0 };
   tellOfDue(tx, due, claimed);
   // After the claim, which may have parked a job until its rate opens.
   const dueAt = work.lookForDue || claimed.parkedForTime ? await nextDueAt(tx) : undefined;
+  const waitsAlone = work.lookForDue || work.alone ? (await findAlone(tx, claimer)) !== undefined : undefined;
   killPoint("jobs.claimed");
-  return { superseded, claim: claimed, alive, dueAt, moreHosted };
+  return { superseded, claim: claimed, alive, dueAt, moreHosted, waitsAlone };
 }
 
-function claimFor(tx: Tx, claimer: Claimer, work: TurnWork): Promise<Claim> {
+/** Whether nothing that this turn writes can decide what it may claim. */
+function isPlain({ want, alone, endings, lookForDue, lookForHosted }: TurnWork): boolean {
+  if (want <= 0 || alone || lookForDue || lookForHosted) return false;
+  return endings.every(({ plain, limited, status }) => plain === true && limited !== true && status === "success");
+}
+
+/** Settles what ended and writes what runs said about themselves. Returns the endings that came too late. */
+async function write(tx: Tx, hooks: JobHooks, work: TurnWork): Promise<readonly Ending[]> {
+  const { ended } = await settle(tx, hooks, work.endings);
+  const superseded = await supersededOf(tx, work.endings, ended);
+  await writeLogs(tx, work.logs);
+  await writeProgress(tx, work.progress);
+  killPoint("jobs.settled");
+  return superseded;
+}
+
+/** What a claim whose commit nobody confirmed has taken for this session. */
+export async function recallClaim(
+  tx: Tx,
+  { sessionSeq }: Claimer,
+  attempted: readonly Claimed[],
+): Promise<ClaimedJob[]> {
+  return (await isAlive(tx, sessionSeq)) ? findTaken(tx, attempted) : [];
+}
+
+function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
   const { reserved, sessionSeq } = claimer;
-  if (reserved === undefined) return claim(tx, claimer, work.want, work);
+  if (work.alone) return claimAlone(tx, claimer, work.attempted);
+  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
   // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
-  if (work.endings.length + work.unclaims.length > 0) return Promise.resolve(nothing);
+  if (work.endings.length > 0) return Promise.resolve(nothing);
   return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
 }
 
@@ -92,31 +136,29 @@ function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
 // A session that others have ended must not claim: nobody would recover what it took. The lock makes whoever is just
 // ending it wait for us, and find what we took.
 async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
-  const row = await tx.get(sql`select seq from session where seq = ${sessionSeq} and status = 'running' ${forShare}`);
+  const row = await tx.get(
+    sql`select seq from daybook_session where seq = ${sessionSeq} and status = 'running' ${forShare}`,
+  );
   return row !== undefined;
-}
-
-// The time that a run may take begins with its handler: a job that was claimed and waits in its worker's hands uses none.
-async function writeBegun(tx: Tx, begun: TurnWork["begun"]): Promise<void> {
-  if (begun.length === 0) return;
-  await tx.run(sql`update job set timeout_at = ${tx.now} + timeout_ms
-    from ${rowSet("v", { seq: "integer", run_id: "text" }, begun)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null ${unlessHeld(tx, begun)}`);
 }
 
 // We may hold limits by now. Whoever holds one of these rows may be about to end its run, and waits for just those limits;
 // then there is nothing left to write down, and should it be somebody else, the next time will do.
-// SQLite has one writer, and would look through all rows for each of them.
-function unlessHeld({ dialect }: Tx, rows: readonly { readonly seq: number }[]): Sql {
-  if (dialect === "sqlite") return sql``;
+function unlessHeld(rows: readonly { readonly seq: number }[]): Sql {
   const seqs = rows.map((row) => row.seq);
-  return sql`and job.seq in (select seq from job where seq ${anyOf("integer", seqs)} ${skipLocked})`;
+  return sql`and line.seq in (select seq from daybook_line where seq ${anyOf("integer", seqs)} ${skipLocked})`;
 }
+
+// For each row by itself, as state.ts does.
+const setProgress = Object.freeze([
+  "update daybook_line set progress = ?, progress_note = ? where seq = ? and run_id = ? and started_at is not null",
+] as const);
 
 async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
   if (progress.length === 0) return;
-  const columns = { seq: "integer", run_id: "text", progress: "real", note: "text" } as const;
-  await tx.run(sql`update job set progress = v.progress, progress_note = v.note
+  const columns = { progress: "real", note: "text", seq: "integer", run_id: "text" } as const;
+  if (tx.dialect === "sqlite") return void (await tx.run(rowsInto(setProgress, Object.keys(columns), progress)));
+  await tx.run(sql`update daybook_line as line set progress = v.progress, progress_note = v.note
     from ${rowSet("v", columns, progress)}
-    where job.seq = v.seq and job.run_id = v.run_id and job.started_at is not null ${unlessHeld(tx, progress)}`);
+    where line.seq = v.seq and line.run_id = v.run_id and line.started_at is not null ${unlessHeld(progress)}`);
 }

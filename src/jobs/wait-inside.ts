@@ -1,5 +1,5 @@
 // A handler may wait for other jobs, and for that they must be able to run meanwhile. Two waits can never end, and are
-// refused: for itself, and, in a run that is alone in its session after a loss, for what only this session could run.
+// refused: for itself, and, in a run that is alone in its session after two losses, for what only this session could run.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError, invalid } from "../core/error.ts";
 import { sql, type Sql } from "../storage/sql.ts";
@@ -27,8 +27,9 @@ export async function refuseToBlock(
 ): Promise<void> {
   const cause = currentCause();
   if (cause === undefined) return;
-  const [itself] = await store.read<{ id: string }>(sql`select job.id from job
-    where ${which} and job.tenant_id = ${tenant} and job.finished_at is null and job.run_id = ${cause.runId}`);
+  const [itself] = await store.read<{ id: string }>(sql`select job.id
+    from daybook_job job join daybook_line line on line.seq = job.seq
+    where ${which} and job.tenant_id = ${tenant} and line.run_id = ${cause.runId}`);
   if (itself !== undefined) {
     throw invalid(`job ${itself.id} waits for ${what}, which cannot end before itself: wait for it from outside`);
   }
@@ -39,17 +40,17 @@ export async function refuseToBlock(
     name: string;
     queue: string;
   }>(sql`select job.id, job.name, lane.queue
-    from job join lane on lane.seq = job.lane_seq
-    where ${which} and job.tenant_id = ${tenant} and job.finished_at is null and job.origin <> 'direct'
-      and (job.session_seq is null or job.session_seq = ${alone.sessionSeq})
-      and not exists (select 1 from session_host host join session on session.seq = host.session_seq
+    from daybook_job job join daybook_line line on line.seq = job.seq join daybook_lane lane on lane.seq = job.lane_seq
+    where ${which} and job.tenant_id = ${tenant} and job.origin <> 'direct'
+      and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})
+      and not exists (select 1 from daybook_session_host host join daybook_session session on session.seq = host.session_seq
         where session.status = 'running' and session.seq <> ${alone.sessionSeq} and host.name = job.name
           and (host.queue is null or host.queue = lane.queue)) limit 1`);
   if (blocked === undefined) return;
   const { id, name, queue } = blocked;
   throw new DaybookError(
     "conflict",
-    `this run is alone in its process after a loss, and nobody else runs job ${id} ("${name}" in queue "${queue}"), so ` +
+    `this run is alone in its process after two losses, and nobody else runs job ${id} ("${name}" in queue "${queue}"), so ` +
       `${what} would never end: start another process that runs it; the next attempt is not alone`,
     { details: { id, name, queue } },
   );

@@ -1,7 +1,7 @@
 // Those who wait in this process for jobs or groups to end. Whoever ends a job that is marked `awaited`, or a group, wakes
 // `doneChannel`; then one read finds out which of ours have ended, however many wait. Each of them looks for itself after
 // that.
-import { rawSql, sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { doneChannel } from "./job.ts";
@@ -77,8 +77,8 @@ function createWaiters(store: Store): Waiters {
     const awaited = new Map([...all].map((each) => [each, each.what]));
     const seqs = [...awaited.values()].filter((what) => typeof what === "object");
     const [jobs, groups] = await Promise.all([
-      readEnded("job", [...new Set(seqs.flatMap((what) => ("job" in what ? what.job : [])))]),
-      readEnded("job_group", [...new Set(seqs.flatMap((what) => ("group" in what ? what.group : [])))]),
+      readEndedJobs([...new Set(seqs.flatMap((what) => ("job" in what ? what.job : [])))]),
+      readEndedGroups([...new Set(seqs.flatMap((what) => ("group" in what ? what.group : [])))]),
     ]);
     for (const [each, what] of awaited) {
       if (what === undefined) continue;
@@ -87,13 +87,20 @@ function createWaiters(store: Store): Waiters {
     }
   }
 
-  // When it fails, each waiter looks for itself and learns why.
-  async function readEnded(table: "job" | "job_group", seqs: readonly number[]): Promise<Set<number> | undefined> {
-    if (seqs.length === 0) return new Set();
+  // A job has ended when it has left the line. When the read fails, each waiter looks for itself and learns why.
+  async function readEndedJobs(seqs: readonly number[]): Promise<Set<number> | undefined> {
+    const open = await readSeqs(sql`select seq from daybook_line where seq ${anyOf("integer", seqs)}`, seqs);
+    return open && new Set(seqs.filter((seq) => !open.has(seq)));
+  }
+
+  async function readEndedGroups(seqs: readonly number[]): Promise<Set<number> | undefined> {
     const among = anyOf("integer", seqs);
-    const rows = await store
-      .read<{ seq: number }>(sql`select seq from ${rawSql(table)} where seq ${among} and finished_at is not null`)
-      .catch(() => undefined);
+    return readSeqs(sql`select seq from daybook_job_group where seq ${among} and finished_at is not null`, seqs);
+  }
+
+  async function readSeqs(statement: Sql, seqs: readonly number[]): Promise<Set<number> | undefined> {
+    if (seqs.length === 0) return new Set();
+    const rows = await store.read<{ seq: number }>(statement).catch(() => undefined);
     return rows && new Set(rows.map((row) => row.seq));
   }
 

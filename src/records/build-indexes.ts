@@ -47,7 +47,7 @@ async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRe
   for (const index of missing) await build(store, index);
   // Without statistics the planner takes a new index for no better than the ones it knows.
   const tables = missing.map(({ table }) => table).filter((table) => table !== "record_words");
-  for (const table of new Set(tables)) await runApart(store, `analyze ${table}`);
+  for (const table of new Set(tables)) await runApart(store, `analyze daybook_${table}`);
 }
 
 /** What is indexed and what is asked come from one function, so that they are always spelt alike. */
@@ -57,14 +57,14 @@ export function indexesFor(dialect: Dialect, path: Path, table: "record" | "reco
     const name = `${table}_field_${hash}${index === 0 ? "" : "_number"}`;
     const { text } = render(sql`(type_seq, (${expression}))`, dialect);
     const how = dialect === "sqlite" ? "" : "concurrently ";
-    return { name, table, texts: [`create index ${how}if not exists ${name} on ${table} ${text}`] };
+    return { name, table, texts: [`create index ${how}if not exists ${name} on daybook_${table} ${text}`] };
   });
 }
 
 async function presentIndexes(store: Store): Promise<Set<string>> {
   const rows = await store.read<{ name: string }>(
     store.dialect === "sqlite"
-      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('record', 'record_version', 'record_item', 'record_type')`
+      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('daybook_record', 'daybook_record_version', 'daybook_record_item', 'daybook_record_type')`
       : sql`select relname as name from pg_class join pg_index on indexrelid = pg_class.oid
           where relnamespace = (select oid from pg_namespace where nspname = current_schema()) and indisvalid`,
   );

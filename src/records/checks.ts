@@ -5,8 +5,8 @@ import { rawSql, sql } from "../storage/sql.ts";
 const report =
   "report it: a commit and its versions are written in one transaction. Restore a backup if rows were changed by hand";
 
-const versions = sql`(select tenant_id, type_seq, key, from_commit, schema_version from record
-  union all select tenant_id, type_seq, key, from_commit, schema_version from record_version)`;
+const versions = sql`(select tenant_id, type_seq, key, from_commit, schema_version from daybook_record
+  union all select tenant_id, type_seq, key, from_commit, schema_version from daybook_record_version)`;
 
 /** For people: which record of whom. */
 const named = rawSql("versions.tenant_id || ' ' || versions.type_seq || ' ' || versions.key");
@@ -16,22 +16,22 @@ export const recordChecks: readonly Check[] = [
     promise: "R1",
     name: "every version has its commit, and every commit its changes",
     find: () => sql`select ${named} || ' at ' || versions.from_commit as finding from ${versions} as versions
-      where not exists (select 1 from record_change as change where change.tenant_id = versions.tenant_id
+      where not exists (select 1 from daybook_record_change as change where change.tenant_id = versions.tenant_id
         and change.commit_id = versions.from_commit and change.type_seq = versions.type_seq and change.key = versions.key)
-      union all select tenant_id || ' commit ' || id from record_commit as made where changes <> (select count(*)
-        from record_change as change where change.tenant_id = made.tenant_id and change.commit_id = made.id)`,
+      union all select tenant_id || ' commit ' || id from daybook_record_commit as made where changes <> (select count(*)
+        from daybook_record_change as change where change.tenant_id = made.tenant_id and change.commit_id = made.id)`,
     advice: report,
   },
   {
     promise: "R2",
     name: "a key has at most one version in a commit, and its versions do not overlap",
-    find: () => sql`select ${named} as finding from record as versions where exists (select 1 from record_version as past
+    find: () => sql`select ${named} as finding from daybook_record as versions where exists (select 1 from daybook_record_version as past
         where past.tenant_id = versions.tenant_id and past.type_seq = versions.type_seq and past.key = versions.key
           and past.to_commit > versions.from_commit)
-      union all select ${named} from record_version as versions where exists (select 1 from record_version as other
+      union all select ${named} from daybook_record_version as versions where exists (select 1 from daybook_record_version as other
         where other.tenant_id = versions.tenant_id and other.type_seq = versions.type_seq and other.key = versions.key
           and other.from_commit > versions.from_commit and other.from_commit < versions.to_commit)
-      union all select ${named} from record_change as versions group by tenant_id, type_seq, key, commit_id
+      union all select ${named} from daybook_record_change as versions group by tenant_id, type_seq, key, commit_id
         having count(*) > 1`,
     advice: report,
   },
@@ -40,20 +40,20 @@ export const recordChecks: readonly Check[] = [
     name: "commits are numbered without gaps up to the head, and their times never go back",
     find: () => sql`select tenant_id || ' commit ' || id as finding from (select tenant_id, id, committed_at,
           row_number() over (partition by tenant_id order by id) as place,
-          lag(committed_at) over (partition by tenant_id order by id) as before from record_commit) as made
+          lag(committed_at) over (partition by tenant_id order by id) as before from daybook_record_commit) as made
         where place <> id or before > committed_at
-      union all select head.tenant_id || ' head ' || head.commit_id from record_head as head
-        where commit_id <> coalesce((select max(id) from record_commit as made where made.tenant_id = head.tenant_id), 0)
-      union all select distinct tenant_id || ' has no head' from record_commit
-        where tenant_id not in (select tenant_id from record_head)`,
+      union all select head.tenant_id || ' head ' || head.commit_id from daybook_record_head as head
+        where commit_id <> coalesce((select max(id) from daybook_record_commit as made where made.tenant_id = head.tenant_id), 0)
+      union all select distinct tenant_id || ' has no head' from daybook_record_commit
+        where tenant_id not in (select tenant_id from daybook_record_head)`,
     advice: report,
   },
   {
     promise: "R7",
     name: "what was closed is followed by what replaced it, or was deleted",
-    find: () => sql`select ${named} || ' until ' || to_commit as finding from record_version as versions
-      where (ended = 'replaced') <> exists (select 1 from (select tenant_id, type_seq, key, from_commit from record
-          union all select tenant_id, type_seq, key, from_commit from record_version) as next
+    find: () => sql`select ${named} || ' until ' || to_commit as finding from daybook_record_version as versions
+      where (ended = 'replaced') <> exists (select 1 from (select tenant_id, type_seq, key, from_commit from daybook_record
+          union all select tenant_id, type_seq, key, from_commit from daybook_record_version) as next
         where next.tenant_id = versions.tenant_id and next.type_seq = versions.type_seq and next.key = versions.key
           and next.from_commit = versions.to_commit)`,
     advice: report,
@@ -61,20 +61,20 @@ export const recordChecks: readonly Check[] = [
   {
     promise: "R8",
     name: "schema versions are numbered without gaps, and every version names one",
-    find: () => sql`select ${named} as finding from ${versions} as versions where not exists (select 1 from record_schema
+    find: () => sql`select ${named} as finding from ${versions} as versions where not exists (select 1 from daybook_record_schema record_schema
         where record_schema.type_seq = versions.type_seq and version = schema_version)
       union all select tenant_id || ' type ' || type_seq || ' version ' || version from (select tenant_id, type_seq, version,
-        row_number() over (partition by type_seq order by version) as place from record_schema) as numbered
+        row_number() over (partition by type_seq order by version) as place from daybook_record_schema) as numbered
         where place <> version`,
     advice: report,
   },
   {
     promise: "R7",
     name: "a relation connects entities that exist",
-    find: () => sql`select ${named} as finding from record as versions where from_key is not null and not (
-        exists (select 1 from record as end1 where end1.tenant_id = versions.tenant_id
+    find: () => sql`select ${named} as finding from daybook_record as versions where from_key is not null and not (
+        exists (select 1 from daybook_record as end1 where end1.tenant_id = versions.tenant_id
           and end1.type_seq = versions.from_type_seq and end1.key = versions.from_key)
-        and exists (select 1 from record as end2 where end2.tenant_id = versions.tenant_id
+        and exists (select 1 from daybook_record as end2 where end2.tenant_id = versions.tenant_id
           and end2.type_seq = versions.to_type_seq and end2.key = versions.to_key))`,
     advice: report,
   },

@@ -41,7 +41,7 @@ export async function listCommits(reader: RecordReader, filter: CommitFilter): P
   refuseUnknown(filter, ["limit", "before"], "the list of commits");
   const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const before = checkCount(filter.before ?? Number.MAX_SAFE_INTEGER, "before", 1, Number.MAX_SAFE_INTEGER);
-  const rows = await reader.heavy<CommitRow>(sql`select * from record_commit
+  const rows = await reader.heavy<CommitRow>(sql`select * from daybook_record_commit
     where tenant_id = ${reader.tenant} and id < ${before} order by id desc limit ${limit + 1}`);
   const items = rows.slice(0, limit).map(toCommit);
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
@@ -51,7 +51,7 @@ export async function readCommit(reader: RecordReader, id: number): Promise<Comm
   const { commit } = await readHead(reader);
   if (checkCommit(id, commit, "commit") === 0) throw noneAtAll();
   const [row] = await reader.point<CommitRow>(
-    sql`select * from record_commit where tenant_id = ${reader.tenant} and id = ${id}`,
+    sql`select * from daybook_record_commit where tenant_id = ${reader.tenant} and id = ${id}`,
   );
   return toCommit(row as CommitRow);
 }

@@ -23,9 +23,9 @@ type Found = Omit<LiveRow, "revision"> & {
 
 export async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise<Current> {
   const rows = await tx.all<Found>(sql`
-    select 1 as live, seq, body${asText} as body, revision, from_commit from record
+    select 1 as live, seq, body${asText} as body, revision, from_commit from daybook_record
       where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key}
-    union all select * from (select 0, seq, '', revision, from_commit from record_version
+    union all select * from (select 0, seq, '', revision, from_commit from daybook_record_version
       where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key} order by from_commit desc limit 1) as past`);
   return toCurrent(rows);
 }
@@ -43,7 +43,7 @@ export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly strin
   const rows = await tx.all<Found>(sql`
     select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit
       from ${asked()} ${seekEach("record", mine("record"))}
-    union all select asked.key, 0, 0, '', (select past.revision from record_version as past where ${mine("past")}
+    union all select asked.key, 0, 0, '', (select past.revision from daybook_record_version as past where ${mine("past")}
         order by past.from_commit desc limit 1), 0
       from ${asked()}`);
   const found = Map.groupBy(rows, (row) => row.key);

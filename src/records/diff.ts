@@ -80,7 +80,7 @@ function selectDiff(
   const heldAt = (version: string, commit: number): Sql => sql`${rawSql(version)}.tenant_id = changed.tenant_id
       and ${rawSql(version)}.type_seq = changed.type_seq and ${rawSql(version)}.key = changed.key
       and ${rawSql(version)}.to_commit > ${commit} and ${rawSql(version)}.from_commit = (
-        select max(from_commit) from record_version as older where older.tenant_id = changed.tenant_id
+        select max(from_commit) from daybook_record_version as older where older.tenant_id = changed.tenant_id
           and older.type_seq = changed.type_seq and older.key = changed.key and older.from_commit <= ${commit})`;
   return sql`
     select changed.type_seq, changed.name, changed.key,
@@ -89,12 +89,12 @@ function selectDiff(
       coalesce(case when now.from_commit <= ${a} then now.body end, va.body)${asText} as before,
       coalesce(case when now.from_commit <= ${b} then now.body end, vb.body)${asText} as after
     from (select * from (select distinct change.tenant_id, change.type_seq, record_type.name, change.key
-        from record_change as change join record_type on record_type.seq = change.type_seq
+        from daybook_record_change as change join daybook_record_type record_type on record_type.seq = change.type_seq
         where change.tenant_id = ${tenant} and change.commit_id > ${low} and change.commit_id <= ${high} ${only}) as all_changed
       ${beyond} order by type_seq, key limit ${count}) as changed
-    left join record as now on now.tenant_id = changed.tenant_id and now.type_seq = changed.type_seq and now.key = changed.key
-    left join record_version as va on ${heldAt("va", a)}
-    left join record_version as vb on ${heldAt("vb", b)}
+    left join daybook_record as now on now.tenant_id = changed.tenant_id and now.type_seq = changed.type_seq and now.key = changed.key
+    left join daybook_record_version as va on ${heldAt("va", a)}
+    left join daybook_record_version as vb on ${heldAt("vb", b)}
     order by changed.type_seq, changed.key`;
 }
 

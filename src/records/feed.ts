@@ -70,7 +70,7 @@ export async function readSince<Value>(
 
 /** The last commit up to which there are about `limit` changes; at least one commit is taken. */
 async function lastWhole(reader: RecordReader, after: number, limit: number): Promise<number> {
-  const rows = await reader.point<{ id: number; changes: number }>(sql`select id, changes from record_commit
+  const rows = await reader.point<{ id: number; changes: number }>(sql`select id, changes from daybook_record_commit
     where tenant_id = ${reader.tenant} and id > ${after} order by id limit ${Math.min(limit, limits.pageMax)}`);
   let [last, changes] = [after, 0];
   for (const row of rows) {
@@ -96,16 +96,16 @@ export async function readChanges<Value>(
       coalesce(now.to_key, past.to_key, before.to_key) as to_key,
       coalesce(now.instance_key, past.instance_key, before.instance_key) as instance_key,
       coalesce(now.body, past.body)${asText} as body, before.body${asText} as before
-    from record_change as change
-    join record_commit as made on made.tenant_id = change.tenant_id and made.id = change.commit_id
-    join record_type on record_type.seq = change.type_seq
-    left join record as now on now.tenant_id = change.tenant_id and now.type_seq = change.type_seq
+    from daybook_record_change as change
+    join daybook_record_commit as made on made.tenant_id = change.tenant_id and made.id = change.commit_id
+    join daybook_record_type record_type on record_type.seq = change.type_seq
+    left join daybook_record as now on now.tenant_id = change.tenant_id and now.type_seq = change.type_seq
       and now.key = change.key and now.from_commit = change.commit_id
-    left join record_version as past on past.tenant_id = change.tenant_id and past.type_seq = change.type_seq
+    left join daybook_record_version as past on past.tenant_id = change.tenant_id and past.type_seq = change.type_seq
       and past.key = change.key and past.from_commit = change.commit_id
-    left join record_version as before on before.tenant_id = change.tenant_id and before.type_seq = change.type_seq
+    left join daybook_record_version as before on before.tenant_id = change.tenant_id and before.type_seq = change.type_seq
       and before.key = change.key and before.to_commit = change.commit_id
-      and before.from_commit = (select max(from_commit) from record_version as older where older.tenant_id = change.tenant_id
+      and before.from_commit = (select max(from_commit) from daybook_record_version as older where older.tenant_id = change.tenant_id
         and older.type_seq = change.type_seq and older.key = change.key and older.from_commit < change.commit_id)
     where change.tenant_id = ${reader.tenant} and change.commit_id > ${from} and change.commit_id <= ${to} ${only}
     order by change.commit_id, change.position`);

@@ -16,12 +16,12 @@ export async function flushSqlite(tx: Tx, commits: readonly FlushCommit[]): Prom
 
 async function flushOne(tx: Tx, made: FlushCommit): Promise<{ commit: number; closed: number }> {
   const head = await tx.get<{ commit_id: number; committed_at: number }>(sql`
-    insert into record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 1, ${tx.now})
+    insert into daybook_record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 1, ${tx.now})
     on conflict (tenant_id) do update set commit_id = commit_id + 1, committed_at = max(committed_at, excluded.committed_at)
     returning commit_id, committed_at`);
   const { commit_id: commit, committed_at: at } = head as { commit_id: number; committed_at: number };
   const { actor, reason, metadata, run_id: run, root_run_id: root, rows } = made;
-  await tx.run(sql`insert into record_commit
+  await tx.run(sql`insert into daybook_record_commit
       (tenant_id, id, committed_at, changes, actor, reason, metadata, run_id, root_run_id)
     values (${tx.tenant}, ${commit}, ${at}, ${rows.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
   const closed = await close(tx, rows, commit);
@@ -30,7 +30,7 @@ async function flushOne(tx: Tx, made: FlushCommit): Promise<{ commit: number; cl
   const changes = rows.map(({ type_seq, key, kind, revision }, position) => ({
     ...{ tenant_id: tx.tenant, commit_id: commit, position, type_seq, key, kind, revision },
   }));
-  await tx.run(sql`insert into record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
+  await tx.run(sql`insert into daybook_record_change (tenant_id, commit_id, position, type_seq, key, kind, revision)
     ${eachRow(changeColumns, changes)}`);
   return { commit, closed };
 }
@@ -39,15 +39,15 @@ async function close(tx: Tx, rows: readonly FlushRow[], commit: number): Promise
   let closed = 0;
   for (const { seq, kind, body, revision, schema_version: schema } of rows) {
     if (kind === "created") continue;
-    closed += await tx.run(sql`insert into record_version
+    closed += await tx.run(sql`insert into daybook_record_version
         (tenant_id, type_seq, key, from_type_seq, from_key, to_type_seq, to_key, instance_key, body, revision,
          schema_version, from_commit, to_commit, ended)
       select tenant_id, type_seq, key, from_type_seq, from_key, to_type_seq, to_key, instance_key, body, revision,
-        schema_version, from_commit, ${commit}, ${kind === "deleted" ? "deleted" : "replaced"} from record where seq = ${seq}`);
+        schema_version, from_commit, ${commit}, ${kind === "deleted" ? "deleted" : "replaced"} from daybook_record where seq = ${seq}`);
     await tx.run(
       kind === "deleted"
-        ? sql`delete from record where seq = ${seq}`
-        : sql`update record set body = ${body}, revision = ${revision}, schema_version = ${schema},
+        ? sql`delete from daybook_record where seq = ${seq}`
+        : sql`update daybook_record set body = ${body}, revision = ${revision}, schema_version = ${schema},
             from_commit = ${commit} where seq = ${seq}`,
     );
   }
@@ -60,7 +60,7 @@ async function insert(tx: Tx, fresh: readonly FlushRow[], commit: number): Promi
     tenant_id: tx.tenant,
     from_commit: commit,
   }));
-  await tx.run(sql`insert into record (tenant_id, type_seq, key, from_type_seq, from_key, to_type_seq, to_key,
+  await tx.run(sql`insert into daybook_record (tenant_id, type_seq, key, from_type_seq, from_key, to_type_seq, to_key,
       instance_key, body, revision, schema_version, from_commit) ${eachRow(recordColumns, rows)}`);
 }
 

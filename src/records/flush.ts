@@ -146,13 +146,13 @@ export function recordsTurn(tenant: string): string {
  *  there is none, because what is not there cannot be held. A user's transaction that lost has its turn first. */
 export async function holdHead(tx: Tx): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  const hold = sql`select commit_id from record_head where tenant_id = ${tx.tenant} ${forUpdate}`;
+  const hold = sql`select commit_id from daybook_record_head where tenant_id = ${tx.tenant} ${forUpdate}`;
   const [key, end] = turnKey("?").split("?").map(rawSql) as [Sql, Sql];
   const turn = sql`select pg_advisory_xact_lock_shared(${key}${recordsTurn(tx.tenant)}${end})`;
   // Sent together, and the lock of the turn comes first.
   const [, held] = await Promise.all([tx.get(turn), tx.get(hold)]);
   if (held !== undefined) return;
-  await tx.run(sql`insert into record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 0, 0)
+  await tx.run(sql`insert into daybook_record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 0, 0)
     on conflict (tenant_id) do nothing`);
   await tx.get(hold);
 }

@@ -79,12 +79,12 @@ async function readVersions(
     select version.*, made.committed_at as made_at, made.actor as made_actor, made.reason as made_reason,
       gone.committed_at as gone_at, gone.actor as gone_actor, gone.reason as gone_reason
     from (select * from (select from_commit, to_commit, case ended when 'deleted' then 1 else 0 end as deleted, revision,
-          body${asText} as body, schema_version from record_version where ${mine} and from_commit >= coalesce(
-            (select max(from_commit) from record_version where ${mine} and from_commit <= ${after}), 0)
+          body${asText} as body, schema_version from daybook_record_version where ${mine} and from_commit >= coalesce(
+            (select max(from_commit) from daybook_record_version where ${mine} and from_commit <= ${after}), 0)
         order by from_commit limit ${count + 1}) as past
-      union all select from_commit, null, 0, revision, body${asText}, schema_version from record where ${mine}) as version
-    left join record_commit as made on made.tenant_id = ${reader.tenant} and made.id = version.from_commit
-    left join record_commit as gone on gone.tenant_id = ${reader.tenant} and gone.id = version.to_commit
+      union all select from_commit, null, 0, revision, body${asText}, schema_version from daybook_record where ${mine}) as version
+    left join daybook_record_commit as made on made.tenant_id = ${reader.tenant} and made.id = version.from_commit
+    left join daybook_record_commit as gone on gone.tenant_id = ${reader.tenant} and gone.id = version.to_commit
       and version.deleted = 1
     order by version.from_commit`);
 }

@@ -23,20 +23,24 @@ export function itemIndex(dialect: Dialect, path: Path): Built {
     const name = `record_items_${hash}`;
     const { json } = fieldTerm("postgres", { column: rawSql("body") }, path, true);
     const { text } = render(sql`using gin (${json} jsonb_path_ops)`, "postgres");
-    return { name, table: "record", texts: [`create index concurrently if not exists ${name} on record ${text}`] };
+    return {
+      name,
+      table: "record",
+      texts: [`create index concurrently if not exists ${name} on daybook_record ${text}`],
+    };
   }
   const name = `record_items_${hash}`;
-  const gone = `delete from record_item where path = '${hash}' and record_seq = old.seq`;
+  const gone = `delete from daybook_record_item where path = '${hash}' and record_seq = old.seq`;
   const put = insertItems(path, hash, "new");
   const texts = [
-    `create table if not exists record_item (tenant_id text not null, path text not null, type_seq integer not null,
+    `create table if not exists daybook_record_item (tenant_id text not null, path text not null, type_seq integer not null,
       value text not null, record_seq integer not null,
       primary key (tenant_id, path, type_seq, value, record_seq)) strict, without rowid`,
-    `create trigger if not exists ${name}_made after insert on record begin ${put}; end`,
-    `create trigger if not exists ${name}_changed after update of body on record begin ${gone}; ${put}; end`,
-    `create trigger if not exists ${name}_gone after delete on record begin ${gone}; end`,
+    `create trigger if not exists ${name}_made after insert on daybook_record begin ${put}; end`,
+    `create trigger if not exists ${name}_changed after update of body on daybook_record begin ${gone}; ${put}; end`,
+    `create trigger if not exists ${name}_gone after delete on daybook_record begin ${gone}; end`,
     insertItems(path, hash, "record"),
-    `create index if not exists ${name} on record_item (record_seq) where path = '${hash}'`,
+    `create index if not exists ${name} on daybook_record_item (record_seq) where path = '${hash}'`,
   ];
   return { name, table: "record_item", texts };
 }
@@ -45,8 +49,8 @@ export function itemIndex(dialect: Dialect, path: Path): Built {
 function insertItems(path: Path, hash: string, row: "new" | "record"): string {
   const { type, raw } = fieldTerm("sqlite", { column: rawSql(`${row}.body`) }, path, true);
   const { text } = render(sql`json_each(case when ${type} = 'array' then ${raw} end)`, "sqlite");
-  const from = row === "new" ? text : `record, ${text}`;
-  return `insert or ignore into record_item (tenant_id, path, type_seq, value, record_seq)
+  const from = row === "new" ? text : `daybook_record record, ${text}`;
+  return `insert or ignore into daybook_record_item (tenant_id, path, type_seq, value, record_seq)
     select ${row}.tenant_id, '${hash}', ${row}.type_seq, item.value, ${row}.seq from ${from} as item where item.type = 'text'`;
 }
 
@@ -58,7 +62,7 @@ export function hasItem(
   value: string,
 ): Sql {
   if (dialect === "sqlite") {
-    return sql`${record.alias}.seq in (select record_seq from record_item where tenant_id = ${record.tenant}
+    return sql`${record.alias}.seq in (select record_seq from daybook_record_item where tenant_id = ${record.tenant}
       and path = ${pathHash(path)} and type_seq = ${record.typeSeq} and value = ${value})`;
   }
   const { json } = fieldTerm("postgres", { column: sql`${record.alias}.body` }, path, true);

@@ -1,17 +1,16 @@
 // The tables of records. What is known now stands apart from what was known before, so that now is as fast as a plain table.
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
-import { seedViews } from "./seed-views.ts";
 import { clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
 
 // The same in the table of what is known and in that of what was known.
 const what = sql`
   tenant_id text not null,
-  type_seq ${integer} not null references record_type (seq),
+  type_seq ${integer} not null references daybook_record_type (seq),
   key ${plainText} not null,
-  from_type_seq ${integer} references record_type (seq),
+  from_type_seq ${integer} references daybook_record_type (seq),
   from_key ${plainText},
-  to_type_seq ${integer} references record_type (seq),
+  to_type_seq ${integer} references daybook_record_type (seq),
   to_key ${plainText},
   instance_key ${plainText},
   revision ${integer} not null check (revision >= 1),
@@ -27,25 +26,25 @@ const endsTogether = sql`
 
 export const recordMigrations: readonly Migration[] = [
   {
-    number: 8,
+    number: 6,
     name: "record_type, record_commit, record, record_version, record_change",
     up: [
-      sql`create table record_type (
+      sql`create table daybook_record_type (
         seq ${sequence},
         tenant_id text not null,
         kind text not null check (kind in ('entity', 'relation')),
         name text not null,
-        from_type_seq ${integer} references record_type (seq),
-        to_type_seq ${integer} references record_type (seq),
+        from_type_seq ${integer} references daybook_record_type (seq),
+        to_type_seq ${integer} references daybook_record_type (seq),
         created_at ${integer} not null,
         unique (tenant_id, name),
         check ((kind = 'relation') = (from_type_seq is not null)),
         check ((kind = 'relation') = (to_type_seq is not null))
       )${strict}`,
-      sql`create table record_schema (
+      sql`create table daybook_record_schema (
         seq ${sequence},
         tenant_id text not null,
-        type_seq ${integer} not null references record_type (seq),
+        type_seq ${integer} not null references daybook_record_type (seq),
         version ${integer} not null check (version >= 1),
         schema text not null,
         hash text not null,
@@ -56,12 +55,12 @@ export const recordMigrations: readonly Migration[] = [
         check ((version = 1) = (reason = 'initial'))
       )${strict}`,
       // One row per tenant: whoever commits holds it until the end, which makes commits serial and their ids dense.
-      sql`create table record_head (
+      sql`create table daybook_record_head (
         tenant_id text not null primary key,
         commit_id ${integer} not null check (commit_id >= 0),
         committed_at ${integer} not null
       )${clustered}`,
-      sql`create table record_commit (
+      sql`create table daybook_record_commit (
         tenant_id text not null,
         id ${integer} not null check (id >= 1),
         committed_at ${integer} not null,
@@ -73,34 +72,33 @@ export const recordMigrations: readonly Migration[] = [
         root_run_id text,
         primary key (tenant_id, id)
       )${clustered}`,
-      sql`create index commits_by_time on record_commit (tenant_id, committed_at, id)`,
+      sql`create index commits_by_time on daybook_record_commit (tenant_id, committed_at, id)`,
       // By type first: a type has one tenant, and SQLite counts fastest where one number tells when to stop.
-      sql`create table record (seq ${sequence}, ${what}, ${document},
+      sql`create table daybook_record (seq ${sequence}, ${what}, ${document},
         unique (type_seq, tenant_id, key), ${endsTogether})${strict}`,
-      sql`create index relations_from on record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null`,
-      sql`create index relations_to on record (tenant_id, to_type_seq, to_key, type_seq) where to_key is not null`,
-      sql`create table record_version (seq ${sequence}, ${what},
+      sql`create index relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null`,
+      sql`create index relations_to on daybook_record (tenant_id, to_type_seq, to_key, type_seq) where to_key is not null`,
+      sql`create table daybook_record_version (seq ${sequence}, ${what},
         to_commit ${integer} not null,
         ended text not null check (ended in ('replaced', 'deleted')),
         ${document},
         unique (tenant_id, type_seq, key, from_commit),
         check (to_commit > from_commit), ${endsTogether})${strict}`,
       // A scan of the past reads what was closed since, and no more.
-      sql`create index versions_closed on record_version (tenant_id, type_seq, to_commit)`,
-      sql`create index versions_from on record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null`,
-      sql`create index versions_to on record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null`,
-      sql`create table record_change (
+      sql`create index versions_closed on daybook_record_version (tenant_id, type_seq, to_commit)`,
+      sql`create index versions_from on daybook_record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null`,
+      sql`create index versions_to on daybook_record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null`,
+      sql`create table daybook_record_change (
         tenant_id text not null,
         commit_id ${integer} not null,
         position ${integer} not null,
-        type_seq ${integer} not null references record_type (seq),
+        type_seq ${integer} not null references daybook_record_type (seq),
         key ${plainText} not null,
         kind text not null check (kind in ('created', 'updated', 'deleted')),
         revision ${integer} not null,
         primary key (tenant_id, commit_id, position),
-        foreign key (tenant_id, commit_id) references record_commit (tenant_id, id)
+        foreign key (tenant_id, commit_id) references daybook_record_commit (tenant_id, id)
       )${clustered}`,
-      ...seedViews,
     ],
   },
 ];

@@ -12,7 +12,7 @@ export type Moment = number | null;
 
 export async function readHead(reader: RecordReader): Promise<{ commit: number | null; at: number | null }> {
   const [row] = await reader.point<{ commit_id: number; committed_at: number }>(
-    sql`select commit_id, committed_at from record_head where tenant_id = ${reader.tenant} and commit_id > 0`,
+    sql`select commit_id, committed_at from daybook_record_head where tenant_id = ${reader.tenant} and commit_id > 0`,
   );
   return { commit: row?.commit_id ?? null, at: row?.committed_at ?? null };
 }
@@ -25,7 +25,7 @@ export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Pr
   if (at > Math.max(reader.now(), head.at ?? 0)) {
     throw invalid(`asOf ${isoTime(at)} is in the future: what will be known then is not known yet`);
   }
-  const [row] = await reader.point<{ id: number }>(sql`select id from record_commit
+  const [row] = await reader.point<{ id: number }>(sql`select id from daybook_record_commit
     where tenant_id = ${reader.tenant} and committed_at <= ${at} order by committed_at desc, id desc limit 1`);
   return row?.id ?? 0;
 }

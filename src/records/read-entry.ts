@@ -46,11 +46,11 @@ export async function readRow(
 function selectRow(tenant: string, type: number, key: string, moment: Moment) {
   const columns = sql`key, from_key, to_key, instance_key, body${asText} as body, revision, from_commit, schema_version`;
   const mine = sql`tenant_id = ${tenant} and type_seq = ${type} and key = ${key}`;
-  if (moment === null) return sql`select ${columns} from record where ${mine}`;
+  if (moment === null) return sql`select ${columns} from daybook_record where ${mine}`;
   // The newest version that had begun by then, if it had not ended: one seek, however many there are. Only where there is
   // none is what is known now looked at.
   return sql`select key, from_key, to_key, instance_key, body, revision, from_commit, schema_version
-      from (select ${columns}, to_commit from record_version where ${mine} and from_commit <= ${moment}
+      from (select ${columns}, to_commit from daybook_record_version where ${mine} and from_commit <= ${moment}
         order by from_commit desc limit 1) as past where to_commit > ${moment}
-    union all select ${columns} from record where ${mine} and from_commit <= ${moment} limit 1`;
+    union all select ${columns} from daybook_record where ${mine} and from_commit <= ${moment} limit 1`;
 }

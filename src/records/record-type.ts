@@ -48,7 +48,7 @@ export async function findType(
 }
 
 function selectType(tenant: string, name: string): Sql {
-  return sql`select seq, kind, name, from_type_seq, to_type_seq from record_type
+  return sql`select seq, kind, name, from_type_seq, to_type_seq from daybook_record_type
     where tenant_id = ${tenant} and name = ${name}`;
 }
 
@@ -72,7 +72,7 @@ async function readOrMakeType(tx: Tx, type: AnyRecordType): Promise<TypeRow> {
   const ends =
     type.kind === "entity" ? undefined : [await registerType(tx, type.from), await registerType(tx, type.to)];
   if (found !== undefined) return checkEnds(found, type, ends);
-  await tx.run(sql`insert into record_type (tenant_id, kind, name, from_type_seq, to_type_seq, created_at)
+  await tx.run(sql`insert into daybook_record_type (tenant_id, kind, name, from_type_seq, to_type_seq, created_at)
     values (${tx.tenant}, ${type.kind}, ${type.name}, ${ends?.[0]?.seq ?? null}, ${ends?.[1]?.seq ?? null}, ${tx.now})
     on conflict (tenant_id, name) do nothing`);
   return (await tx.get<TypeRow>(selectType(tx.tenant, type.name))) as TypeRow;
@@ -83,16 +83,16 @@ async function readOrMakeSchema(tx: Tx, typeSeq: number, type: AnyRecordType): P
   const read = async (): Promise<number | undefined> =>
     (
       await tx.get<{ version: number }>(
-        sql`select version from record_schema where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and hash = ${hash}`,
+        sql`select version from daybook_record_schema where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and hash = ${hash}`,
       )
     )?.version;
   const found = await read();
   if (found !== undefined) return found;
   const last = await tx.get<{ version: number | null }>(
-    sql`select max(version) as version from record_schema where tenant_id = ${tx.tenant} and type_seq = ${typeSeq}`,
+    sql`select max(version) as version from daybook_record_schema where tenant_id = ${tx.tenant} and type_seq = ${typeSeq}`,
   );
   const version = (last?.version ?? 0) + 1;
-  await tx.run(sql`insert into record_schema (tenant_id, type_seq, version, schema, hash, reason, created_at)
+  await tx.run(sql`insert into daybook_record_schema (tenant_id, type_seq, version, schema, hash, reason, created_at)
     values (${tx.tenant}, ${typeSeq}, ${version}, ${text}, ${hash}, ${version === 1 ? "initial" : "changed"}, ${tx.now})
     on conflict (tenant_id, type_seq, hash) do nothing`);
   return (await read()) as number;

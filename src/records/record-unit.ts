@@ -127,7 +127,7 @@ export function createUnit(
     async head() {
       if (head !== undefined) return head;
       const row = await tx.get<{ commit_id: number }>(
-        sql`select commit_id from record_head where tenant_id = ${tx.tenant}`,
+        sql`select commit_id from daybook_record_head where tenant_id = ${tx.tenant}`,
       );
       return (head = row === undefined || row.commit_id === 0 ? null : row.commit_id);
     },

@@ -30,17 +30,17 @@ type StoredRow = WritableType & {
 
 const selectTypes = sql`select type.seq, type.kind, type.name, type.from_type_seq, type.to_type_seq, ends_from.name as from_name,
     ends_to.name as to_name, newest.version as schema_version, newest.schema
-  from record_type as type
-  join record_schema as newest on newest.type_seq = type.seq
-    and newest.version = (select max(version) from record_schema as other where other.type_seq = type.seq)
-  left join record_type as ends_from on ends_from.seq = type.from_type_seq
-  left join record_type as ends_to on ends_to.seq = type.to_type_seq`;
+  from daybook_record_type as type
+  join daybook_record_schema as newest on newest.type_seq = type.seq
+    and newest.version = (select max(version) from daybook_record_schema as other where other.type_seq = type.seq)
+  left join daybook_record_type as ends_from on ends_from.seq = type.from_type_seq
+  left join daybook_record_type as ends_to on ends_to.seq = type.to_type_seq`;
 
 /** Every type of which something was ever written, by name. */
 export async function listTypes(reader: RecordReader): Promise<RecordTypeInfo[]> {
   const rows = await reader.heavy<
     StoredRow & { records: number }
-  >(sql`select types.*, (select count(*) from record where record.type_seq = types.seq) as records
+  >(sql`select types.*, (select count(*) from daybook_record record where record.type_seq = types.seq) as records
     from (${selectTypes} where type.tenant_id = ${reader.tenant}) as types order by name`);
   return rows.map((row) => ({
     ...{ name: row.name, kind: row.kind, from: row.from_name, to: row.to_name },

@@ -12,28 +12,32 @@ export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]
   const name = `${family}${hashOf(JSON.stringify(paths))}`;
   if (dialect === "postgres") {
     const { text } = render(sql`using gin ((${vectorOf(rawSql("body"), paths)}))`, "postgres");
-    return { name, table: "record", texts: [`create index concurrently if not exists ${name} on record ${text}`] };
+    return {
+      name,
+      table: "record",
+      texts: [`create index concurrently if not exists ${name} on daybook_record ${text}`],
+    };
   }
   const ours = (row: string): string =>
-    `${row}.type_seq in (select seq from record_type where name = '${type.replaceAll("'", "''")}')`;
+    `${row}.type_seq in (select seq from daybook_record_type where name = '${type.replaceAll("'", "''")}')`;
   const words = (row: string): string => render(wordsOf(dialect, rawSql(`${row}.body`), paths), dialect).text;
-  const gone = `delete from record_words where rowid = old.seq`;
-  const put = `insert into record_words (rowid, words) values (new.seq, ${words("new")})`;
+  const gone = `delete from daybook_record_words where rowid = old.seq`;
+  const put = `insert into daybook_record_words (rowid, words) values (new.seq, ${words("new")})`;
   const texts = [
-    `create virtual table if not exists record_words using fts5(words, content='', contentless_delete=1,
+    `create virtual table if not exists daybook_record_words using fts5(words, content='', contentless_delete=1,
       tokenize='unicode61 remove_diacritics 0')`,
-    `create trigger if not exists ${name}_made after insert on record when ${ours("new")} begin ${put}; end`,
-    `create trigger if not exists ${name}_changed after update of body on record when ${ours("new")} begin ${gone}; ${put}; end`,
-    `create trigger if not exists ${name}_gone after delete on record when ${ours("old")} begin ${gone}; end`,
-    `insert into record_words (rowid, words) select seq, ${words("record")} from record
-      where ${ours("record")} and seq not in (select rowid from record_words)`,
-    `create index if not exists ${name} on record_type (seq) where name = '${type.replaceAll("'", "''")}'`,
+    `create trigger if not exists ${name}_made after insert on daybook_record when ${ours("new")} begin ${put}; end`,
+    `create trigger if not exists ${name}_changed after update of body on daybook_record when ${ours("new")} begin ${gone}; ${put}; end`,
+    `create trigger if not exists ${name}_gone after delete on daybook_record when ${ours("old")} begin ${gone}; end`,
+    `insert into daybook_record_words (rowid, words) select seq, ${words("record")} from daybook_record record
+      where ${ours("record")} and seq not in (select rowid from daybook_record_words)`,
+    `create index if not exists ${name} on daybook_record_type (seq) where name = '${type.replaceAll("'", "''")}'`,
   ];
   return {
     ...{ name, table: "record_words", texts },
     instead: {
       family,
-      clear: `delete from record_words where rowid in (select seq from record where ${ours("record")})`,
+      clear: `delete from daybook_record_words where rowid in (select seq from daybook_record record where ${ours("record")})`,
     },
   };
 }
@@ -51,7 +55,7 @@ export function hasWords(dialect: Dialect, alias: Sql, paths: readonly Path[], t
     return sql`${vectorOf(sql`${alias}.body`, paths)} @@ plainto_tsquery('simple'::regconfig, ${words.join(" ")}::text)`;
   }
   const match = words.map((word) => `"${word}"`).join(" ");
-  return sql`${alias}.seq in (select rowid from record_words where record_words match ${match})`;
+  return sql`${alias}.seq in (select rowid from daybook_record_words where daybook_record_words match ${match})`;
 }
 
 // PostgreSQL would keep an address, a file name or a number with its signs as one word; FTS5 cuts at every sign, so here

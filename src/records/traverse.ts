@@ -122,7 +122,7 @@ async function readEdges(
   const arm = (table: string, more: Sql): Sql => sql`
     select spot.type as near_type, spot.key as near_key, ${rawSql(`r.${far}_type_seq as far_type, r.${far}_key as far_key`)},
       r.type_seq, r.key, r.from_key, r.to_key, r.instance_key
-    from ${rowSet("spot", { type: "integer", key: "text" }, spots)} cross join ${rawSql(table)} as r
+    from ${rowSet("spot", { type: "integer", key: "text" }, spots)} cross join daybook_${rawSql(table)} as r
     where r.tenant_id = ${reader.tenant} and ${rawSql(`r.${near}_type_seq = spot.type and r.${near}_key = spot.key`)}
       and r.type_seq ${anyOf("integer", seqs)} ${more}`;
   const own =
@@ -162,7 +162,7 @@ async function readEdges(
 
 async function typeNames(reader: RecordReader, seqs: ReadonlySet<number>): Promise<Map<number, string>> {
   const rows = await reader.point<{ seq: number; name: string }>(
-    sql`select seq, name from record_type where seq ${anyOf("integer", [...seqs])}`,
+    sql`select seq, name from daybook_record_type where seq ${anyOf("integer", [...seqs])}`,
   );
   return new Map(rows.map(({ seq, name }) => [seq, name]));
 }

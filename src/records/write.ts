@@ -136,10 +136,10 @@ async function unlinkAll(unit: RecordUnit, row: WritableType, at: RecordKey, all
   const { tx } = unit;
   const rows = await tx.all<LinkRow & { type_seq: number }>(sql`
     select record.type_seq, record.key, record_type.name, from_key, to_key, instance_key
-    from record join record_type on record_type.seq = record.type_seq
+    from daybook_record record join daybook_record_type record_type on record_type.seq = record.type_seq
     where record.tenant_id = ${tx.tenant} and record.from_type_seq = ${row.seq} and from_key = ${at.key}
     union select record.type_seq, record.key, record_type.name, from_key, to_key, instance_key
-    from record join record_type on record_type.seq = record.type_seq
+    from daybook_record record join daybook_record_type record_type on record_type.seq = record.type_seq
     where record.tenant_id = ${tx.tenant} and record.to_type_seq = ${row.seq} and to_key = ${at.key}`);
   const linked = rows.filter((each) => unit.changes.get(`${each.type_seq} ${each.key}`)?.body !== null);
   const made = [...unit.changes.values()].filter(

@@ -9,11 +9,12 @@ import { scheduleKind } from "./schedule.ts";
  *  transaction of its own, because jobs are locked before schedules (settled.ts); one that is cut off is made up for by the
  *  next. */
 export async function cancelFires({ store, hooks }: Engine, tenant: string, begin: string): Promise<void> {
-  const open = await store.read<{ id: string }>(sql`select job.id from schedule cross join job
+  const open = await store.read<{ id: string }>(sql`select job.id
+    from daybook_schedule schedule cross join daybook_line line cross join daybook_job job
     where schedule.tenant_id = ${tenant} and substr(schedule.name, 1, ${begin.length}) = ${begin}
       and schedule.source = 'code' and schedule.removed_at is not null and job.tenant_id = ${tenant}
-      and job.kind = ${scheduleKind} and job.kind_seq = schedule.seq and job.finished_at is null
-      and job.kind is not null and job.status in ('waiting', 'queued') order by job.seq`);
+      and line.kind = ${scheduleKind} and line.kind_seq = schedule.seq and line.kind is not null
+      and line.started_at is null and job.seq = line.seq order by line.seq`);
   for (const { id } of open) {
     await store.write((tx) => cancelUnstarted(tx, hooks, id), { tenant });
   }

@@ -9,21 +9,21 @@ export const scheduleChecks: readonly Check[] = [
     promise: "S1",
     name: "a decision that fired names a job of its schedule, unless that was pruned",
     // What prune removes is not named one by one: a decision from before the tenant's last prune may have lost its job.
-    find: () => sql`select decision.job_id as finding from decision
-      left join job on job.tenant_id = decision.tenant_id and job.id = decision.job_id
+    find: () => sql`select decision.job_id as finding from daybook_decision decision
+      left join daybook_job job on job.tenant_id = decision.tenant_id and job.id = decision.job_id
       where decision.job_id is not null and (
-        (job.seq is null and not exists (select 1 from pruning
+        (job.seq is null and not exists (select 1 from daybook_pruning pruning
           where pruning.tenant_id = decision.tenant_id and pruning.pruned_at >= decision.decided_at))
         or (job.seq is not null and (job.kind is distinct from 'schedule'
           or job.kind_seq is distinct from decision.schedule_seq)))`,
-    advice: `rows of job were removed by hand, or ${report}`,
+    advice: `rows of daybook_job were removed by hand, or ${report}`,
   },
   {
     promise: "S1",
     name: "a decision that published names an event, unless that was cleaned up",
-    find: () => sql`select decision.event_id as finding from decision
-      left join event on event.tenant_id = decision.tenant_id and event.id = decision.event_id
-      where decision.event_id is not null and event.seq is null and not exists (select 1 from pruning
+    find: () => sql`select decision.event_id as finding from daybook_decision decision
+      left join daybook_event event on event.tenant_id = decision.tenant_id and event.id = decision.event_id
+      where decision.event_id is not null and event.seq is null and not exists (select 1 from daybook_pruning pruning
         where pruning.tenant_id = decision.tenant_id and pruning.what = 'event'
           and pruning.pruned_at >= decision.decided_at)`,
     advice: `rows of event were removed by hand, or ${report}`,
@@ -32,9 +32,9 @@ export const scheduleChecks: readonly Check[] = [
     promise: "S1",
     name: "an open job of a schedule has its decision",
     // A retry belongs to the decision about the first job of its chain, which may have been pruned since.
-    find: () => sql`select job.id as finding from job
-      join job first on first.seq = coalesce(job.chain_seq, job.seq)
-      where job.kind = 'schedule' and job.finished_at is null and not exists (select 1 from decision
+    find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
+      join daybook_job first on first.seq = coalesce(job.chain_seq, job.seq)
+      where line.kind = 'schedule' and not exists (select 1 from daybook_decision decision
         where decision.tenant_id = job.tenant_id and decision.schedule_seq = job.kind_seq
           and decision.job_id = first.id)`,
     advice: report,
@@ -42,10 +42,10 @@ export const scheduleChecks: readonly Check[] = [
   {
     promise: "J15",
     name: "a job that waits for the one before it of its schedule has one before it",
-    find: () => sql`select job.id as finding from job
-      where job.kind = 'schedule' and job.finished_at is null and job.waits_for = 'order' and not exists (
-        select 1 from job ahead where ahead.tenant_id = job.tenant_id and ahead.kind = 'schedule'
-          and ahead.kind_seq = job.kind_seq and ahead.finished_at is null
+    find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.kind = 'schedule' and line.waits_for = 'order' and not exists (
+        select 1 from daybook_line ahead where ahead.kind = 'schedule'
+          and ahead.kind_seq = job.kind_seq
           and ahead.waits_for is distinct from 'order')`,
     advice: "cancel it and trigger the schedule, and report it: whoever ends a job lets the next one go",
   },
@@ -53,7 +53,7 @@ export const scheduleChecks: readonly Check[] = [
     promise: "S1",
     name: "a schedule that goes on has a next time",
     // Whether slots are left before an end is for the timing to say, and not for a statement.
-    find: () => sql`select name as finding from schedule
+    find: () => sql`select name as finding from daybook_schedule
       where next_at is null and paused_at is null and removed_at is null and ends_at is null and kind <> 'once'
         and (max_fires is null or fires < max_fires)`,
     advice: "pause and resume it; if it comes again, report it",

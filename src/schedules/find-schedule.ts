@@ -16,7 +16,7 @@ export async function findSchedule(tx: Tx, name: string): Promise<ScheduleRow> {
 /** The row of a name, also of one that was removed. */
 export async function lockSchedule(tx: Tx, name: string): Promise<ScheduleRow | undefined> {
   return tx.get<ScheduleRow>(
-    sql`select * from schedule where tenant_id = ${tx.tenant} and name = ${name} ${forUpdate}`,
+    sql`select * from daybook_schedule where tenant_id = ${tx.tenant} and name = ${name} ${forUpdate}`,
   );
 }
 
@@ -24,7 +24,7 @@ type Read = (statement: Sql) => Awaitable<{ name: string }[]>;
 
 export async function unknownSchedule(read: Read, tenant: string, name: string): Promise<DaybookError> {
   const names = await read(
-    sql`select name from schedule where tenant_id = ${tenant} and removed_at is null order by name limit 1000`,
+    sql`select name from daybook_schedule where tenant_id = ${tenant} and removed_at is null order by name limit 1000`,
   );
   const near = nearest(
     name,

@@ -83,7 +83,7 @@ async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Prom
   await insertSkips(tx, row, timing, { until: first - 1, note: "a later stretch was filled in" });
   const next = { ...row, cursor_at: last };
   await tx.run(
-    sql`update schedule set cursor_at = ${last}, next_at = ${nextFireAt(next, timing)} where seq = ${row.seq}`,
+    sql`update daybook_schedule set cursor_at = ${last}, next_at = ${nextFireAt(next, timing)} where seq = ${row.seq}`,
   );
 }
 
@@ -120,18 +120,22 @@ async function fireSlots(
     await insertJobs(tx, jobs);
     tx.wake(jobsChannel);
   }
-  await tx.run(sql`update schedule set last_fired_at = ${tx.now} where seq = ${row.seq}`);
+  await tx.run(sql`update daybook_schedule set last_fired_at = ${tx.now} where seq = ${row.seq}`);
   return ids;
 }
 
 async function firedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
-  const rows = await tx.all<{ slot_at: number }>(sql`select slot_at from decision where tenant_id = ${row.tenant_id}
+  const rows = await tx.all<{
+    slot_at: number;
+  }>(sql`select slot_at from daybook_decision where tenant_id = ${row.tenant_id}
     and schedule_seq = ${row.seq} and slot_at between ${from} and ${to} and coalesce(job_id, event_id) is not null`);
   return new Set(rows.map((each) => each.slot_at));
 }
 
 async function decidedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
-  const rows = await tx.all<{ slot_at: number }>(sql`select slot_at from decision where tenant_id = ${row.tenant_id}
+  const rows = await tx.all<{
+    slot_at: number;
+  }>(sql`select slot_at from daybook_decision where tenant_id = ${row.tenant_id}
     and schedule_seq = ${row.seq} and slot_at between ${from} and ${to}`);
   return new Set(rows.map((each) => each.slot_at));
 }
@@ -140,10 +144,10 @@ async function decidedSlots(tx: Tx, row: ScheduleRow, from: number, to: number):
 async function forgetSkipped(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Promise<void> {
   const first = open[0]?.at ?? 0;
   const last = open.at(-1)?.at ?? 0;
-  await tx.run(sql`delete from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+  await tx.run(sql`delete from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
     and job_id is null and event_id is null and slot_at >= ${first} and until_at <= ${last}`);
   const cut = await tx.all<{ seq: number; slot_at: number; until_at: number; slots: number }>(sql`select seq, slot_at,
-      until_at, slots from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+      until_at, slots from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
     and job_id is null and event_id is null and slot_at <= ${last} and until_at >= ${first}`);
   const timing = timingOf(row);
   for (const span of cut) {
@@ -153,15 +157,15 @@ async function forgetSkipped(tx: Tx, row: ScheduleRow, open: readonly Slot[]): P
     const part = before ?? behind;
     if (part === null) {
       // It was about a timing that has been edited since, and nothing of it is left by the present one.
-      await tx.run(sql`delete from decision where seq = ${span.seq}`);
+      await tx.run(sql`delete from daybook_decision where seq = ${span.seq}`);
       continue;
     }
-    await tx.run(sql`update decision set slot_at = ${part.first.at}, until_at = ${part.last.at}, slots = ${part.count},
+    await tx.run(sql`update daybook_decision set slot_at = ${part.first.at}, until_at = ${part.last.at}, slots = ${part.count},
       local = ${part.first.local} where seq = ${span.seq}`);
     if (before === null || behind === null) continue;
-    await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
+    await tx.run(sql`insert into daybook_decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
         job_id, note)
       select tenant_id, schedule_seq, ${behind.first.at}, ${behind.last.at}, ${behind.count}, kind, decided_at,
-        ${behind.first.local}, null, note from decision where seq = ${span.seq}`);
+        ${behind.first.local}, null, note from daybook_decision where seq = ${span.seq}`);
   }
 }

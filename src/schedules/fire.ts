@@ -1,5 +1,6 @@
 // Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs or events, and cursors
 // in one transaction. On PostgreSQL others pass by the rows that we hold; the unique slot is the last word.
+import { waitsKey } from "../jobs/park.ts";
 import { DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
@@ -25,7 +26,7 @@ type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] }
 /** Fires the schedules that are due, at most some hundred; true when there may be more. */
 export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number } = {}): Promise<boolean> {
   const which = only === undefined ? sql`` : sql`and seq = ${only}`;
-  const due = await tx.all<ScheduleRow>(sql`select * from schedule where next_at <= ${tx.now} ${which}
+  const due = await tx.all<ScheduleRow>(sql`select * from daybook_schedule where next_at <= ${tx.now} ${which}
     order by next_at limit ${limits.schedulesPerTickMax} ${skipLocked}`);
   if (due.length === 0) return false;
   const { busy, putOff } = await openFires(tx, due);
@@ -134,9 +135,10 @@ export async function jobFor(
     missed: fire.missed,
   };
   const lane = await laneOf(tx, row.tenant_id, target.prepared.queue);
+  const order = { tenant: row.tenant_id, waitsFor: "order", key: row.id } as const;
   return {
     ...newJob(tx, lane, target.prepared),
-    ...(waits ? ({ status: "waiting", waits_for: "order", waits_key: row.id } as const) : {}),
+    ...(waits ? ({ status: "waiting", waits_for: "order", waits_key: waitsKey(order) } as const) : {}),
     tenant_id: row.tenant_id,
     template_id: target.templateId,
     kind: scheduleKind,
@@ -188,7 +190,7 @@ async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> 
     tx.wake(jobsChannel);
   }
   killPoint("schedules.fired");
-  await tx.run(sql`update schedule set cursor_at = v.cursor_at, next_at = v.next_at, fires = v.fires,
+  await tx.run(sql`update daybook_schedule as schedule set cursor_at = v.cursor_at, next_at = v.next_at, fires = v.fires,
       last_fired_at = v.last_fired_at, paused_at = v.paused_at, paused_note = v.paused_note
     from ${rowSet("v", rowColumns, rows)} where schedule.seq = v.seq`);
 }

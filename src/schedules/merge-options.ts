@@ -74,7 +74,7 @@ const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "e
 export function keepTarget(row: ScheduleRow, given: object, checked: CheckedSchedule): CheckedSchedule {
   const { target, target_name, job } = row;
   const changed = Object.entries(given).some(([key, value]) => targetKeys.includes(key) && value !== undefined);
-  if (!changed) return { ...checked, target, target_name, job, unknown: false };
+  if (!changed) return { ...checked, target, target_name, job, unknown: false, warning: null };
   if (!checked.unknown || checked.target !== target || checked.target_name !== target_name) return checked;
   const kept = JSON.parse(job) as StoredTarget;
   const { prepared, settings } = JSON.parse(checked.job) as StoredTarget;

@@ -1,14 +1,14 @@
 // The tables of schedules.
 import type { Migration } from "../storage/migrate.ts";
 import { sql } from "../storage/sql.ts";
-import { integer, jsonText, sequence, strict } from "../storage/word.ts";
+import { integer, sequence, strict } from "../storage/word.ts";
 
 export const scheduleMigrations: readonly Migration[] = [
   {
-    number: 5,
+    number: 4,
     name: "schedule, decision",
     up: [
-      sql`create table schedule (
+      sql`create table daybook_schedule (
         seq ${sequence},
         tenant_id text not null,
         id text not null,
@@ -50,13 +50,13 @@ export const scheduleMigrations: readonly Migration[] = [
         unique (tenant_id, name),
         check (next_at is null or (paused_at is null and removed_at is null))
       )${strict}`,
-      sql`create index schedules_due on schedule (next_at) where next_at is not null`,
-      sql`create index schedules_restored on schedule (seq) where restored = 1`,
+      sql`create index schedules_due on daybook_schedule (next_at) where next_at is not null`,
+      sql`create index schedules_restored on daybook_schedule (seq) where restored = 1`,
       // One row per slot; a span of slots that were all missed is one row with a count.
-      sql`create table decision (
+      sql`create table daybook_decision (
         seq ${sequence},
         tenant_id text not null,
-        schedule_seq ${integer} not null references schedule (seq),
+        schedule_seq ${integer} not null references daybook_schedule (seq),
         slot_at ${integer} not null,
         until_at ${integer} not null,
         slots ${integer} not null check (slots >= 1),
@@ -72,33 +72,6 @@ export const scheduleMigrations: readonly Migration[] = [
         check (job_id is null or event_id is null),
         check ((coalesce(job_id, event_id) is null) = (kind in ('skipped_missed', 'skipped_overlap', 'skipped_paused')))
       )${strict}`,
-      // The seed's names and words; docs/origins.md says what differs.
-      sql`create view schedules as select
-        schedule.id as schedule_id, schedule.tenant_id, template.id as template_id, schedule.name,
-        schedule.expression as cron_expression, schedule.zone as timezone,
-        case when schedule.paused_at is null and schedule.removed_at is null then 1 else 0 end as enabled,
-        case schedule.target when 'template' then ${jsonText("schedule.job", ["overrides"])}
-          else ${jsonText("schedule.job", ["prepared", "params"])} end as param_overrides, schedule.last_fired_at as last_triggered_at,
-        schedule.next_at as next_trigger_at, schedule.created_at
-      from schedule left join job_template template
-        on template.tenant_id = schedule.tenant_id and template.name = schedule.target_name
-          and schedule.target = 'template'
-      where schedule.removed_at is null`,
-      sql`drop view jobs`,
-      sql`create view jobs as select
-        job.id as job_id, job.tenant_id, job.template_id, schedule.id as schedule_id, job_group.id as group_id,
-        job.name as job_type, job.params,
-        case job.status when 'waiting' then 'QUEUED' else upper(job.status) end as status,
-        job.priority, job.position, parent.id as retry_of, job.created_at, job.created_at as queued_at,
-        coalesce(job.started_at, run.started_at) as started_at, job.finished_at,
-        coalesce(session.id, ran.id) as worker_id
-      from job
-      left join schedule on job.kind = 'schedule' and schedule.seq = job.kind_seq
-      left join job_group on job_group.seq = job.group_seq
-      left join job parent on parent.seq = job.retry_of
-      left join session on session.seq = job.session_seq
-      left join run on run.tenant_id = job.tenant_id and run.id = job.run_id
-      left join session ran on ran.seq = run.session_seq`,
     ],
   },
 ];

@@ -1,7 +1,7 @@
 // The jobs of schedules that have not ended: what a new slot of theirs meets.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, skipLocked } from "../storage/word.ts";
+import { anyOf, skipLockedOf } from "../storage/word.ts";
 import { scheduleKind, type ScheduleRow } from "./schedule.ts";
 
 export type OpenFires = {
@@ -40,6 +40,7 @@ async function read(
   locking: boolean,
 ): Promise<{ kind_seq: number; id: string }[]> {
   const seqs = rows.map((row) => row.seq);
-  return tx.all(sql`select kind_seq, id from job where tenant_id = ${tenant} and kind = ${scheduleKind}
-    and kind_seq ${anyOf("integer", seqs)} and finished_at is null order by seq ${locking ? skipLocked : sql``}`);
+  return tx.all(sql`select line.kind_seq, job.id from daybook_line line cross join daybook_job job
+    where line.kind = ${scheduleKind} and line.kind_seq ${anyOf("integer", seqs)} and line.kind is not null
+      and job.seq = line.seq and job.tenant_id = ${tenant} order by line.seq ${locking ? skipLockedOf("line") : sql``}`);
 }

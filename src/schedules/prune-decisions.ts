@@ -22,7 +22,9 @@ export async function pruneDecisions(store: Store, tenant: string, options: Prun
   const decidedBy = store.clock.now() - durationMs(options.olderThan, "olderThan");
   const which = leaving(tenant, decidedBy);
   if (options.dryRun === true) {
-    const [row] = await store.readLong<{ n: number }>(sql`select count(*) as n from decision ${which}`);
+    const [row] = await store.readLong<{ n: number }>(
+      sql`select count(*) as n from daybook_decision decision ${which}`,
+    );
     return { dryRun: true, decisions: row?.n ?? 0 };
   }
   for (let decisions = 0; ;) {
@@ -35,15 +37,15 @@ export async function pruneDecisions(store: Store, tenant: string, options: Prun
 /** A decision stays as long as its job, or a retry of that, has not ended: an open job has its decision. */
 function leaving(tenant: string, decidedBy: number): Sql {
   return sql`where decision.tenant_id = ${tenant} and decision.decided_at <= ${decidedBy} and not exists (
-    select 1 from job first join job later on later.tenant_id = first.tenant_id and later.kind = ${scheduleKind}
-        and later.kind_seq = decision.schedule_seq and later.finished_at is null
-        and coalesce(later.chain_seq, later.seq) = first.seq
+    select 1 from daybook_job first join daybook_line line
+        on line.kind = ${scheduleKind} and line.kind_seq = decision.schedule_seq and line.kind is not null
+      join daybook_job later on later.seq = line.seq and coalesce(later.chain_seq, later.seq) = first.seq
       where first.tenant_id = decision.tenant_id and first.id = decision.job_id)`;
 }
 
 async function removeSome(tx: Tx, which: Sql): Promise<number> {
   const found = await tx.all<{ seq: number; schedule_seq: number; until_at: number }>(
-    sql`select seq, schedule_seq, until_at from decision ${which} order by seq limit ${limits.pruneRowsMax}`,
+    sql`select seq, schedule_seq, until_at from daybook_decision decision ${which} order by seq limit ${limits.pruneRowsMax}`,
   );
   if (found.length === 0) return 0;
   const until = new Map<number, number>();
@@ -51,11 +53,13 @@ async function removeSome(tx: Tx, which: Sql): Promise<number> {
     until.set(schedule, Math.max(at, until.get(schedule) ?? at));
   }
   const schedules = [...until.keys()].toSorted((a, b) => a - b);
-  await tx.all(sql`select seq from schedule where seq ${anyOf("integer", schedules)} order by seq ${forUpdate}`);
+  await tx.all(
+    sql`select seq from daybook_schedule where seq ${anyOf("integer", schedules)} order by seq ${forUpdate}`,
+  );
   for (const [schedule, at] of until) {
-    await tx.run(sql`update schedule set pruned_until = ${greatest}(coalesce(pruned_until, ${at}), ${at})
+    await tx.run(sql`update daybook_schedule set pruned_until = ${greatest}(coalesce(pruned_until, ${at}), ${at})
       where seq = ${schedule}`);
   }
   const seqs = found.map(({ seq }) => seq);
-  return tx.run(sql`delete from decision where seq ${anyOf("integer", seqs)}`);
+  return tx.run(sql`delete from daybook_decision where seq ${anyOf("integer", seqs)}`);
 }

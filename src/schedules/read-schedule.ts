@@ -71,7 +71,7 @@ export type DecisionPage = { readonly items: readonly DecisionRecord[]; readonly
 
 export async function readOne(store: Store, tenant: string, name: string): Promise<ScheduleRow> {
   const [row] = await store.read<ScheduleRow>(
-    sql`select * from schedule where tenant_id = ${tenant} and name = ${name} and removed_at is null`,
+    sql`select * from daybook_schedule where tenant_id = ${tenant} and name = ${name} and removed_at is null`,
   );
   if (row !== undefined) return row;
   throw await unknownSchedule((statement) => store.readHeavy(statement), tenant, name);
@@ -84,7 +84,7 @@ export async function listSchedules(store: Store, tenant: string, filter: Schedu
   refuseUnknown(filter, ["limit", "after"], "the list of schedules");
   const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const after: Sql = filter.after === undefined ? sql`` : sql`and name > ${filter.after}`;
-  const rows = await store.readHeavy<ScheduleRow>(sql`select * from schedule
+  const rows = await store.readHeavy<ScheduleRow>(sql`select * from daybook_schedule
     where tenant_id = ${tenant} and removed_at is null ${after} order by name limit ${limit + 1}`);
   const items = rows.slice(0, limit).map(toSchedule);
   return { items, next: rows.length > limit ? (items.at(-1)?.name ?? null) : null };
@@ -103,7 +103,7 @@ export async function listDecisions(
   const after: Sql = filter.after === undefined ? sql`` : sql`and slot_at < ${checkCursor(filter.after)}`;
   const rows =
     await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id, event_id, note
-    from decision where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
+    from daybook_decision where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
     order by slot_at desc limit ${limit + 1}`);
   const items = rows.slice(0, limit).map(toDecision);
   return { items, next: rows.length > limit ? String(items.at(-1)?.at ?? "") : null };

@@ -64,7 +64,7 @@ export type ScheduleRow = {
 export const schedulesChannel = "schedules";
 
 /** Run on a copy of the book: its schedules do not catch up on what was due since. */
-export const markRestored = "update schedule set restored = 1 where removed_at is null";
+export const markRestored = "update daybook_schedule set restored = 1 where removed_at is null";
 
 /** The kind of the jobs that schedules make. */
 export const scheduleKind = "schedule";

@@ -3,7 +3,7 @@ import { invalid } from "../core/error.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
-import type { AnyJob } from "../jobs/define.ts";
+import { knownJob, type ReadRows } from "../jobs/definition/stored-definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
@@ -15,7 +15,7 @@ import { previewFires, type FirePreview } from "./preview.ts";
 import { listDecisions, listSchedules, readOne, toSchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord } from "./read-schedule.ts";
 import { timingOf } from "./schedule.ts";
-import { readTemplateIn, type ReadTemplate } from "./target.ts";
+import { readTemplateIn, type LookUp, type ReadTemplate } from "./target.ts";
 import { whySchedule, type Why } from "./why.ts";
 import { countedFrom } from "./once-in.ts";
 import { findSchedule } from "./find-schedule.ts";
@@ -23,7 +23,8 @@ import { pauseSchedule, removeSchedule, resumeSchedule } from "./steer-schedule.
 import { createSchedule, editSchedule } from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
-  /** Set when no definition of the job is known here: it fires, and its jobs wait for a process that has it. */
+  /** Set when nobody has hosted the job yet: it fires, and its jobs wait for a program that lists it. Also when it has a
+   *  limit that could not be counted. */
   readonly warning: string | null;
 };
 
@@ -71,19 +72,21 @@ export type Schedules = ScheduleVerbs & {
   preview(what: string | ScheduleOptions | PreviewTiming, options?: PreviewOptions): Promise<FirePreview[]>;
 };
 
-export function scheduleVerbs(engine: Pick<Engine, "definitions" | "hooks">, within: Within): ScheduleVerbs {
-  const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
+export function scheduleVerbs(
+  engine: Pick<Engine, "definitions" | "hooks" | "store">,
+  within: Within,
+  read?: ReadRows,
+): ScheduleVerbs {
+  const lookUp: LookUp = (name) => knownJob(engine, name, read);
   const alone = { shared: false } as const;
   const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template), alone);
   const around = { readTemplate, prepareEvent: engine.hooks.prepareEvent };
-  const made = (name: string, unknown: boolean): string | null =>
-    unknown ? `no definition of job "${name}" is known here: its jobs wait for a process that has one` : null;
   return {
     async create(name: string, options: ScheduleOptions<never>) {
       refuseTenants(name, options);
       const checked = await checkSchedule(name, options, lookUp, around);
       const row = await within((tx) => createSchedule(tx, name, checked), alone);
-      return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
+      return { ...toSchedule(row), warning: checked.warning };
     },
     async edit(name, changes) {
       refuseTenants(name, changes);
@@ -91,7 +94,7 @@ export function scheduleVerbs(engine: Pick<Engine, "definitions" | "hooks">, wit
       const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), lookUp, around));
       const edit = { checked, revision: old.revision };
       const row = await within((tx) => editSchedule(tx, name, edit), alone);
-      return { ...toSchedule(row), warning: made(checked.target_name, checked.unknown) };
+      return { ...toSchedule(row), warning: checked.warning };
     },
     pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null), alone),
     resume: (name) => within((tx) => resumeSchedule(tx, name), alone),
@@ -136,8 +139,7 @@ async function preview(
   if (typeof what === "string") {
     const row = await readOne(store, tenant, what);
     if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
-    const lookUp = (name: string): AnyJob | undefined => engine.definitions.get(name);
-    const checked = await checkSchedule(what, mergeOptions(row, options.edit), lookUp, {
+    const checked = await checkSchedule(what, mergeOptions(row, options.edit), (name) => knownJob(engine, name), {
       readTemplate: async () => undefined,
       prepareEvent: engine.hooks.prepareEvent,
     });

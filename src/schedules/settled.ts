@@ -7,7 +7,8 @@ import type { Tx } from "../storage/store.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { jobsChannel } from "../jobs/job.ts";
-import { release } from "../jobs/park.ts";
+import { release, waitsKey } from "../jobs/park.ts";
+import { queueOne } from "../jobs/state.ts";
 import { scheduleKind, schedulesChannel, type ScheduleRow } from "./schedule.ts";
 import { anyOf, forUpdate } from "../storage/word.ts";
 
@@ -16,12 +17,12 @@ type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "paused
 /** What a batch of ended jobs will ask for, locked before the first of them does. */
 export async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select seq from schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
+  await tx.all(sql`select seq from daybook_schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
 }
 
 export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy }: JobEnded): Promise<void> {
   if (retriedBy !== null) return;
-  const row = await tx.get<Row>(sql`select seq, id, failures, pause_after, paused_at from schedule
+  const row = await tx.get<Row>(sql`select seq, id, failures, pause_after, paused_at from daybook_schedule
     where seq = ${job.kind_seq} ${forUpdate}`);
   if (row === undefined) return;
   await letNextGo(tx, job, row.id);
@@ -29,9 +30,9 @@ export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy
   const failures = status === "failed" ? row.failures + 1 : 0;
   const pauses = row.paused_at === null && failures >= row.pause_after;
   if (failures === row.failures) return;
-  await tx.run(sql`update schedule set failures = ${failures} where seq = ${row.seq}`);
+  await tx.run(sql`update daybook_schedule set failures = ${failures} where seq = ${row.seq}`);
   if (!pauses) return;
-  await tx.run(sql`update schedule set paused_at = ${tx.now}, next_at = null,
+  await tx.run(sql`update daybook_schedule set paused_at = ${tx.now}, next_at = null,
       paused_note = ${`${failures} jobs in a row failed, the last one was ${job.id}`} where seq = ${row.seq}`);
   tx.wake(schedulesChannel);
 }
@@ -39,18 +40,15 @@ export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy
 // Whatever the policy is by now: those that wait were made when it was to queue. One that was cancelled while it waited ends
 // too, and then another still runs.
 async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void> {
-  const next = await tx.get<{ seq: number; lane_seq: number }>(sql`select seq, lane_seq from job
-    where tenant_id = ${job.tenant_id} and kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and finished_at is null
-      and waits_for = 'order' and waits_key = ${scheduleId} order by seq limit 1`);
-  if (next === undefined) return;
-  const ahead = await tx.get(sql`select seq from job
-    where tenant_id = ${job.tenant_id} and kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and finished_at is null
-      and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
-  if (ahead !== undefined) return;
   const order = { tenant: job.tenant_id, waitsFor: "order", key: scheduleId } as const;
+  const next = await tx.get<{ seq: number; lane_seq: number }>(sql`select seq, lane_seq from daybook_line
+    where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null
+      and waits_for = 'order' and waits_key = ${waitsKey(order)} order by seq limit 1`);
+  if (next === undefined) return;
+  const ahead = await tx.get(sql`select seq from daybook_line
+    where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
+  if (ahead !== undefined) return;
   if ((await release(tx, order, 1, [next.lane_seq])) > 0) return;
   // Somebody holds it, to move or to edit it. It is waited for, because nobody would come back for it.
-  const late = await tx.run(sql`update job set status = 'queued', waits_for = null, waits_key = null
-    where seq = ${next.seq} and status = 'waiting' and waits_for = 'order'`);
-  if (late > 0) tx.wake(jobsChannel);
+  if (await queueOne(tx, next.seq, "order")) tx.wake(jobsChannel);
 }

@@ -4,13 +4,14 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { DaybookError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
+import { findDefinition, neverHostedWarning } from "../jobs/definition/stored-definition.ts";
 import type { JobHooks, ToSay } from "../jobs/hooks.ts";
 import { mergeParams } from "../jobs/template/enqueue-from.ts";
-import { prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
+import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
 import type { TemplateRow } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
@@ -48,6 +49,8 @@ export type StoredTarget = {
   readonly overrides: unknown;
   /** What the schedule itself says; the rest is the definition's or the template's. */
   readonly settings: Pick<EnqueueOptions, "queue" | "priority" | "tags">;
+  /** Nobody had hosted the job when this was written, so the book is asked again when it fires. */
+  readonly unknown?: true;
 };
 
 /** An event as it is stored. Its payload stands where the params of a job do. */
@@ -58,11 +61,13 @@ type StoredEvent = {
 };
 
 export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> & {
-  /** Nobody here defines it; it is allowed, and said. */
+  /** Nobody has hosted its job yet; it is allowed, and said. */
   readonly unknown: boolean;
+  readonly warning: string | null;
 };
 
-export type LookUp = (name: string) => AnyJob | undefined;
+/** The definition of a name, of this process or of the book. */
+export type LookUp = (name: string) => Awaitable<AnyJob | undefined>;
 
 /** What a template says now; its job's definition is written down with the schedule. */
 export type ReadTemplate = (name: string) => Promise<{ job_name: string; params: string } | undefined>;
@@ -76,7 +81,7 @@ export type Around = {
 export const readTemplateIn =
   (tx: Tx): ReadTemplate =>
   async (name) =>
-    tx.get(sql`select job_name, params from job_template where tenant_id = ${tx.tenant} and name = ${name}`);
+    tx.get(sql`select job_name, params from daybook_job_template where tenant_id = ${tx.tenant} and name = ${name}`);
 
 export async function checkTarget(
   name: string,
@@ -99,27 +104,31 @@ export async function checkTarget(
   if (event !== undefined) return checkEvent(name, options, prepareEvent);
   if (template !== undefined) {
     const now = await readTemplate(template);
-    const known = now === undefined ? undefined : lookUp(now.job_name);
+    const known = now === undefined ? undefined : await lookUp(now.job_name);
     const given = now === undefined || known === undefined ? {} : mergeParams(JSON.parse(now.params), params);
     const definition = known ?? defineJob(template, { run: () => undefined });
     const stored: StoredTarget = {
       prepared: withoutCause(await prepareJob(definition, given, settings)),
       overrides: params ?? null,
       settings,
+      ...(known === undefined ? { unknown: true } : {}),
     };
-    return { target: "template", target_name: template, job: toJson(stored, { what: "schedule" }), unknown: false };
+    const warning = now === undefined ? null : warningOf(now.job_name, known);
+    const job = toJson(stored, { what: "schedule" });
+    return { target: "template", target_name: template, job, unknown: false, warning };
   }
   const jobName = typeof job === "string" ? job : (job as AnyJob).name;
-  const known = typeof job === "string" ? lookUp(job) : (job as AnyJob);
+  const known = typeof job === "string" ? await lookUp(job) : (job as AnyJob);
   const definition = known ?? defineJob(jobName, { run: () => undefined });
   const prepared = withoutCause(await prepareJob(definition, params, settings));
-  const stored: StoredTarget = { prepared, overrides: null, settings };
-  return {
-    target: "job",
-    target_name: jobName,
-    job: toJson(stored, { what: "schedule" }),
-    unknown: known === undefined,
-  };
+  const unknown = known === undefined;
+  const stored: StoredTarget = { prepared, overrides: null, settings, ...(unknown ? { unknown } : {}) };
+  const warning = warningOf(jobName, known);
+  return { target: "job", target_name: jobName, job: toJson(stored, { what: "schedule" }), unknown, warning };
+}
+
+function warningOf(jobName: string, known: AnyJob | undefined): string | null {
+  return known === undefined ? neverHostedWarning(jobName) : (known.byName?.warning ?? null);
 }
 
 // An event is said and over: there is no job that could run, overlap or fail, and nothing to say about one.
@@ -139,11 +148,22 @@ async function checkEvent(
   const settings = options.priority === undefined ? {} : { priority: options.priority };
   const { topic, payload, priority } = await prepareEvent(options.event, options.payload, settings);
   const stored: StoredEvent = { prepared: { params: payload, priority }, overrides: null, settings };
-  return { target: "event", target_name: topic, job: toJson(stored, { what: "schedule" }), unknown: false };
+  return {
+    target: "event",
+    target_name: topic,
+    job: toJson(stored, { what: "schedule" }),
+    unknown: false,
+    warning: null,
+  };
 }
 
 // Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
-function withoutCause({ cause: _cause, traceparent: _trace, ...prepared }: Prepared): Omit<Prepared, "cause"> {
+function withoutCause({
+  cause: _cause,
+  traceparent: _trace,
+  warning: _said,
+  ...prepared
+}: Prepared): Omit<Prepared, "cause"> {
   return prepared;
 }
 
@@ -164,19 +184,25 @@ export type Target = { readonly prepared: Prepared; readonly templateId: string 
 
 /** What to fire now, or why nothing can be. A template is read when it is fired. */
 export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { readonly refused: string }> {
-  const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
+  const stored = JSON.parse(row.job) as StoredTarget;
+  const { overrides, settings } = stored;
   if (row.target === "event") {
-    return { said: { topic: row.target_name, payload: prepared.params, priority: prepared.priority } };
+    const { params: payload, priority } = stored.prepared;
+    return { said: { topic: row.target_name, payload, priority } };
   }
-  if (row.target === "job") return { prepared: { ...prepared, cause: undefined }, templateId: null };
+  if (row.target === "job") {
+    const prepared = await withSettings(tx, stored, row.target_name);
+    return { prepared: { ...prepared, cause: undefined }, templateId: null };
+  }
   const template =
     await tx.get<Template>(sql`select id, job_name, params, queue, priority, attempts, backoff, timeout_ms,
-      losses, archived_at from job_template
+      losses, archived_at from daybook_job_template
     where tenant_id = ${row.tenant_id} and name = ${row.target_name} ${forShare}`);
   if (template === undefined) return { refused: `there is no template "${row.target_name}"` };
   if (template.archived_at !== null) return { refused: `template "${row.target_name}" is archived` };
   const defaults = JSON.parse(template.params) as unknown;
   const merged = mergeParams(defaults, overrides);
+  const prepared = await withSettings(tx, stored, template.job_name);
   return {
     prepared: {
       ...prepared,
@@ -194,6 +220,21 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
   };
 }
 
+// The job of a schedule may be hosted only after the schedule was made. From then on the settings of its program hold.
+async function withSettings(tx: Tx, stored: StoredTarget, jobName: string): Promise<StoredTarget["prepared"]> {
+  const { prepared, settings, unknown = false } = stored;
+  const found = unknown ? await findDefinition((statement) => tx.all(statement), jobName) : undefined;
+  if (found === undefined) return prepared;
+  const { queue, priority, attempts, backoff, timeoutMs, losses, owner } = found;
+  return {
+    ...prepared,
+    ...{ queue: settings.queue ?? queue, priority: settings.priority ?? priority, attempts, timeoutMs, losses },
+    backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
+    ...limitsOf(found, JSON.parse(prepared.params)),
+    ...(owner === undefined ? {} : { owner }),
+  };
+}
+
 type Template = Pick<
   TemplateRow,
   "id" | "job_name" | "params" | "queue" | "priority" | "attempts" | "backoff" | "timeout_ms" | "losses" | "archived_at"
@@ -203,7 +244,7 @@ type Template = Pick<
 export async function refuseMissingTemplate(tx: Tx, row: Pick<ScheduleRow, "target" | "target_name">): Promise<void> {
   if (row.target !== "template") return;
   const found = await tx.get<{ archived_at: number | null }>(
-    sql`select archived_at from job_template where tenant_id = ${tx.tenant} and name = ${row.target_name} ${forShare}`,
+    sql`select archived_at from daybook_job_template where tenant_id = ${tx.tenant} and name = ${row.target_name} ${forShare}`,
   );
   if (found !== undefined && found.archived_at === null) return;
   throw new DaybookError(

@@ -47,7 +47,7 @@ export function startTicker(
 
   async function earliest(): Promise<number | null> {
     const [row] = await store.read<{ at: number | null }>(
-      sql`select min(next_at) as at from schedule where next_at is not null`,
+      sql`select min(next_at) as at from daybook_schedule where next_at is not null`,
     );
     return row?.at ?? null;
   }
@@ -89,7 +89,7 @@ export function startTicker(
   // Who works on a copy of a book says what became of the slots before, and then fires like everybody.
   async function prepare(): Promise<void> {
     if (!lookedAtRestored) {
-      const [restored] = await store.read(sql`select seq from schedule where restored = 1 limit 1`);
+      const [restored] = await store.read(sql`select seq from daybook_schedule where restored = 1 limit 1`);
       while (restored !== undefined && !stopped && (await store.write(passByRestored))) continue;
       lookedAtRestored = true;
     }
@@ -105,7 +105,7 @@ export function startTicker(
     } catch (error) {
       // One that cannot be decided must not keep the others from it: each by itself, and then the failure.
       const due = await store.read<{ seq: number }>(
-        sql`select seq from schedule where next_at <= ${store.clock.now()} order by next_at limit ${limits.schedulesPerTickMax}`,
+        sql`select seq from daybook_schedule where next_at <= ${store.clock.now()} order by next_at limit ${limits.schedulesPerTickMax}`,
       );
       for (const { seq } of due) await store.write((tx) => fireDue(tx, hooks, { only: seq })).catch(() => undefined);
       throw error;

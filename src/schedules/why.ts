@@ -32,7 +32,7 @@ export async function whySchedule(store: Store, row: ScheduleRow, at: number): P
   const until = at % 60_000 === 0 ? at + 59_999 : at;
   const [found] =
     await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id,
-      event_id, note from decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+      event_id, note from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
       and slot_at <= ${until} and until_at >= ${at} order by slot_at limit 1`);
   const slot = timing.next(at - 1);
   const isSlot = slot !== null && slot.at <= until;

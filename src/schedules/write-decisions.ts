@@ -34,7 +34,7 @@ const decisionColumns = {
 
 export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
   if (rows.length === 0) return;
-  await tx.run(sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
+  await tx.run(sql`insert into daybook_decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
       job_id, event_id, note) ${eachRow(decisionColumns, rows)}`);
 }
 

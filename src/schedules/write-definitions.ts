@@ -6,6 +6,7 @@
 import { isDaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { knownJob } from "../jobs/definition/stored-definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { AnySchedule } from "./define.ts";
 import { lockSchedule } from "./find-schedule.ts";
@@ -36,7 +37,7 @@ export function createScheduleWriter(
   async function check(some: readonly AnySchedule[]): Promise<[string, CheckedSchedule][]> {
     const all: [string, CheckedSchedule][] = [];
     for (const { name, options } of some) {
-      all.push([name, await checkSchedule(name, options, (job) => definitions.get(job), around)]);
+      all.push([name, await checkSchedule(name, options, (job) => knownJob({ store, definitions }, job), around)]);
     }
     return all;
   }
@@ -63,8 +64,8 @@ export function createScheduleWriter(
   async function writeForNewTenants(): Promise<void> {
     if (forAll.length === 0) return;
     // A tenant is known once it has a queue, a template or a schedule.
-    const known = await store.readHeavy<{ tenant_id: string }>(sql`select tenant_id from lane
-      union select tenant_id from job_template union select tenant_id from schedule`);
+    const known = await store.readHeavy<{ tenant_id: string }>(sql`select tenant_id from daybook_lane
+      union select tenant_id from daybook_job_template union select tenant_id from daybook_schedule`);
     const fresh = known.map((row) => row.tenant_id).filter((each) => !written.has(each));
     if (fresh.length === 0) return;
     const all = await check(forAll);

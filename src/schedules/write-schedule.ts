@@ -127,7 +127,7 @@ export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<vo
   tx.wake(schedulesChannel);
   if (isNew) {
     const made =
-      await tx.run(sql`insert into schedule (tenant_id, id, name, source, kind, expression, zone, gap, overlap, starts_at,
+      await tx.run(sql`insert into daybook_schedule (tenant_id, id, name, source, kind, expression, zone, gap, overlap, starts_at,
         ends_at, anchor_at, target, target_name, job, missed, max_lateness_ms, concurrency, jitter_ms, max_fires,
         pause_after, cursor_at, next_at, created_at, updated_at, revision)
       values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.source}, ${row.kind}, ${row.expression}, ${row.zone},
@@ -141,7 +141,7 @@ export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<vo
       details: { name },
     });
   }
-  await tx.run(sql`update schedule set source = ${row.source}, kind = ${row.kind}, expression = ${row.expression},
+  await tx.run(sql`update daybook_schedule set source = ${row.source}, kind = ${row.kind}, expression = ${row.expression},
       zone = ${row.zone}, gap = ${row.gap}, overlap = ${row.overlap}, starts_at = ${row.starts_at},
       ends_at = ${row.ends_at}, anchor_at = ${row.anchor_at}, target = ${row.target},
       target_name = ${row.target_name}, job = ${row.job}, missed = ${row.missed},

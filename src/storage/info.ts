@@ -17,7 +17,7 @@ export type BookInfo = {
 
 export async function readInfo(store: Store): Promise<BookInfo> {
   const applied = await store.readHeavy<{ number: number; name: string; applied_at: number }>(
-    sql`select number, name, applied_at from migration order by number`,
+    sql`select number, name, applied_at from daybook_migration order by number`,
   );
   const [size] = await store.readHeavy<{ engine: string; bytes: number }>(
     store.dialect === "sqlite"

@@ -14,7 +14,7 @@ export type Migration = {
 
 export type AppliedMigration = { number: number; name: string; hash: string; applied_at: number };
 
-export const migrationTable: Sql = sql`create table if not exists migration (
+export const migrationTable: Sql = sql`create table if not exists daybook_migration (
   number ${integer} primary key,
   name text not null,
   hash text not null,

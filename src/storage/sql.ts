@@ -1,6 +1,6 @@
 // One text for both back ends. A statement is written once, as a tagged template, in the function that runs it:
 //
-//   sql`update job set status = 'queued' where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`
+//   sql`update daybook_job set status = 'queued' where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`
 //
 // Values become parameters. What the engines spell differently comes from the closed list in word.ts. Where two
 // statements truly differ, the caller writes both side by side and chooses by `tx.dialect`, with the reason above.

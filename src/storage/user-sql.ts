@@ -1,6 +1,6 @@
-// A user's own SQL shares the book's transaction, so it may not end, nest or reconfigure it. The text is read just far
-// enough to find its first word (past an `explain`) and a second statement; both engines prepare it, so nothing hides
-// behind that word.
+// A user's own SQL shares the book's transaction, so it may not end, nest or reconfigure it, and it shares the database with
+// Daybook's own tables, which it may read and not change. The text is read just far enough to find its first word (past an
+// `explain`), a second statement, and what it writes to.
 import { invalid } from "../core/error.ts";
 
 const refused = new Set([
@@ -22,6 +22,63 @@ export function checkUserSql(text: string): void {
   if (!isOneStatement(tokens)) {
     throw invalid(`one statement at a time: give the rest of ${quote(text)} to another tx.sql`);
   }
+  const ours = changedTable(first, tokens);
+  if (ours !== undefined) {
+    throw invalid(
+      `"${ours}" is a table of Daybook, which SQL may read and not change: ${quote(text)}. Change it by the verbs of the ` +
+        'book, such as tx.jobs and tx.events; a table of your own needs a name that does not begin with "daybook_"',
+      { details: { table: ours } },
+    );
+  }
+}
+
+/** What changes or binds every table that such a statement names. */
+const changesAll = new Set(["drop", "alter", "truncate", "reindex", "comment", "grant", "revoke", "cluster", "do"]);
+/** Words that may stand between a verb and its table. */
+const fillers = new Set([
+  ...["table", "only", "if", "not", "exists", "concurrently"],
+  ...["or", "ignore", "replace", "fail", "abort", "rollback"],
+]);
+
+/** The first of Daybook's tables that the statement would write to, alter, drop, or make. A foreign key to one counts: it
+ *  would keep Daybook from removing rows. */
+function changedTable(first: string, tokens: readonly string[]): string | undefined {
+  const namesAny =
+    changesAll.has(first) || (first === "create" && /^(?:function|procedure|rule|policy)$/.test(kindMade(tokens)));
+  const isOn = first === "create" && /^(?:index|trigger|statistics)$/.test(kindMade(tokens));
+  for (const [at, token] of tokens.entries()) {
+    const isRemark = first === "comment" && token.startsWith("'");
+    if (namesAny && !isRemark && /\bdaybook_\w/.test(token)) return /\bdaybook_\w+/.exec(token)?.[0];
+    const isVerb = token === "into" || token === "references" || (token === "from" && tokens[at - 1] === "delete");
+    const makes = first === "create" && at < 4 && /^(?:table|view|index|trigger|sequence)$/.test(token);
+    if (!isVerb && !makes && token !== "update" && !(isOn && token === "on")) continue;
+    const name = tableAt(tokens, at + 1);
+    if (name?.startsWith("daybook_")) return name;
+  }
+  return undefined;
+}
+
+function kindMade(tokens: readonly string[]): string {
+  const modifiers = new Set([
+    "create",
+    "or",
+    "replace",
+    "unique",
+    "temp",
+    "temporary",
+    "constraint",
+    "virtual",
+    "explain",
+  ]);
+  return tokens.find((token) => !modifiers.has(token)) ?? "";
+}
+
+/** The name of a table, past its schema and its quotes. */
+function tableAt(tokens: readonly string[], from: number): string | undefined {
+  let at = from;
+  while (fillers.has(tokens[at] ?? "")) at++;
+  while (tokens[at + 1] === ".") at += 2;
+  return tokens[at]?.replaceAll(/^["'`[]|["'`\]]$/g, "");
 }
 
 // SQLite carries out some pragmas while it prepares them, so what is only explained counts as well.

@@ -9,13 +9,14 @@ export const telemetryChecks: readonly Check[] = [
   {
     promise: "T2",
     name: "a session has stopped exactly when it is no longer running",
-    find: () => sql`select id as finding from session where (status = 'running') <> (stopped_at is null)`,
+    find: () => sql`select id as finding from daybook_session where (status = 'running') <> (stopped_at is null)`,
     advice: "report it: the table's own rules forbid this",
   },
   {
     promise: "T5",
     name: "a session does not stop before it started",
-    find: () => sql`select id as finding from session where stopped_at < started_at or last_heartbeat_at < started_at`,
+    find: () =>
+      sql`select id as finding from daybook_session where stopped_at < started_at or last_heartbeat_at < started_at`,
     advice: "the wall clock was moved far back while the session ran; durations of that time are not to be trusted",
   },
   {
@@ -25,12 +26,12 @@ export const telemetryChecks: readonly Check[] = [
     find: () => sql`select kept.kind || ' ' || kept.name as finding from (
         select tenant_id, kind, coalesce(registration, name) as name, coalesce(app, '') as app,
           coalesce(instance, -1) as instance, count(*) as runs
-        from run where seq <= (select folded_seq from run_fold) and started_at >= (
-          select coalesce(max(until_at), 0) from run_eviction where run_eviction.tenant_id = run.tenant_id and what = 'rollup')
+        from daybook_run run where seq <= (select folded_seq from daybook_run_fold) and started_at >= (
+          select coalesce(max(until_at), 0) from daybook_run_eviction run_eviction where run_eviction.tenant_id = run.tenant_id and what = 'rollup')
         group by 1, 2, 3, 4, 5) as kept
-      left join run_series on run_series.tenant_id = kept.tenant_id and run_series.kind = kept.kind
+      left join daybook_run_series run_series on run_series.tenant_id = kept.tenant_id and run_series.kind = kept.kind
         and run_series.name = kept.name and run_series.app = kept.app and run_series.instance = kept.instance
-      left join run_rollup on run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'
+      left join daybook_run_rollup run_rollup on run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'
       where coalesce(run_rollup.runs, 0) < kept.runs`,
     advice: "report it; what the counts of these names say of that time is too little",
   },
@@ -40,8 +41,8 @@ export const telemetryChecks: readonly Check[] = [
     // PostgreSQL gives no number twice, so there the mark may stand above rows that have left.
     find: (dialect) =>
       dialect === "sqlite"
-        ? sql`select folded_seq as finding from run_fold where folded_seq > (select coalesce(max(seq), 0) from run)`
-        : sql`select folded_seq as finding from run_fold where folded_seq > (select last_value from run_seq_seq)`,
+        ? sql`select folded_seq as finding from daybook_run_fold where folded_seq > (select coalesce(max(seq), 0) from daybook_run)`
+        : sql`select folded_seq as finding from daybook_run_fold where folded_seq > (select last_value from daybook_run_seq_seq)`,
     advice:
       "rows of run were removed by hand: set folded_seq of run_fold to the highest seq of run, or new runs are not counted",
   },
@@ -50,8 +51,8 @@ export const telemetryChecks: readonly Check[] = [
     name: "an hour counts what its minutes count, and a day what its hours do",
     // The larger span leaves first by retention, so where it is, its parts are.
     find: () => sql`select run_series.kind || ' ' || run_series.name || ' ' || whole.span || ' ' || whole.at as finding
-      from run_rollup as whole join run_series on run_series.seq = whole.series_seq
-      where whole.span in ('hour', 'day') and whole.runs <> (select coalesce(sum(part.runs), 0) from run_rollup as part
+      from daybook_run_rollup as whole join daybook_run_series run_series on run_series.seq = whole.series_seq
+      where whole.span in ('hour', 'day') and whole.runs <> (select coalesce(sum(part.runs), 0) from daybook_run_rollup as part
         where part.series_seq = whole.series_seq and part.span = case whole.span when 'hour' then 'minute' else 'hour' end
           and part.at >= whole.at and part.at < whole.at + case whole.span when 'hour' then ${hour} else ${day} end)
       order by 1`,

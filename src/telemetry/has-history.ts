@@ -7,11 +7,11 @@ import type { RunOwner } from "./run.ts";
 export async function hasHistory(store: Store, tenant: string, owner: RunOwner): Promise<boolean> {
   const { app, instance, registration } = owner;
   // Spelt as the index spells it.
-  const runs = await store.read(sql`select 1 as one from run where tenant_id = ${tenant}
-    and coalesce(registration, name) = ${registration} and (job_id is null or registration is not null)
+  const runs = await store.read(sql`select 1 as one from daybook_run where tenant_id = ${tenant}
+    and coalesce(registration, name) = ${registration} and (job_seq is null or registration is not null)
     and app = ${app} and instance = ${instance} limit 1`);
   if (runs.length > 0) return true;
-  const series = await store.read(sql`select 1 as one from run_series where tenant_id = ${tenant}
+  const series = await store.read(sql`select 1 as one from daybook_run_series where tenant_id = ${tenant}
     and kind in ('job', 'listener', 'schedule', 'direct') and name = ${registration} and app = ${app} and instance = ${instance}
     limit 1`);
   return series.length > 0;

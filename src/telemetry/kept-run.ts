@@ -11,7 +11,7 @@ type Read = <R>(statement: Sql) => Awaitable<R[]>;
 export async function pinnedRuns(read: Read, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set();
   const rows = await read<{ run_id: string }>(
-    sql`select run_id from run_pin where tenant_id = ${tenant} and run_id ${anyOf("text", ids)}`,
+    sql`select run_id from daybook_run_pin where tenant_id = ${tenant} and run_id ${anyOf("text", ids)}`,
   );
   return new Set(rows.map((row) => row.run_id));
 }
@@ -19,22 +19,22 @@ export async function pinnedRuns(read: Read, tenant: string, ids: readonly strin
 /** In the transaction that removes runs: the mark only moves on, so what is folded stays so. */
 export async function keptRuns(tx: Tx, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set();
-  const rows = await tx.all<{ id: string }>(sql`select id from run where tenant_id = ${tenant}
-    and id ${anyOf("text", ids)} and (seq > (select folded_seq from run_fold) or exists (
-      select 1 from run_pin where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id))`);
+  const rows = await tx.all<{ id: string }>(sql`select id from daybook_run run where tenant_id = ${tenant}
+    and id ${anyOf("text", ids)} and (seq > (select folded_seq from daybook_run_fold) or exists (
+      select 1 from daybook_run_pin run_pin where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id))`);
   return new Set(rows.map((row) => row.id));
 }
 
 /** Pinning again changes the note. */
 export async function pinRun(tx: Tx, id: string, note: string | null): Promise<void> {
-  const pinned = await tx.run(sql`insert into run_pin (tenant_id, run_id, pinned_at, note)
+  const pinned = await tx.run(sql`insert into daybook_run_pin (tenant_id, run_id, pinned_at, note)
     select tenant_id, id, ${tx.now}, ${note === null ? null : storableText(note, limits.noteBytesMax)}
-    from run where tenant_id = ${tx.tenant} and id = ${id}
+    from daybook_run where tenant_id = ${tx.tenant} and id = ${id}
     on conflict (tenant_id, run_id) do update set note = excluded.note`);
   if (pinned === 0) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
 }
 
 /** False when it was not pinned. */
 export async function unpinRun(tx: Tx, id: string): Promise<boolean> {
-  return (await tx.run(sql`delete from run_pin where tenant_id = ${tx.tenant} and run_id = ${id}`)) > 0;
+  return (await tx.run(sql`delete from daybook_run_pin where tenant_id = ${tx.tenant} and run_id = ${id}`)) > 0;
 }

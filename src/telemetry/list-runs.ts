@@ -97,7 +97,7 @@ async function rangesOf(store: Store, tenant: string, filter: RunFilter, when: W
 /** Counts of what was before then have left. */
 async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
   const [row] = await store.read<{ until: number | null }>(
-    sql`select max(until_at) as until from run_eviction where tenant_id = ${tenant} and what = 'rollup'`,
+    sql`select max(until_at) as until from daybook_run_eviction where tenant_id = ${tenant} and what = 'rollup'`,
   );
   return row?.until ?? 0;
 }
@@ -135,7 +135,7 @@ function conditions(tenant: string, filter: RunFilter, { since, until, session }
     ...when(name, (value) => sql`and run.name = ${value}`),
     ...when(registration, (value) => sql`and coalesce(run.registration, run.name) = ${value}`),
     ...(registration !== undefined && isRegistered(kind)
-      ? [sql`and (run.job_id is null or run.registration is not null)`]
+      ? [sql`and (run.job_seq is null or run.registration is not null)`]
       : []),
     ...when(app, (value) => sql`and run.app = ${value}`),
     ...when(instance, (value) => sql`and run.instance = ${value}`),

@@ -22,11 +22,11 @@ const columns = {
 
 export async function writeLogs(tx: Tx, lines: readonly RunLogRow[]): Promise<void> {
   if (lines.length === 0) return;
-  await tx.run(sql`insert into run_log (tenant_id, run_id, logged_at, level, message, fields)
+  await tx.run(sql`insert into daybook_run_log (tenant_id, run_id, logged_at, level, message, fields)
     ${eachRow(columns, lines)}`);
 }
 
 export function logsOfRun(tenant: string, runId: string): Sql {
-  return sql`select logged_at, level, message, fields from run_log
+  return sql`select logged_at, level, message, fields from daybook_run_log
     where tenant_id = ${tenant} and run_id = ${runId} order by seq`;
 }

@@ -56,10 +56,11 @@ function owned(run: EndedRun) {
 
 export async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }: RunBatch): Promise<void> {
   if (runs.length > 0) {
-    const written = await tx.run(sql`insert into run (tenant_id, id, kind, name, session_seq, attempt, started_at,
+    const written =
+      await tx.run(sql`insert into daybook_run (tenant_id, id, kind, name, session_seq, attempt, started_at,
         ended_at, duration_ms, status, error_type, error_message, error_trace, cause_run_id, root_run_id, event_id, topic,
         app, instance, registration)
-      ${eachRow(columns, runs.map(owned))} on conflict (tenant_id, id) do nothing`);
+      ${eachRow(columns, runs.map(owned))} on conflict (id) do nothing`);
     // A batch is written whole: if its runs are there, so is the rest, and only the answer to the first try was lost.
     if (written === 0) return;
   }
@@ -67,7 +68,7 @@ export async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }:
   // Totals, not differences: writing them twice changes nothing.
   const { runs: lostRuns, logs: lostLogs, events: lostEvents } = dropped;
   if (lostRuns + lostLogs + lostEvents === 0) return;
-  await tx.run(sql`update session set dropped_runs = ${greatest}(dropped_runs, ${lostRuns}),
+  await tx.run(sql`update daybook_session set dropped_runs = ${greatest}(dropped_runs, ${lostRuns}),
       dropped_logs = ${greatest}(dropped_logs, ${lostLogs}), dropped_events = ${greatest}(dropped_events, ${lostEvents})
     where seq = ${sessionSeq}`);
 }

@@ -65,15 +65,16 @@ export type RunRow = {
   root_run_id: string | null;
 };
 
-const shown = sql`select run.seq, run.id, run.kind, run.name, run.job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
+const shown = sql`select run.seq, run.id, run.kind, run.name, job.id as job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
   session.id as session_id, run.attempt,
   run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
   run.result, run.cause_run_id, run.root_run_id`;
 
-export const selectRuns: Sql = sql`${shown} from run left join session on session.seq = run.session_seq`;
+export const selectRuns: Sql = sql`${shown} from daybook_run run
+  left join daybook_session session on session.seq = run.session_seq left join daybook_job job on job.seq = run.job_seq`;
 /** For lists by number. */
-export const selectByNumber: Sql = sql`${shown} from run ${byNumber}
-  left join session on session.seq = run.session_seq`;
+export const selectByNumber: Sql = sql`${shown} from daybook_run run ${byNumber}
+  left join daybook_session session on session.seq = run.session_seq left join daybook_job job on job.seq = run.job_seq`;
 
 export function toRecord(row: RunRow): RunRecord {
   return {

@@ -44,7 +44,7 @@ export const sessionStopped = defineFact<{ id: string; status: SessionStatus }>(
 export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: string): Promise<SessionKey> {
   const id = tx.ids();
   const { host, hostBoot, hostNamespace, pid, processStarted } = identity;
-  const row = await tx.get<{ seq: number }>(sql`insert into session
+  const row = await tx.get<{ seq: number }>(sql`insert into daybook_session
       (id, host, host_boot, host_namespace, pid, process_started, started_at, last_heartbeat_at, metadata)
     values
       (${id}, ${host}, ${hostBoot}, ${hostNamespace}, ${pid}, ${processStarted}, ${tx.now}, ${tx.now}, ${metadata})
@@ -55,12 +55,12 @@ export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: 
 
 /** Changes no row once the session has ended: others declared it silent, or it failed. */
 export function beatStatement(id: string, now: number): Sql {
-  return sql`update session set beat = beat + 1, last_heartbeat_at = ${greatest}(started_at, ${now})
+  return sql`update daybook_session set beat = beat + 1, last_heartbeat_at = ${greatest}(started_at, ${now})
     where id = ${id} and status = 'running'`;
 }
 
 export async function stopSession(tx: Tx, id: string): Promise<void> {
-  const stopped = await tx.run(sql`update session
+  const stopped = await tx.run(sql`update daybook_session
     set status = 'success', stopped_at = ${greatest}(started_at, ${tx.now}), beat = beat + 1,
         last_heartbeat_at = ${greatest}(started_at, ${tx.now})
     where id = ${id} and status = 'running'`);
@@ -70,7 +70,7 @@ export async function stopSession(tx: Tx, id: string): Promise<void> {
 export type SessionError = { type: string; message: string; trace: string | null };
 
 export function failStatement(id: string, error: SessionError, now: number): Sql {
-  return sql`update session
+  return sql`update daybook_session
     set status = 'error', stopped_at = ${greatest}(started_at, ${now}), error_type = ${error.type},
         error_message = ${error.message}, error_trace = ${error.trace}
     where id = ${id} and status = 'running'`;
@@ -78,21 +78,21 @@ export function failStatement(id: string, error: SessionError, now: number): Sql
 
 /** Ends a session that others saw fall silent; false when it has beaten or ended since. */
 export async function endSilentSession(tx: Tx, seen: Pick<SessionRow, "id" | "beat">): Promise<boolean> {
-  const ended = await tx.run(sql`update session set status = 'unknown', stopped_at = last_heartbeat_at
+  const ended = await tx.run(sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at
     where id = ${seen.id} and status = 'running' and beat = ${seen.beat}`);
   if (ended > 0) tx.afterCommit(() => sessionStopped.state({ id: seen.id, status: "unknown" }));
   return ended > 0;
 }
 
 export function runningSessions(): Sql {
-  return sql`select * from session where status = 'running' order by seq`;
+  return sql`select * from daybook_session where status = 'running' order by seq`;
 }
 
 export type SessionPage = { readonly before?: number | undefined; readonly limit: number };
 
 /** The newest first; `before` is the `seq` of the last row of the page before. */
 export function listSessions({ before, limit }: SessionPage): Sql {
-  return sql`select * from session where seq < ${before ?? Number.MAX_SAFE_INTEGER} order by seq desc limit ${limit}`;
+  return sql`select * from daybook_session where seq < ${before ?? Number.MAX_SAFE_INTEGER} order by seq desc limit ${limit}`;
 }
 
 export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;

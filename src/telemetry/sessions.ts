@@ -4,6 +4,8 @@ import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
 import type { Attachment } from "./attach.ts";
+import { isGone } from "./gone-sessions.ts";
+import { thisProcess, type ProcessIdentity } from "./process-identity.ts";
 import { listSessions, type SessionRow, type SessionStatus } from "./session.ts";
 
 export type Session = {
@@ -30,6 +32,8 @@ export type Sessions = {
 };
 
 export function openSessions(store: Store, attachment: Attachment | undefined): Sessions {
+  const isOver = (row: SessionRow, self: ProcessIdentity): boolean =>
+    row.status === "running" && isGone(row, self, store);
   return {
     async list(options = {}) {
       refuseUnknown(options, ["limit", "after"], "sessions.list");
@@ -42,13 +46,19 @@ export function openSessions(store: Store, attachment: Attachment | undefined): 
         throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
       }
       const rows = await store.readHeavy<SessionRow>(listSessions({ before, limit: limit + 1 }));
-      const items = rows.slice(0, limit);
+      const self = thisProcess();
+      const items = rows.slice(0, limit).map((row) => (isOver(row, self) ? ended(row) : row));
       return { items: items.map(toSession), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
     },
     async look() {
       return ((await attachment?.watch.look()) ?? []).map(toSession);
     },
   };
+}
+
+// As whoever looks for dead sessions will leave it.
+function ended(row: SessionRow): SessionRow {
+  return { ...row, status: "unknown", stopped_at: row.last_heartbeat_at };
 }
 
 function toSession(row: SessionRow): Session {

@@ -6,7 +6,8 @@
 import type { Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import type { Store } from "../storage/store.ts";
-import { isProvablyGone, type ProcessIdentity } from "./process-identity.ts";
+import { isGone } from "./gone-sessions.ts";
+import type { ProcessIdentity } from "./process-identity.ts";
 import { endSilentSession, runningSessions, type OnSilent, type SessionRow } from "./session.ts";
 
 export type Watch = {
@@ -44,15 +45,9 @@ export function watchSessions(parts: WatchParts): Watch {
     const own = rows.find((row) => row.id === parts.self());
     const others = rows.filter((row) => row !== own);
     const now: Look = { asked, answered: store.clock.monotonic(), ownBeat: own?.beat };
-    const dead = others.filter((row) => isGone(row) || isSilent(row, now));
+    const dead = others.filter((row) => isGone(row, parts.identity, store) || isSilent(row, now));
     for (const id of seen.keys()) if (!others.some((row) => row.id === id)) seen.delete(id);
     return endAll(dead);
-  }
-
-  function isGone(row: SessionRow): boolean {
-    const { host, host_boot: hostBoot, host_namespace: hostNamespace, pid, process_started: processStarted } = row;
-    const other = { host, hostBoot, hostNamespace, pid, processStarted };
-    return isProvablyGone(other, parts.identity, { sameMachine: store.dialect === "sqlite" });
   }
 
   function isSilent(row: SessionRow, { asked, answered, ownBeat }: Look): boolean {

@@ -14,7 +14,7 @@ test("postgres: a call that another transaction holds when its host comes back g
   const { store } = await openTestStore(t, "postgres", { url });
   const [held, gate] = [Promise.withResolvers<number>(), Promise.withResolvers<void>()];
   const holding = store.write(async (tx) => {
-    const rows = await tx.all(sql`select seq from job where status = 'waiting' and waits_for = 'order' for update`);
+    const rows = await tx.all(sql`select seq from daybook_line where waits_for = 'order' for update`);
     held.resolve(rows.length);
     await gate.promise;
   });
@@ -28,5 +28,5 @@ test("postgres: a call that another transaction holds when its host comes back g
 
   const { items } = await book.calls.list({ status: "succeeded" });
   assert.equal(items.length, 2);
-  assert.deepEqual(await book.read((tx) => tx.sql`select host from call_host`), []);
+  assert.deepEqual(await book.read((tx) => tx.sql`select host from daybook_call_host`), []);
 });

@@ -84,7 +84,7 @@ export async function openCalls(
 ): Promise<{ book: Book; clock: ManualClock; url: string }> {
   const clock = manualClock({ at: Date.UTC(2026, 0, 15, 12) });
   const calls = { key: testKey, allow: ["127.0.0.0/8"], ...options.calls };
-  const { book, url } = await openTest(t, backend, { clock, ...options, calls });
+  const { book, url } = await openTest(t, backend, { clock, ...options, calls, views: true });
   return { book, clock, url };
 }
 

@@ -153,7 +153,7 @@ for (const backend of backends) {
 test("a newer book on PostgreSQL is refused by every command", async (t) => {
   const url = await testUrl(t, "postgres");
   await (await open(url, { attach: false })).close();
-  await query(url, "insert into daybook.migration values (999999, 'tomorrow', 'hash', 0)");
+  await query(url, "insert into daybook.daybook_migration values (999999, 'tomorrow', 'hash', 0)");
 
   const ends = await Promise.all(everyCommand.map((args) => runCli([...args, "--book", url, "--json"])));
 

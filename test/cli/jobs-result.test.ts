@@ -55,7 +55,9 @@ for (const backend of cliBackends) {
     const waiting = startCli(["jobs", "result", id, "--wait", "--timeout", "1m", "--book", url, "--json"]);
     // The mark on the job is what the shell leaves while it waits.
     await until(async () => {
-      const [row] = await book.read((tx) => tx.sql<{ awaited: number }>`select awaited from job where id = ${id}`);
+      const [row] = await book.read(
+        (tx) => tx.sql<{ awaited: number }>`select awaited from daybook_job_now where id = ${id}`,
+      );
       return row?.awaited === 1;
     });
 

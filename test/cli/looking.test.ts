@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { migrations } from "../../src/migrations.ts";
 import { backends, openTest, testUrl } from "../support/open-test.ts";
 import { parsed, runCli } from "./run-cli.ts";
+import { tamper } from "../support/tamper.ts";
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const newest = migrations.at(-1)?.number ?? 0;
@@ -84,8 +85,9 @@ for (const backend of backends) {
   test(`${backend}: a session's error is shown without what would command the terminal`, async (t) => {
     const { book, url } = await openTest(t, backend);
     const message = "\u001B[2Jno\nsuch\u0007 thing";
-    await book.write(
-      (tx) => tx.sql`insert into session
+    await tamper(
+      book,
+      (tx) => tx.sql`insert into daybook_session
           (id, host, pid, started_at, last_heartbeat_at, stopped_at, status, error_type, error_message)
         values ('dead', 'h', 7, ${tx.now}, ${tx.now}, ${tx.now}, 'error', 'TypeError', ${message})`,
     );
@@ -113,8 +115,9 @@ for (const backend of backends) {
 
   test(`${backend}: doctor shows what it finds with advice, and ends with 20`, async (t) => {
     const { book, url } = await openTest(t, backend);
-    await book.write(
-      (tx) => tx.sql`insert into session (id, host, pid, started_at, last_heartbeat_at, stopped_at, status)
+    await tamper(
+      book,
+      (tx) => tx.sql`insert into daybook_session (id, host, pid, started_at, last_heartbeat_at, stopped_at, status)
         values ('back-in-time', 'h', 7, 2000, 2000, 1000, 'success')`,
     );
 

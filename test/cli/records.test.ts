@@ -92,7 +92,9 @@ for (const backend of cliBackends) {
     const theirs = await refusal(["records", "get", "order", "o-2", "--tenant", "acme"], url);
     assert.deepEqual(theirs.slice(0, 2), [4, "not_found"]);
     assert.deepEqual(await book.doctor(), []);
-    const { rows } = { rows: await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from record_schema`) };
+    const { rows } = {
+      rows: await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_record_schema`),
+    };
     assert.equal(Number(rows[0]?.n), 4, "only put with its own definition made a schema version");
   });
 

@@ -4,6 +4,7 @@ import { command, job } from "../../src/index.ts";
 import { openTest, testFolder } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
 import { cliBackends, runCli } from "./run-cli.ts";
+import { tamper } from "../support/tamper.ts";
 
 const work = job("work", { run: () => undefined });
 
@@ -13,11 +14,12 @@ for (const backend of cliBackends) {
     const { id } = await book.jobs.enqueue(work);
     // A session that somebody has declared dead, and that nobody has recovered.
     const { id: lost } = await book.jobs.enqueue(work);
-    await book.write(async (tx) => {
-      await tx.sql`insert into session (id, started_at, last_heartbeat_at, stopped_at, status, host, pid, metadata)
+    await tamper(book, async (tx) => {
+      await tx.sql`insert into daybook_session (id, started_at, last_heartbeat_at, stopped_at, status, host, pid, metadata)
         values ('gone', 1, 1, 1, 'unknown', 'elsewhere', 1, '{}')`;
-      await tx.sql`update job set status = 'running', run_id = 'r-1', started_at = 1,
-        session_seq = (select seq from session where id = 'gone') where id = ${lost}`;
+      await tx.sql`update daybook_line set status = 'running', run_id = 'r-1', started_at = 1,
+          session_seq = (select seq from daybook_session where id = 'gone')
+        where seq = (select seq from daybook_job where id = ${lost})`;
     });
 
     const dry = await runCli(["recover", "--book", url]);

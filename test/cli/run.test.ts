@@ -215,6 +215,6 @@ async function startRun(
 /** Waits until the other process is a session of the book with jobs to run; one that ends before has failed. */
 async function untilWorking(book: Awaited<ReturnType<typeof openTest>>["book"], ended: Promise<Ended>): Promise<void> {
   const hosts = async (): Promise<boolean> =>
-    (await book.read((tx) => tx.sql`select 1 from session_host limit 1`)).length > 0;
+    (await book.read((tx) => tx.sql`select 1 from daybook_session_host limit 1`)).length > 0;
   await Promise.race([until(hosts), ended.then((end) => assert.fail(`it ended early: ${JSON.stringify(end)}`))]);
 }

@@ -5,6 +5,7 @@ import { job, manualClock } from "../../src/index.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
 import { projectWith } from "../docs/snippet.ts";
 import { cleanup, openTest, openTestStore } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 import { answer, items, refusal } from "./answer-of.ts";
 import { cliBackends, runCli, startCli } from "./run-cli.ts";
 import { until } from "./until.ts";
@@ -197,11 +198,11 @@ for (const backend of cliBackends) {
     const ran = ["fired", "late", "caught_up", "shifted_dst", "backfilled", "manual"];
     const kinds = [...ran, "skipped_missed", "skipped_overlap", "skipped_paused"];
     const slots = kinds.map((kind, index) => ({ kind, at: Date.UTC(2026, 0, 15, 13 + index) }));
-    await book.write(async (tx) => {
+    await tamper(book, async (tx) => {
       for (const { kind, at } of slots) {
         const job = ran.includes(kind) ? `job-of-${kind}` : null;
-        await tx.sql`insert into decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, job_id)
-          select tenant_id, seq, ${at}, ${at}, 1, ${kind}, ${at}, ${job} from schedule`;
+        await tx.sql`insert into daybook_decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, job_id)
+          select tenant_id, seq, ${at}, ${at}, 1, ${kind}, ${at}, ${job} from daybook_schedule`;
       }
     });
 

@@ -21,7 +21,7 @@ for (const [name, exit] of [
     await (await open(url, { attach: false })).close();
     const lock = await connect(t, url);
     await lock.query("begin");
-    await lock.query("lock table daybook.session in access exclusive mode");
+    await lock.query("lock table daybook.daybook_session in access exclusive mode");
     const { child, ended } = startCli(["sessions", "--book", url], { env: slowed(500) });
     // Asked on another connection: inside one transaction the list of connections never changes.
     const observer = await connect(t, url);

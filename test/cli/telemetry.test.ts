@@ -29,7 +29,7 @@ for (const backend of cliBackends) {
     ]);
     await store.write((tx) =>
       tx.run(
-        rawSql(`insert into run_log (tenant_id, run_id, logged_at, level, message)
+        rawSql(`insert into daybook_run_log (tenant_id, run_id, logged_at, level, message)
         values ('default', '${ids[2]}', ${now}, 'warn', 'flickers')`),
       ),
     );

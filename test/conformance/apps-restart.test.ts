@@ -13,6 +13,7 @@ import {
 } from "../../src/index.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
+import { tamper } from "../support/tamper.ts";
 
 const noon = Date.UTC(2026, 0, 15, 12);
 
@@ -181,8 +182,10 @@ for (const backend of backends) {
       const { clock, start } = await desk(t, backend);
       const book = await start([home((it) => void it.on("bell", { name: "bell" }, () => undefined))]);
       const before = book.sessionId;
-      await book.write(
-        (tx) => tx.sql`update session set status = 'unknown', stopped_at = last_heartbeat_at where id = ${before}`,
+      await tamper(
+        book,
+        (tx) =>
+          tx.sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where id = ${before}`,
       );
 
       const replaced = until("it has another session", async () => book.sessionId !== before || undefined);

@@ -110,7 +110,7 @@ for (const backend of backends) {
       await begun.promise;
 
       const [owner] = await store.read<{ seq: number }>(
-        sql`select session_seq as seq from job where status = 'running'`,
+        sql`select session_seq as seq from daybook_job_now where status = 'running'`,
       );
       await store.write((tx) => recoverSession(tx, {}, owner?.seq ?? 0));
 
@@ -119,7 +119,7 @@ for (const backend of backends) {
       assert.deepEqual({ app: run?.app, registration: run?.registration, jobId: run?.jobId }, { ...whose, jobId });
       assert.deepEqual([run?.kind, run?.error?.type], ["schedule", "SessionLost"]);
       const retried = await store.read<{ app: string; instance: number; registration: string }>(
-        sql`select app, instance, registration from job where retry_of is not null`,
+        sql`select app, instance, registration from daybook_job_now where retry_of is not null`,
       );
       assert.deepEqual({ ...retried[0] }, { app: "lamp", instance: 0, registration: "hourly" });
     });

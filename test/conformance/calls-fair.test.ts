@@ -10,7 +10,7 @@ import { until } from "../support/session-row.ts";
 const hosts = (book: Book): Promise<{ tenant_id: string; failures: number; open: number }[]> =>
   book.read(
     (tx) => tx.sql`select tenant_id, failures, case when opened_at is null then 0 else 1 end as open
-      from call_host order by tenant_id`,
+      from daybook_call_host order by tenant_id`,
   );
 
 for (const backend of backends) {
@@ -95,7 +95,7 @@ for (const backend of backends) {
 
       await store.write((tx) => noteHost(tx, { tenant: "default", host: server.host, answered: true, failures: 1 }));
 
-      const waiting = await book.read((tx) => tx.sql`select id from job where status = 'waiting'`);
+      const waiting = await book.read((tx) => tx.sql`select id from daybook_job_now where status = 'waiting'`);
       assert.deepEqual([waiting, await hosts(book)], [[], [{ tenant_id: "default", failures: 1, open: 0 }]]);
     });
 
@@ -150,7 +150,7 @@ for (const backend of backends) {
       const followed = await book.read(
         (tx) => tx.sql<{
           id: string;
-        }>`select call.id from call join job on job.kind = 'call' and job.kind_seq = call.seq
+        }>`select call.id from daybook_call call join daybook_job_now job on job.kind = 'call' and job.kind_seq = call.seq
           where job.status = 'queued'`,
       );
       for (const { id } of followed) await book.calls.cancel(id);

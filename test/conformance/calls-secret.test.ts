@@ -148,7 +148,11 @@ for (const backend of backends) {
       for (const [index, { code }] of printed.entries()) assert.equal(code, 0, commands[index]?.join(" ") ?? "");
       for (const text of [
         ...[await allText(book, backend), inspect(said, { depth: 9, maxStringLength: null }), await book.metrics()],
-        ...[JSON.stringify(records), JSON.stringify(await book.calls.list()), JSON.stringify(await book.jobs.list())],
+        ...[
+          JSON.stringify(records),
+          JSON.stringify(await book.calls.list()),
+          JSON.stringify(await book.jobs.list({ kind: "all" })),
+        ],
         JSON.stringify(await other.calls.get(later.id)),
         ...printed.map(({ stdout, stderr }) => stdout + stderr),
       ]) {
@@ -215,7 +219,7 @@ for (const backend of backends) {
 
       assert.deepEqual([(await rotated.book.calls.get(id)).status, server.received.length], ["succeeded", 1]);
       assert.equal(server.received[0]?.headers.authorization, "Bearer abcdefgh");
-      const [again] = await rotated.book.read((tx) => tx.sql<{ key_id: string }>`select key_id from call`);
+      const [again] = await rotated.book.read((tx) => tx.sql<{ key_id: string }>`select key_id from daybook_call`);
       assert.notEqual(again?.key_id, null);
     });
 

@@ -144,8 +144,8 @@ for (const backend of backends) {
       await book.write((tx) => tx.calls.delete(kept.id));
 
       const left = await book.read(
-        (tx) => tx.sql<{ n: number }>`select (select count(*) from call)
-        + (select count(*) from call_tag) + (select count(*) from call_attempt) as n`,
+        (tx) => tx.sql<{ n: number }>`select (select count(*) from daybook_call)
+        + (select count(*) from daybook_call_tag) + (select count(*) from daybook_call_attempt) as n`,
       );
       assert.equal(Number(left[0]?.n), 0);
       assert.deepEqual(await book.doctor(), []);
@@ -180,8 +180,8 @@ for (const backend of backends) {
       );
       assert.equal((await of[1]?.calls.get(ids[1] ?? ""))?.status, "failed");
       const left = await book.read(
-        (tx) => tx.sql<{ tags: number; attempts: number }>`select (select count(*) from call_tag) as tags,
-          (select count(*) from call_attempt) as attempts`,
+        (tx) => tx.sql<{ tags: number; attempts: number }>`select (select count(*) from daybook_call_tag) as tags,
+          (select count(*) from daybook_call_attempt) as attempts`,
       );
       assert.deepEqual([Number(left[0]?.tags), Number(left[0]?.attempts)], [1, 2]);
       assert.deepEqual(await book.doctor(), []);
@@ -192,7 +192,7 @@ for (const backend of backends) {
       const { book } = await openCalls(t, backend);
       const { id } = await book.calls.submit({ url: server.url });
       await workAll(book);
-      const [job] = (await book.jobs.list({ queue: "calls" })).items;
+      const [job] = (await book.jobs.list({ kind: "call" })).items;
 
       const again = await book.jobs.retry(job?.id ?? "");
       await workAll(book);
@@ -207,7 +207,7 @@ for (const backend of backends) {
       const { book, url } = await openCalls(t, backend);
       const { id } = await book.calls.submit({ url: server.url, retry: ["1h"] });
       await workAll(book);
-      const [retry, first] = (await book.jobs.list({ queue: "calls" })).items;
+      const [retry, first] = (await book.jobs.list({ kind: "call" })).items;
       assert.deepEqual([first?.status, retry?.retryOf], ["failed", first?.id]);
       const { store } = await openTestStore(t, backend, { url });
 

@@ -38,7 +38,9 @@ async function letTime({ clock, worker }: Scene, ms = 1000): Promise<void> {
 }
 
 const deadEvents = (book: Book): Promise<{ payload: string; chain_depth: number }[]> =>
-  book.read((tx) => tx.sql`select payload, chain_depth from event where topic = 'event.dead_letter' order by seq`);
+  book.read(
+    (tx) => tx.sql`select payload, chain_depth from daybook_event where topic = 'event.dead_letter' order by seq`,
+  );
 
 for (const backend of backends) {
   test(`${backend}: after the last attempt there is one dead letter and one event about it`, async (t) => {
@@ -180,7 +182,7 @@ for (const backend of backends) {
 
     await letTime(scene);
     assert.deepEqual(heard, ["b10", "b20", "b30"]);
-    const waiting = (await book.jobs.list({ status: "waiting" })).items;
+    const waiting = (await book.jobs.list({ kind: "delivery", status: "waiting" })).items;
     assert.deepEqual(
       waiting.map(({ waitsFor }) => waitsFor),
       ["order", "order"],
@@ -206,10 +208,10 @@ for (const backend of backends) {
     broken.add(1);
     for (const n of [1, 2, 3]) await book.events.publish(Said, { n }, { key: "a" });
     await worker.idle();
-    assert.equal((await book.jobs.list({ status: "waiting" })).items.length, 2);
+    assert.equal((await book.jobs.list({ kind: "delivery", status: "waiting" })).items.length, 2);
 
     const oldest = await book.read(
-      (tx) => tx.sql<{ id: string }>`select id from job where status = 'waiting' order by kind_seq limit 1`,
+      (tx) => tx.sql<{ id: string }>`select id from daybook_job_now where status = 'waiting' order by kind_seq limit 1`,
     );
     await book.jobs.cancel(oldest[0]?.id ?? "");
     await worker.idle();

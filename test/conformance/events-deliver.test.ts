@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { z } from "zod";
 import { event, job, listener, manualClock, open, type Book } from "../../src/index.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const Said = event("talk.said", { schema: z.object({ n: z.number() }) });
 
@@ -98,7 +99,7 @@ for (const backend of backends) {
       heard.toSorted((a, b) => a - b),
       [1, 2],
     );
-    const rows = await book.read((tx) => tx.sql<{ n: number }>`select attempts as n from listener`);
+    const rows = await book.read((tx) => tx.sql<{ n: number }>`select attempts as n from daybook_listener`);
     assert.deepEqual(rows, [{ n: 3 }]);
   });
 
@@ -141,7 +142,7 @@ for (const backend of backends) {
       open(url, { use: [ear("l", []), job("listener:l", { run: () => undefined })] }),
       /rename the job/,
     );
-    assert.deepEqual(await book.read((tx) => tx.sql`select name from listener`), []);
+    assert.deepEqual(await book.read((tx) => tx.sql`select name from daybook_listener`), []);
   });
 
   test(`${backend}: a delivery is retried, delayed, and fails alone when its payload no longer fits`, async (t) => {
@@ -174,7 +175,7 @@ for (const backend of backends) {
     const heard: number[] = [];
     const { book } = await openTest(t, backend, { clock, use: [ear("strict", heard, { attempts: 1 })] });
     await say(book, 1, 2);
-    await book.write((tx) => tx.sql`update event set payload = '{"n":"old"}' where payload = '{"n":1}'`);
+    await tamper(book, (tx) => tx.sql`update daybook_event set payload = '{"n":"old"}' where payload = '{"n":1}'`);
 
     await (await book.startWorker()).idle();
 
@@ -211,7 +212,7 @@ for (const backend of backends) {
 
     assert.deepEqual(before, []);
     assert.equal((await book.read((tx) => tx.sql`select n from tally`)).length, 1);
-    const topics = await book.read((tx) => tx.sql<{ topic: string }>`select topic from event order by seq`);
+    const topics = await book.read((tx) => tx.sql<{ topic: string }>`select topic from daybook_event order by seq`);
     assert.deepEqual(
       topics.map(({ topic }) => topic),
       ["talk.said", "talk.counted"],

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { event, listener } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const Said = event<{ n: number }>("talk.said");
 
@@ -26,18 +27,22 @@ for (const backend of backends) {
     for (const n of [20, 21]) await book.events.publish(Said, { n }, { id: `e${n}`, key: "k" });
     assert.deepEqual(await book.doctor(), []);
 
-    await book.write(async (tx) => {
+    const other = "default\nother";
+    await tamper(book, async (tx) => {
       const delivery = (id: string): Promise<unknown[]> =>
-        tx.sql`select seq from job where kind = 'delivery' and kind_seq = (select seq from event where id = ${id})`;
+        tx.sql`select seq from daybook_job_now where kind = 'delivery' and kind_seq = (select seq from daybook_event where id = ${id})`;
       const [first] = (await delivery("e1")) as { seq: number }[];
-      await tx.sql`update job set kind = null where seq = ${first?.seq ?? 0}`;
-      await tx.sql`update event set root_event_id = 'elsewhere' where topic = 'talk.heard' and payload = '{"n":2}'`;
-      await tx.sql`delete from dead_letter where event_seq = (select seq from event where id = 'e10')`;
-      await tx.sql`update job set pinned = 0 where kind_seq = (select seq from event where id = 'e11')`;
-      await tx.sql`delete from event where id = 'e20'`;
-      await tx.sql`update job set kind_seq = -1 where kind = 'delivery' and kind_seq not in (select seq from event)`;
-      await tx.sql`update job set limit_key = 'other', status = 'waiting', waits_for = 'order', waits_key = 'other'
-        where kind_seq = (select seq from event where id = 'e21')`;
+      await tx.sql`update daybook_job set kind = null where seq = ${first?.seq ?? 0}`;
+      await tx.sql`update daybook_event set root_event_id = 'elsewhere' where topic = 'talk.heard' and payload = '{"n":2}'`;
+      await tx.sql`delete from daybook_dead_letter where event_seq = (select seq from daybook_event where id = 'e10')`;
+      await tx.sql`delete from daybook_job_pin where job_seq in (select job.seq from daybook_job job join daybook_event event
+        on event.seq = job.kind_seq where event.id = 'e11')`;
+      await tx.sql`delete from daybook_event where id = 'e20'`;
+      await tx.sql`update daybook_job set kind_seq = -1 where kind = 'delivery' and kind_seq not in (select seq from daybook_event)`;
+      await tx.sql`update daybook_line set kind_seq = -1 where kind = 'delivery' and kind_seq not in (select seq from daybook_event)`;
+      await tx.sql`update daybook_job set limit_key = 'other' where kind_seq = (select seq from daybook_event where id = 'e21')`;
+      await tx.sql`update daybook_line set order_key = ${other}, status = 'waiting', waits_for = 'order', waits_key = ${other}
+        where kind_seq = (select seq from daybook_event where id = 'e21')`;
     });
 
     const found = await book.doctor();
@@ -75,10 +80,15 @@ for (const backend of backends) {
     await book.events.publish(Said, { n: 2 }, { key: "b" });
     await started.promise;
 
-    await book.write(async (tx) => {
-      await tx.sql`update dead_letter set order_key = (select limit_key from job where status = 'running')`;
-      await tx.sql`update run set status = 'success' where job_id = (select job_id from dead_letter)`;
-      await tx.sql`update job set status = 'completed' where id = (select job_id from dead_letter)`;
+    await tamper(book, async (tx) => {
+      await tx.sql`update daybook_dead_letter set order_key = (select limit_key from daybook_job_now where status = 'running')`;
+      // A run is never rewritten, so another takes the place of the one that failed.
+      const [run] = await tx.sql<{ seq: number; job_seq: number }>`select seq, job_seq from daybook_run`;
+      await tx.sql`delete from daybook_run`;
+      await tx.sql`insert into daybook_run (seq, tenant_id, id, kind, name, job_seq, session_seq, attempt, started_at, ended_at,
+          duration_ms, status)
+        select ${run?.seq ?? 0}, tenant_id, 'done', kind, name, seq, 1, 1, created_at, created_at, 1, 'success'
+        from daybook_job where seq = ${run?.job_seq ?? 0}`;
     });
     const found = await book.doctor();
     gate.resolve();

@@ -17,7 +17,8 @@ type Row = {
 
 function stored(book: Book): Promise<Row[]> {
   return book.read(
-    (tx) => tx.sql<Row>`select id, topic, payload, tenant_id, chain_depth, root_event_id from event order by seq`,
+    (tx) =>
+      tx.sql<Row>`select id, topic, payload, tenant_id, chain_depth, root_event_id from daybook_event order by seq`,
   );
 }
 

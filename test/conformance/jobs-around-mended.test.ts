@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type JobContext } from "../../src/index.ts";
+import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { settle } from "../../src/jobs/settle.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import { assertInvariants } from "../jobs/model.ts";
@@ -45,7 +46,7 @@ for (const backend of backends) {
       const slow = job("slow", {
         run: (_params: unknown, { finish }: JobContext) =>
           finish(async (tx) => {
-            await tx.sql`select count(*) from job`;
+            await tx.sql`select count(*) from daybook_job_now`;
             began.resolve();
             await gate.promise;
           }),
@@ -135,7 +136,7 @@ for (const backend of backends) {
       const { book, url } = await openTest(t, backend, { use: [inner, outer] });
       const made = await book.jobs.enqueue(outer, {});
       const { store } = await openTestStore(t, backend, { url });
-      await store.write((tx) => tx.run(rawSql("update job set alone = 1")));
+      await store.write((tx) => tx.run(rawSql("update daybook_job set alone = 2")));
       await book.startWorker();
       assert.equal(await made.result(), "ran");
     });
@@ -150,27 +151,27 @@ for (const backend of backends) {
       await at.jobs.retry(first?.id ?? "");
       const [second] = await at.claim(1);
       await at.end(second ?? assert.fail(), { status: "success" });
-      await at.run(`insert into run_command (tenant_id, run_id, job_id, argv, host, started_at)
+      await at.run(`insert into daybook_run_command (tenant_id, run_id, job_id, argv, host, started_at)
         values ('default', '${second?.run_id}', '${second?.id}', '[]', 'elsewhere', 1)`);
       await at.jobs.enqueue(work, {});
       await at.clock.advance(1000);
 
       assert.equal((await at.jobs.prune({ olderThan: 0 })).jobs, 0);
-      await at.run("update run_command set ended_at = 2");
+      await at.run("update daybook_run_command set ended_at = 2");
       assert.equal((await at.jobs.prune({ olderThan: 0 })).jobs, 2);
       await assertInvariants(at);
     });
   });
 }
 
-test("postgres: a member that is being given back when its group is cancelled never runs", async (t) => {
+test("postgres: a member whose process shuts down while its group is cancelled is not made again", async (t) => {
   const at = await openEngine(t, "postgres", { use: [work] });
   const { id } = await at.groups.create({ mode: "parallel" }, (group) => group.add(work, {}));
-  const claimed = await at.claim(1);
+  const [claimed] = (await at.claim(1)) as [ClaimedJob];
   const gate = Promise.withResolvers<void>();
   const locked = Promise.withResolvers<void>();
   const holding = at.store.write(async (tx) => {
-    await tx.all(sql`select seq from job where seq = ${claimed[0]?.seq ?? 0} for update`);
+    await tx.all(sql`select seq from daybook_line where seq = ${claimed.seq} for update`);
     locked.resolve();
     await gate.promise;
   });
@@ -179,7 +180,8 @@ test("postgres: a member that is being given back when its group is cancelled ne
   assert.equal(cancelled.status, "cancelling");
   gate.resolve();
   await holding;
-  await at.turn(0, at.claimer(), { unclaims: claimed });
-  assert.equal((await at.jobs.get(claimed[0]?.id ?? "")).status, "cancelled");
+  await at.end(claimed, { status: "cancelled", shutdown: true });
+  const { status, retriedBy } = await at.jobs.get(claimed.id);
+  assert.deepEqual([status, retriedBy], ["cancelled", null]);
   assert.equal((await at.groups.get(id)).status, "cancelled");
 });

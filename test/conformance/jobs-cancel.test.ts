@@ -49,7 +49,7 @@ for (const backend of backends) {
       assert.deepEqual(
         (
           await rows<{ status: string; asked: number | null }>(
-            "select status, cancel_requested_at as asked from job order by seq",
+            "select status, cancel_requested_at as asked from daybook_job_now order by seq",
           )
         ).map(({ status, asked }) => [status, asked]),
         [
@@ -132,26 +132,6 @@ for (const backend of backends) {
       assert.deepEqual([found.status, found.run?.result], ["completed", "all of it"]);
     });
 
-    test("a job that was claimed and waits for a free hand is cancelled without running", async (t) => {
-      const first = heldJob("first");
-      let ran = 0;
-      const second = job("second", { run: () => void ran++ });
-      const { book } = await openTest(t, backend, { use: [first.job, second] });
-      await book.jobs.enqueue(first.job, {}, { priority: 1 });
-      const { id } = await book.jobs.enqueue(second, {});
-      const worker = await book.startWorker({ concurrency: 1, prefetch: 1 });
-      const { succeed } = await first.whenBegun(1);
-      assert.equal((await book.jobs.get(id)).status, "running");
-
-      await book.jobs.cancel(id);
-      await untilStatus(async () => (await book.jobs.get(id)).status, "cancelled");
-      succeed();
-      await worker.idle();
-
-      assert.equal(ran, 0);
-      assert.equal((await book.jobs.get(id)).run?.status, "cancelled");
-    });
-
     test("a job that somebody asked to cancel is not tried again when its run fails or is lost first", async (t) => {
       const at = await openEngine(t, backend, { use: [plain] });
       const ids: string[] = [];
@@ -175,21 +155,20 @@ for (const backend of backends) {
       );
     });
 
-    test("a job that somebody asked to cancel does not come back into the queue with those that never started", async (t) => {
+    test("a job that somebody asked to cancel is not made again when its process shuts down", async (t) => {
       const at = await openEngine(t, backend, { use: [plain] });
       const [one, two] = await at.jobs.enqueueMany(plain, [{}, {}]);
       const claimed = await at.claim(2);
       await at.jobs.cancel(one?.id ?? "");
 
-      await at.turn(0, at.claimer(), { unclaims: claimed });
-      await at.turn(0, at.claimer(), { unclaims: claimed });
+      for (const each of claimed) await at.end(each, { status: "cancelled", shutdown: true });
 
       const found = [await at.jobs.get(one?.id ?? ""), await at.jobs.get(two?.id ?? "")];
       assert.deepEqual(
-        found.map(({ status, runId }) => [status, runId]),
+        found.map(({ status, retriedBy }) => [status, retriedBy !== null]),
         [
-          ["cancelled", null],
-          ["queued", null],
+          ["cancelled", false],
+          ["cancelled", true],
         ],
       );
       await assertInvariants(at);
@@ -215,8 +194,4 @@ for (const backend of backends) {
       await assert.rejects(at.jobs.cancel("nope"), { code: "not_found", message: "there is no job nope" });
     });
   });
-}
-
-async function untilStatus(ask: () => Promise<string>, wanted: string): Promise<void> {
-  while ((await ask()) !== wanted) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -21,7 +21,9 @@ function openHere(t: TestContext, backend: Backend, options: OpenOptions = {}): 
 /** The row says its pid as soon as it is known, while the program still runs. */
 async function untilNoted(book: Book, pid: number): Promise<void> {
   await until(`pid ${pid} is noted`, async () => {
-    const [row] = await book.read((tx) => tx.sql`select pid from run_command where pid = ${pid} and ended_at is null`);
+    const [row] = await book.read(
+      (tx) => tx.sql`select pid from daybook_run_command where pid = ${pid} and ended_at is null`,
+    );
     return row;
   });
 }
@@ -116,7 +118,7 @@ for (const backend of backends) {
         ["cancelled", "ShutdownError", "SIGTERM"],
       );
       assert.deepEqual([second?.status, second?.attempt, second?.losses], ["queued", 1, 0]);
-      const open = await later.read((tx) => tx.sql`select run_id from run_command where ended_at is null`);
+      const open = await later.read((tx) => tx.sql`select run_id from daybook_run_command where ended_at is null`);
       assert.deepEqual(open, []);
     });
 
@@ -188,7 +190,7 @@ for (const backend of backends) {
         ran ?? assert.fail("no command"),
         /no longer this process's, so its program was not started/,
       );
-      assert.deepEqual(await at.rows("select run_id from run_command"), []);
+      assert.deepEqual(await at.rows("select run_id from daybook_run_command"), []);
     });
   });
 }

@@ -30,7 +30,7 @@ type Ran = { book: Book; jobs: JobRecord[]; folder: string };
 async function runAll(t: TestContext, backend: Backend, ...all: [AnyJob, unknown][]): Promise<Ran> {
   const folder = testFolder(t);
   const [use, files] = [all.map(([each]) => each), join(folder, "files")];
-  const { book } = await openTest(t, backend, { use, files, clock: manualClock() });
+  const { book } = await openTest(t, backend, { use, files, clock: manualClock(), views: true });
   const made = [];
   for (const [each, params] of all) made.push(await book.jobs.enqueue(each, params as never));
   const worker = await book.startWorker();
@@ -297,7 +297,7 @@ for (const backend of backends) {
         chain.map(({ status }) => status),
         ["failed", "failed"],
       );
-      const open = await book.read((tx) => tx.sql`select run_id from run_command where ended_at is null`);
+      const open = await book.read((tx) => tx.sql`select run_id from daybook_run_command where ended_at is null`);
       assert.deepEqual(open, []);
     });
 
@@ -363,7 +363,7 @@ for (const backend of backends) {
       );
       await assert.rejects(ada.jobs.get(second.id), /no job/);
       const rows = await book.read(
-        (tx) => tx.sql<{ tenant_id: string }>`select tenant_id from run_command order by tenant_id`,
+        (tx) => tx.sql<{ tenant_id: string }>`select tenant_id from daybook_run_command order by tenant_id`,
       );
       assert.deepEqual(
         rows.map((row) => row.tenant_id),

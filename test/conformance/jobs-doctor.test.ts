@@ -44,7 +44,7 @@ for (const backend of backends) {
       const { jobId } = await askForTurn(at);
       assert.deepEqual(await findings(at), []);
 
-      await at.run(`update reservation set status = 'released', ended_at = ${at.clock.now()}`);
+      await at.run(`update daybook_reservation set status = 'released', ended_at = ${at.clock.now()}`);
 
       assert.deepEqual(await findings(at), [
         ["J15", "a job that waits for its reservation has one that is held", [jobId]],
@@ -59,12 +59,12 @@ for (const backend of backends) {
       const [first, second] = jobs.map((made) => made.id);
       assert.deepEqual(await findings(at), []);
 
-      await at.run(`update job set status = 'queued', waits_for = null, waits_key = null where id = '${second}'`);
+      await at.run(`update daybook_line set status = 'queued', waits_for = null, waits_key = null where ${is(second)}`);
       assert.deepEqual(await findings(at), [
         ["J9", "of a group that runs one after another, one job has its turn", [id]],
       ]);
       const wait = `status = 'waiting', waits_for = 'group', waits_key = '${id}'`;
-      await at.run(`update job set ${wait} where id in ('${first}', '${second}')`);
+      await at.run(`update daybook_line set ${wait} where ${is(first, second)}`);
       const [found] = await findings(at);
       assert.deepEqual(found?.slice(0, 2), ["J15", "a job that waits for its group stands behind an open one"]);
       assert.deepEqual(new Set(found?.[2]), new Set([first, second]));
@@ -73,14 +73,14 @@ for (const backend of backends) {
     test("doctor finds a job whose template is another tenant's", async (t) => {
       const at = await openEngine(t, backend, { use: [work] });
       const { id } = await at.jobs.enqueue(work, {});
-      const template = (tenant: string): string => `insert into job_template
+      const template = (tenant: string): string => `insert into daybook_job_template
         (tenant_id, id, name, job_name, params, created_at, updated_at) values ('${tenant}', 'one', 'one', 'work', '{}', 1, 1)`;
       await at.run(template("acme"));
       await at.run(template("default"));
-      await at.run("update job set template_id = 'one'");
+      await at.run("update daybook_job set template_id = 'one'");
       assert.deepEqual(await findings(at), []);
 
-      await at.run("delete from job_template where tenant_id = 'default'");
+      await at.run("delete from daybook_job_template where tenant_id = 'default'");
 
       assert.deepEqual(await findings(at), [
         ["J2", "a job that was made from a template names one of its tenant", [id]],
@@ -94,6 +94,11 @@ async function findings(at: TestEngine): Promise<[string, string, readonly strin
 }
 
 async function startByHand(at: TestEngine, id: string): Promise<void> {
-  await at.run(`update job set status = 'running', run_id = 'by hand', session_seq = ${at.session.seq},
-    started_at = ${at.clock.now()} where id = '${id}'`);
+  await at.run(`update daybook_line set status = 'running', run_id = 'by hand', session_seq = ${at.session.seq},
+    started_at = ${at.clock.now()} where ${is(id)}`);
+}
+
+/** Rows of the line, by the ids of their jobs. */
+function is(...ids: readonly (string | undefined)[]): string {
+  return `seq in (select seq from daybook_job where id in (${ids.map((id) => `'${id}'`).join(", ")}))`;
 }

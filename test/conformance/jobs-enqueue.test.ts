@@ -32,7 +32,7 @@ for (const backend of backends) {
           ...{ createdAt: at, availableAt: at, startedAt: null, finishedAt: null, params: { to: "ada" } },
           ...{ origin: "enqueued", attempt: 1, attempts: 4, losses: 0, key: null, tags: [], retryOf: null },
           template: null,
-          ...{ retriedBy: null, runId: null, sessionId: null, progress: null, cause: null, run: null },
+          ...{ retriedBy: null, runId: null, sessionId: null, gone: false, progress: null, cause: null, run: null },
         },
       );
     });
@@ -109,7 +109,7 @@ for (const backend of backends) {
 
       const seen = await book.write(async (tx) => {
         const { id } = await tx.jobs.enqueue(mail, { to: "ada" });
-        const [row] = await tx.sql<{ status: string }>`select status from job where id = ${id}`;
+        const [row] = await tx.sql<{ status: string }>`select status from daybook_job_now where id = ${id}`;
         const cancelled = await tx.jobs.cancel(id);
         return [row?.status, cancelled.status];
       });
@@ -271,7 +271,7 @@ for (const backend of backends) {
 async function settings(book: Book, { id }: Enqueued): Promise<unknown[]> {
   const [row] = await book.read(
     (tx) => tx.sql`select queue, priority, attempts, losses_max, timeout_ms, backoff, tags
-      from job join lane on lane.seq = job.lane_seq where id = ${id}`,
+      from daybook_job_now job join daybook_lane lane on lane.seq = job.lane_seq where id = ${id}`,
   );
   return Object.values(row ?? {});
 }

@@ -14,7 +14,7 @@ for (const backend of backends) {
         run: ({ cents }: { cents: number }, { finish, job: { id } }) =>
           finish(async (tx) => {
             await tx.sql`insert into charge (cents) values (${cents})`;
-            const [row] = await tx.sql<{ status: string }>`select status from job where id = ${id}`;
+            const [row] = await tx.sql<{ status: string }>`select status from daybook_job_now where id = ${id}`;
             const next = await tx.jobs.enqueue(mail, {});
             return { was: row?.status, next: next.id };
           }),
@@ -135,7 +135,7 @@ for (const backend of backends) {
       // Others took the session for dead, and the job was given to the next.
       const { store } = await openTestStore(t, backend, { url });
       const [row] = await book.read(
-        (tx) => tx.sql<{ session_seq: number }>`select session_seq from job where id = ${id}`,
+        (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
       );
       await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
 
@@ -221,7 +221,7 @@ test("postgres: finish lets in one that was parked after its transaction began",
     concurrency: 1,
     run: (_params: unknown, { finish }) =>
       finish(async (tx) => {
-        await tx.sql`select count(*) from job`;
+        await tx.sql`select count(*) from daybook_job_now`;
         if (second !== undefined) return;
         second = (await other.jobs.enqueue(single, {})).id;
         assert.deepEqual(await other.claim(5), []);

@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDaybookError, job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import { freeKeys } from "../../src/jobs/free-keys.ts";
+import { skipInLine } from "../../src/jobs/state.ts";
+import { sql } from "../../src/storage/sql.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";
@@ -132,11 +135,9 @@ async function reach(at: TestEngine, index: number, state: string): Promise<stri
     case "waiting for a key":
       await at.claimFrom(name);
       break;
-    case "waiting for a host": {
-      const [lane] = await at.rows<{ seq: number }>(`select seq from lane where queue = '${name}'`);
-      await at.claim(1, { ...at.claimer(), hosts: new Set(), queues: new Set([name]), cursor: (lane?.seq ?? 0) - 1 });
+    case "waiting for a host":
+      await at.claim(1, { ...at.claimer(), hosts: new Set(), queues: new Set([name]) });
       break;
-    }
     case "running":
       await at.claimFrom(name);
       break;
@@ -151,7 +152,9 @@ async function reach(at: TestEngine, index: number, state: string): Promise<stri
       await at.jobs.cancel(id);
       break;
     case "skipped":
-      await at.run(`update job set status = 'skipped', finished_at = created_at, key_held = null where id = '${id}'`);
+      await at.store.write(async (tx) =>
+        freeKeys(tx, await skipInLine(tx, sql`select seq from daybook_job where id = ${id}`)),
+      );
       break;
     default:
   }
@@ -162,6 +165,8 @@ async function reach(at: TestEngine, index: number, state: string): Promise<stri
 }
 
 async function row(at: TestEngine, id: string): Promise<{ seq: number; run_id: string | null }> {
-  const [found] = await at.rows<{ seq: number; run_id: string | null }>(`select * from job where id = '${id}'`);
+  const [found] = await at.rows<{ seq: number; run_id: string | null }>(
+    `select * from daybook_job_now where id = '${id}'`,
+  );
   return found ?? { seq: 0, run_id: null };
 }

@@ -60,7 +60,9 @@ for (const backend of backends) {
       const found = await book.jobs.get(first.id);
       assert.deepEqual([found.params, found.priority, found.tags], [{ account: "b" }, 5, ["new"]]);
       assert.equal(found.waitsFor, "time");
-      const [row] = await book.read((tx) => tx.sql`select position, seq, limit_key from job where id = ${first.id}`);
+      const [row] = await book.read(
+        (tx) => tx.sql`select position, seq, limit_key from daybook_job_now where id = ${first.id}`,
+      );
       assert.deepEqual(row, { position: Number(row?.["seq"]) * 100, seq: row?.["seq"], limit_key: "limited\nb" });
     });
 
@@ -171,6 +173,6 @@ async function reach(at: TestEngine, id: string, state: string, queue: string): 
   await at.end(claimed, { status: state === "completed" ? "success" : "error" });
   const { status, retriedBy } = await at.jobs.get(id);
   assert.equal(status, state === "completed" ? "completed" : "failed");
-  const [row] = await at.rows<{ key_held: string | null }>(`select key_held from job where id = '${id}'`);
-  return row?.key_held === null && retriedBy !== null ? retriedBy : id;
+  const held = await at.rows(`select job_seq from daybook_job_key where job_seq = ${claimed.seq}`);
+  return held.length === 0 && retriedBy !== null ? retriedBy : id;
 }

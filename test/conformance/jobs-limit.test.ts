@@ -4,6 +4,7 @@ import { job, type Book, type JobContext } from "../../src/index.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
+import { nameKey } from "../../src/jobs/limit.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
 
@@ -110,7 +111,7 @@ for (const backend of backends) {
           assert.ok((most.get(`${tenant} two-of-a-kind ${key}`) ?? 9) <= 2);
         }
       }
-      const [runs] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from run`);
+      const [runs] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_run`);
       assert.equal(runs?.n, 240);
       assert.deepEqual(await book.doctor(), []);
     });
@@ -203,12 +204,12 @@ for (const backend of backends) {
       await at.jobs.enqueueMany(keyed, many(2));
       await at.claim(4);
 
-      for (const slot of ["name_slot", "lane_slot"]) {
-        await assert.rejects(at.run(`update job set ${slot} = 0 where name = 'both' and status = 'running'`), {
+      for (const key of [nameKey("both"), "keyed\na0"]) {
+        assert.equal((await at.rows(`select * from daybook_permit where limit_key = '${key}'`)).length, 2);
+        await assert.rejects(at.run(`update daybook_permit set number = 0 where limit_key = '${key}'`), {
           code: "conflict",
         });
       }
-      await assert.rejects(at.run("update job set key_slot = 0 where name = 'keyed'"), { code: "conflict" });
     });
 
     test("a limit of a lane is checked, and lifted by null", async (t) => {
@@ -235,7 +236,9 @@ for (const backend of backends) {
 }
 
 async function countOpen(book: Book): Promise<number> {
-  const [row] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from job where finished_at is null`);
+  const [row] = await book.read(
+    (tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_job_now where finished_at is null`,
+  );
   return row?.n ?? 0;
 }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
-import { claim } from "../../src/jobs/claim.ts";
+import { tie } from "../../src/jobs/state.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore, type Backend } from "../support/open-test.ts";
@@ -24,9 +24,11 @@ for (const backend of backends) {
       test(`a worker finds the job behind 1,500 lanes ${which}`, async (t) => {
         const { book, fill } = await openAt(t, backend);
         await fill(
-          `insert into lane (tenant_id, queue, paused_at) select 't' || n, 'other', ${paused} from ${numbers(1500)}`,
+          `insert into daybook_lane (seq, tenant_id, queue, paused_at)
+            select n * 1000000, 't' || n, 'other', ${paused} from ${numbers(1500)}`,
         );
-        await fill(`${jobs} select tenant_id, 'i' || seq, seq, 'plain', seq * 100, ${values} from lane`);
+        await fill(`${jobs} select tenant_id, 'i' || seq, seq, 'plain', ${values} from daybook_lane order by seq`);
+        await fill(inLine);
 
         const done = await runsAtOnce(book, { queue: "mine" }, queues);
 
@@ -41,10 +43,11 @@ for (const backend of backends) {
       test(`a worker finds the job behind 16,000 ${which}`, async (t) => {
         const { book, fill } = await openAt(t, backend);
         await book.jobs.pause("stopped");
-        await fill("insert into lane (tenant_id, queue) values ('default', 'default')");
+        await fill("insert into daybook_lane (seq, tenant_id, queue) values (1000000, 'default', 'default')");
         const limits = `{"rate":{"key":"rated","max":1,"ms":86400000}}`;
-        await fill(`${jobs.replace(")", ", limits)")} select 'default', 'i' || n, (select min(seq) from lane), '${name}',
-          n * 100, ${values}, ${name === "rated" ? `'${limits}'` : "null"} from ${numbers(16_000)}`);
+        await fill(`${jobs.replace(")", ", limits)")} select 'default', 'i' || n, 1000000, '${name}',
+          ${values}, ${name === "rated" ? `'${limits}'` : "null"} from ${numbers(16_000)} order by n`);
+        await fill(inLine);
 
         const done = await runsAtOnce(book, { priority: -1 });
 
@@ -68,7 +71,8 @@ for (const backend of backends) {
     test("who parks a job until a time tells the others of it", async (t) => {
       const { jobs: queue, store, claimer, claimFully, clock, run } = await openEngine(t, backend, { use });
       await queue.enqueue(plain);
-      await run("update job set kind = 'call', kind_seq = 1, limit_key = 'k'");
+      await run("update daybook_job set kind = 'call', kind_seq = 1, limit_key = 'k'");
+      await run("update daybook_line set kind = 'call', kind_seq = 1, order_key = 'default\nk'");
       const heard = Promise.withResolvers<void>();
       t.after(store.onWake((channel) => void (channel === "jobs" && heard.resolve())));
 
@@ -80,25 +84,14 @@ for (const backend of backends) {
       assert.equal(parked, 1);
       await heard.promise;
     });
-
-    test("a claim that ends after the one beside it does not carry that one past lanes it has not seen", async (t) => {
-      const { jobs: queue, store, claimer } = await openEngine(t, backend, { use });
-      await queue.enqueueMany(plain, [{}, {}]);
-      const by = claimer();
-
-      await store.write(async (tx) => {
-        const late = claim(tx, by, 1, { idle: true, attempted: [] });
-        by.cursor = 7;
-        assert.equal((await late).jobs.length, 1);
-      });
-      assert.equal(by.cursor, 7);
-    });
   });
 }
 
-const jobs = `insert into job (tenant_id, id, lane_seq, name, position, status, priority, created_at, available_at, params,
-  origin, attempt, attempts, losses, losses_max, alone)`;
-const values = "'queued', 0, 1, 1, '{}', 'enqueued', 1, 4, 0, 3, 0";
+const jobs = `insert into daybook_job (tenant_id, id, lane_seq, name, priority, created_at, params, attempts, losses_max)`;
+const values = "0, 1, '{}', 4, 3";
+const inLine = `insert into daybook_line (seq, lane_seq, status, priority, position, available_at, ties)
+  select seq, lane_seq, 'queued', priority, seq * 100, created_at, case when limits is null then 0 else ${tie.limit} end
+  from daybook_job`;
 
 /** A book whose clock stands still, so that no sweep comes to help. */
 async function openAt(

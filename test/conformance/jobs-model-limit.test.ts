@@ -27,7 +27,7 @@ const most: Record<string, { name?: number; key?: number }> = {
 type Command =
   | { do: "enqueue"; kind: keyof typeof kinds; account: string; queue: string; priority: number; count: number }
   | { do: "claim"; want: number; who: number }
-  | { do: "succeed" | "fail" | "cancel" | "unclaim"; which: number }
+  | { do: "succeed" | "fail" | "cancel" | "shutDown"; which: number }
   | { do: "pause" | "resume"; kind: keyof typeof kinds }
   | { do: "limit"; queue: string; to: number | null }
   | { do: "pass"; ms: number }
@@ -55,7 +55,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
         "succeed" as const,
         "fail" as const,
         "cancel" as const,
-        "unclaim" as const,
+        "shutDown" as const,
       ),
       which: fc.nat(),
     }),
@@ -104,13 +104,15 @@ async function tell(at: TestEngine, commands: readonly Command[]): Promise<void>
         if (ended !== undefined) await at.end(ended, { status: each.do === "fail" ? "error" : "success" });
         break;
       }
-      case "unclaim": {
-        const back = take(each.which);
-        if (back !== undefined) await at.turn(0, at.claimer(), { unclaims: [back] });
+      case "shutDown": {
+        const ended = take(each.which);
+        if (ended !== undefined) await at.end(ended, { status: "cancelled", shutdown: true });
         break;
       }
       case "cancel": {
-        const waiting = await at.rows<JobRow>("select * from job where status in ('waiting', 'queued') order by seq");
+        const waiting = await at.rows<JobRow>(
+          "select * from daybook_job_now where status in ('waiting', 'queued') order by seq",
+        );
         const cancelled = pick(waiting, each.which);
         if (cancelled !== undefined) await at.jobs.cancel(cancelled.id);
         break;
@@ -153,7 +155,7 @@ async function tell(at: TestEngine, commands: readonly Command[]): Promise<void>
     if (claimed === 0) await at.clock.advance(100);
   }
   assert.deepEqual(
-    await at.rows("select id, name, status, waits_for, waits_key from job where finished_at is null"),
+    await at.rows("select id, name, status, waits_for, waits_key from daybook_job_now where finished_at is null"),
     [],
   );
   await assertInvariants(at);

@@ -15,7 +15,7 @@ type Command = { tenant: (typeof tenants)[number]; which: number } & (
   | { do: "move"; to: "first" | "last" | "before" | "after"; other: number; times: number }
   | { do: "prioritise" | "replace"; priority: number }
   | { do: "claim"; want: number }
-  | { do: "cancel" | "unclaim" | "normalise" }
+  | { do: "cancel" | "shutDown" | "normalise" }
   | { do: "pass"; ms: number }
 );
 
@@ -36,7 +36,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   { weight: 3, arbitrary: fc.record({ ...common, do: does("prioritise", "prioritise", "replace"), priority }) },
   { weight: 2, arbitrary: fc.record({ ...common, do: does("claim"), want: fc.integer({ min: 1, max: 3 }) }) },
-  { weight: 3, arbitrary: fc.record({ ...common, do: does("cancel", "unclaim", "unclaim", "normalise") }) },
+  { weight: 3, arbitrary: fc.record({ ...common, do: does("cancel", "shutDown", "shutDown", "normalise") }) },
   { weight: 1, arbitrary: fc.record({ ...common, do: does("pass"), ms: fc.constantFrom(5, 20) }) },
 );
 
@@ -103,14 +103,11 @@ async function tell(at: TestEngine, commands: readonly Command[]): Promise<void>
         break;
       case "claim": {
         await at.turn(0, at.claimer(), { lookForDue: true });
-        const [lane] = await at.rows<{ seq: number }>(
-          `select seq from lane where tenant_id = '${each.tenant}' and queue = 'line'`,
-        );
         const due = line.filter((one) => one.dueAt <= at.clock.now()).slice(0, each.want);
-        if (lane === undefined || due.length === 0) break;
+        if (due.length === 0) break;
         const other = tenants.find((one) => one !== each.tenant) ?? "";
         await at.tenant(other).queues.pause("line");
-        const claimed = await at.claim(each.want, { ...at.claimer(), cursor: lane.seq - 1 });
+        const claimed = await at.claim(each.want, at.claimer());
         await at.tenant(other).queues.resume("line");
         assert.deepEqual(
           claimed.map((one) => one.id),
@@ -120,13 +117,15 @@ async function tell(at: TestEngine, commands: readonly Command[]): Promise<void>
         out.push(...claimed);
         break;
       }
-      case "unclaim": {
-        const [given] = out.splice(each.which % Math.max(1, out.length), 1);
-        if (given === undefined) break;
-        await at.turn(0, at.claimer(), { unclaims: [given] });
-        const [row] = await at.rows<{ priority: number }>(`select priority from job where seq = ${given.seq}`);
-        const { n } = JSON.parse(given.params) as { n: number };
-        await takeFromBook(at, each.tenant, line, { id: given.id, n, priority: row?.priority ?? 0, dueAt: 0 });
+      case "shutDown": {
+        const [ended] = out.splice(each.which % Math.max(1, out.length), 1);
+        if (ended === undefined) break;
+        await at.end(ended, { status: "cancelled", shutdown: true });
+        const [row] = await at.rows<{ id: string; priority: number }>(
+          `select id, priority from daybook_job_now where retry_of = ${ended.seq}`,
+        );
+        const { n } = JSON.parse(ended.params) as { n: number };
+        await takeFromBook(at, each.tenant, line, { id: row?.id ?? "", n, priority: row?.priority ?? 0, dueAt: 0 });
         break;
       }
       case "cancel":
@@ -177,7 +176,7 @@ async function takeFromBook(at: TestEngine, tenant: string, line: Entry[], entry
 }
 
 async function order(at: TestEngine, tenant: string): Promise<string[]> {
-  const rows = await at.rows<{ id: string }>(`select id from job where status in ('queued', 'waiting')
+  const rows = await at.rows<{ id: string }>(`select id from daybook_job_now where status in ('queued', 'waiting')
     and tenant_id = '${tenant}' order by priority desc, position, seq`);
   return rows.map((row) => row.id);
 }

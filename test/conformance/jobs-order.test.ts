@@ -21,7 +21,7 @@ for (const backend of backends) {
 
     test("the order is the same after the book was closed and opened again in the middle", async (t) => {
       const { book, url, order, expected, use } = await openMixed(t, backend);
-      const worker = await book.startWorker({ concurrency: 1, prefetch: 0 });
+      const worker = await book.startWorker({ concurrency: 1 });
       while (order.length < 20) await new Promise((resolve) => setImmediate(resolve));
       await worker.stop();
       await book.close();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { command } from "../../src/index.ts";
 import { backends, openTest, testFolder } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const say = command("say", { argv: [process.execPath, "-e", "console.log('said')"], attempts: 1 });
 
@@ -45,8 +46,9 @@ for (const backend of backends) {
       await (await book.startWorker()).idle();
       const { items } = await book.jobs.list();
       for (const [index, { runId }] of items.entries()) {
-        await book.write(
-          (tx) => tx.sql`update run_command set log_path = ${named[index] ?? ""} where run_id = ${runId}`,
+        await tamper(
+          book,
+          (tx) => tx.sql`update daybook_run_command set log_path = ${named[index] ?? ""} where run_id = ${runId}`,
         );
       }
 

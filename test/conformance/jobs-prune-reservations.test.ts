@@ -21,7 +21,7 @@ for (const backend of backends) {
       await runDirect(at);
       await mine.release((await mine.reserve("by-hand")).id);
       await mine.reserve("held");
-      const count = async (): Promise<number> => (await at.rows("select seq from reservation")).length;
+      const count = async (): Promise<number> => (await at.rows("select seq from daybook_reservation")).length;
       const counts = async (options: Parameters<typeof at.jobs.prune>[0]): Promise<number[]> => {
         const { jobs, reservations } = await at.jobs.prune(options);
         return [jobs, reservations, await count()];
@@ -40,9 +40,9 @@ for (const backend of backends) {
       assert.deepEqual(await counts({ keep: 0 }), [1, 1, 3]);
       assert.deepEqual(await counts({ olderThan: 0 }), [0, 1, 2]);
       assert.deepEqual(
-        (await at.rows<{ what: string; removed: number }>("select what, removed from pruning order by seq")).map(
-          ({ what, removed }) => `${removed} ${what}`,
-        ),
+        (
+          await at.rows<{ what: string; removed: number }>("select what, removed from daybook_pruning order by seq")
+        ).map(({ what, removed }) => `${removed} ${what}`),
         ["1 reservation", "1 job", "1 reservation", "1 job", "1 reservation"],
       );
       assert.deepEqual([(await mine.list({ all: true })).length, (await theirs.list({ all: true })).length], [1, 1]);

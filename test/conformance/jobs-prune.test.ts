@@ -50,7 +50,7 @@ for (const backend of backends) {
       assert.deepEqual(await ids(at), [young, ...open.map(({ id }) => id)]);
       assert.deepEqual(await left(at), { run: 1, run_log: 2, job_step: 1, run_command: 1 });
       const account = { tenant_id: "default", pruned_at: at0 + 2 * day - 1, what: "job", filter: '{"olderThan":"1d"}' };
-      assert.deepEqual(await at.rows("select * from pruning"), [
+      assert.deepEqual(await at.rows("select * from daybook_pruning"), [
         { seq: 1, ...account, removed: 4, first_at: at0, last_at: at0 },
       ]);
       assert.equal(running?.id, open[0]?.id);
@@ -130,7 +130,7 @@ for (const backend of backends) {
 
       assert.deepEqual([jobs, groups, runs, dry.jobs, dry.groups, dry.runs], [3, 1, 3, 3, 1, 3]);
       assert.deepEqual(await ids(at), open);
-      assert.deepEqual(await at.rows("select id from job_group"), [{ id: "open" }]);
+      assert.deepEqual(await at.rows("select id from daybook_job_group"), [{ id: "open" }]);
       await assertInvariants(at);
     });
 
@@ -162,10 +162,10 @@ for (const backend of backends) {
         await decorate(at, id);
       }
       const theirs = async (): Promise<unknown> => [
-        await at.rows("select * from job where tenant_id = 'bolt' order by seq"),
-        await at.rows("select * from run where tenant_id = 'bolt' order by seq"),
-        await at.rows("select * from run_log where tenant_id = 'bolt' order by seq"),
-        await at.rows("select * from job_step where tenant_id = 'bolt' order by chain_seq"),
+        await at.rows("select * from daybook_job_now where tenant_id = 'bolt' order by seq"),
+        await at.rows("select * from daybook_run where tenant_id = 'bolt' order by seq"),
+        await at.rows("select * from daybook_run_log where tenant_id = 'bolt' order by seq"),
+        await at.rows("select * from daybook_job_step where tenant_id = 'bolt' order by chain_seq"),
       ];
       const before = await theirs();
 
@@ -176,15 +176,15 @@ for (const backend of backends) {
       assert.deepEqual([first.jobs, rest.jobs, rest.logs], [2, 2, 2]);
       assert.deepEqual(await theirs(), before);
       assert.deepEqual((await acme.jobs.list()).items, []);
-      assert.deepEqual(await at.rows("select distinct tenant_id from pruning"), [{ tenant_id: "acme" }]);
+      assert.deepEqual(await at.rows("select distinct tenant_id from daybook_pruning"), [{ tenant_id: "acme" }]);
       await assertInvariants(at);
     });
 
     test("many jobs leave in slices of bounded size, and others work in between", async (t) => {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const heavy = await end(at, plain);
-      await at.run(`insert into run_log (tenant_id, run_id, logged_at, level, message)
-        select tenant_id, run_id, n, 'info', 'line' from job, ${numbers(limits.pruneRowsMax)} where id = '${heavy}'`);
+      await at.run(`insert into daybook_run_log (tenant_id, run_id, logged_at, level, message)
+        select tenant_id, run_id, n, 'info', 'line' from daybook_job_now, ${numbers(limits.pruneRowsMax)} where id = '${heavy}'`);
       const many = 2 * limits.pruneRowsMax + 100;
       await cancelled(at, many);
       await at.jobs.enqueueMany(
@@ -202,7 +202,7 @@ for (const backend of backends) {
 
       assert.deepEqual(done, { ...dry, dryRun: false });
       assert.deepEqual([done.jobs, done.logs, done.slices], [many + 1, limits.pruneRowsMax, 4]);
-      const parts = await at.rows<{ removed: number }>("select removed from pruning order by seq");
+      const parts = await at.rows<{ removed: number }>("select removed from daybook_pruning order by seq");
       const full = limits.pruneRowsMax;
       assert.deepEqual(
         parts.map((part) => part.removed),
@@ -227,7 +227,7 @@ for (const backend of backends) {
         many,
       );
       const [{ removed } = { removed: 0 }] = await at.rows<{ removed: number }>(
-        "select cast(sum(removed) as integer) as removed from pruning",
+        "select cast(sum(removed) as integer) as removed from daybook_pruning",
       );
       assert.deepEqual([removed, await ids(at)], [many, []]);
     });
@@ -260,7 +260,10 @@ for (const backend of backends) {
       const at = await openEngine(t, backend, { use, clock: manualClock({ at: at0 }) });
       const { id: moved } = await at.jobs.enqueue(plain, {});
       const rest = await at.jobs.enqueueMany(plain, [{}, {}, {}]);
-      await at.run(`update job set position = (select max(position) from job) + 50 where id = '${moved}'`);
+      await at.run(
+        `update daybook_line set position = (select max(position) from daybook_line) + 50
+          where seq = (select seq from daybook_job where id = '${moved}')`,
+      );
       for (const claimed of await at.claim(3)) await at.end(claimed, { status: "success" });
 
       const { jobs } = await at.jobs.prune({ keep: 0 });
@@ -364,32 +367,33 @@ async function queued(at: TestEngine): Promise<string[]> {
 
 /** Two lines, a step and a program with its log file. */
 async function decorate(at: TestEngine, id: string): Promise<void> {
-  const of = `from job where id = '${id}'`;
-  await at.run(`insert into run_log (tenant_id, run_id, logged_at, level, message)
-    select tenant_id, run_id, n, 'info', 'line' from job, ${numbers(2)} where id = '${id}'`);
-  await at.run(`insert into job_step (tenant_id, chain_seq, place, name, run_id, done_at)
+  const of = `from daybook_job_now where id = '${id}'`;
+  await at.run(`insert into daybook_run_log (tenant_id, run_id, logged_at, level, message)
+    select tenant_id, run_id, n, 'info', 'line' from daybook_job_now, ${numbers(2)} where id = '${id}'`);
+  await at.run(`insert into daybook_job_step (tenant_id, chain_seq, place, name, run_id, done_at)
     select tenant_id, seq, 1, 'step', run_id, 1 ${of}`);
-  await at.run(`insert into run_command (tenant_id, run_id, job_id, argv, host, pid, started_at, ended_at, log_path)
+  await at.run(`insert into daybook_run_command (tenant_id, run_id, job_id, argv, host, pid, started_at, ended_at, log_path)
     select tenant_id, run_id, id, '[]', 'here', 1, 1, 2, 'logs/' || id ${of}`);
 }
 
 async function group(at: TestEngine, id: string, members: readonly string[], endedAt: number | null): Promise<void> {
-  await at.run(`insert into job_group (tenant_id, id, mode, on_failure, status, slots, created_at, finished_at)
+  await at.run(`insert into daybook_job_group (tenant_id, id, mode, on_failure, status, slots, created_at, finished_at)
     values ('default', '${id}', 'parallel', 'continue', '${endedAt === null ? "open" : "partial"}', ${members.length}, 1,
       ${endedAt})`);
   for (const [slot, member] of members.entries()) {
-    await at.run(`update job set group_slot = ${slot}, group_seq = (select seq from job_group where id = '${id}')
-      where id = '${member}'`);
+    const belongs = `group_slot = ${slot}, group_seq = (select seq from daybook_job_group where id = '${id}')`;
+    await at.run(`update daybook_job set ${belongs} where id = '${member}'`);
+    await at.run(`update daybook_line set ${belongs} where seq = (select seq from daybook_job where id = '${member}')`);
   }
 }
 
 /** Jobs that were cancelled before they ran, so that each is one row. */
 async function cancelled(at: TestEngine, count: number): Promise<void> {
   await at.queues.resume("default");
-  await at.run(`insert into job (tenant_id, id, lane_seq, name, status, priority, position, created_at, available_at,
-      params, origin, attempt, attempts, losses, losses_max, alone, finished_at)
-    select 'default', 'c' || n, lane.seq, 'plain', 'cancelled', 0, n, ${at0}, ${at0}, '{}', 'enqueued', 1, 1, 0, 1, 0, ${at0}
-    from lane, ${numbers(count)} where lane.tenant_id = 'default' and lane.queue = 'default'`);
+  await at.run(`insert into daybook_job (tenant_id, id, lane_seq, name, priority, created_at, params, attempts, losses_max,
+      cancelled_at)
+    select 'default', 'c' || n, lane.seq, 'plain', 0, ${at0}, '{}', 1, 1, ${at0}
+    from daybook_lane lane, ${numbers(count)} where lane.tenant_id = 'default' and lane.queue = 'default'`);
 }
 
 function numbers(count: number): string {
@@ -397,13 +401,13 @@ function numbers(count: number): string {
 }
 
 async function ids(at: TestEngine): Promise<string[]> {
-  return (await at.rows<{ id: string }>("select id from job order by seq")).map(({ id }) => id);
+  return (await at.rows<{ id: string }>("select id from daybook_job_now order by seq")).map(({ id }) => id);
 }
 
 async function left(at: TestEngine): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const table of Object.keys(empty)) {
-    const [row] = await at.rows<{ count: number }>(`select count(*) as count from ${table}`);
+    const [row] = await at.rows<{ count: number }>(`select count(*) as count from daybook_${table}`);
     counts[table] = row?.count ?? 0;
   }
   return counts;

@@ -114,9 +114,13 @@ for (const backend of backends) {
       const clock = manualClock();
       clock.step(at.clock.now() - clock.now() - 3_600_000);
       const behind = await openEngine(t, backend, { use, url: at.url, clock });
-      await at.run("update job set status = 'queued', waits_for = null, waits_key = null where status = 'waiting'");
+      await at.run(
+        "update daybook_line set status = 'queued', waits_for = null, waits_key = null where status = 'waiting'",
+      );
       const again = await started(behind, 100);
-      await at.run("update job set status = 'queued', waits_for = null, waits_key = null where status = 'waiting'");
+      await at.run(
+        "update daybook_line set status = 'queued', waits_for = null, waits_key = null where status = 'waiting'",
+      );
       await behind.clock.advance(60_000);
       const next = await started(behind, 100);
 

@@ -14,7 +14,9 @@ for (const backend of backends) {
       const dead = await at.newSession();
       await at.claim(2, at.claimer(dead.seq));
       const [living] = await at.claim(1);
-      await at.run(`update session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${dead.seq}`);
+      await at.run(
+        `update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${dead.seq}`,
+      );
 
       const dry = await at.jobs.recover({ dryRun: true });
       assert.deepEqual(dry, { dryRun: true, lost: 2, reservations: 0, recovered: 0 });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import { begin } from "../../src/jobs/alone.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { jobSuperseded, sessionRecovered } from "../../src/jobs/hooks.ts";
 import { recoverSession, sweep } from "../../src/jobs/rescue.ts";
@@ -93,29 +92,29 @@ for (const backend of backends) {
         [0, 0, 4],
       );
       assert.equal((await at.jobs.list()).items.length, 8);
-      assert.equal((await at.rows("select id from run")).length, 4);
+      assert.equal((await at.rows("select id from daybook_run")).length, 4);
       await assertInvariants(at);
     });
 
     for (const losses of [0, 1, 3]) {
-      test(`a job that is lost whenever it has begun ends failed after exactly ${losses} losses`, async (t) => {
+      test(`a job that is lost whenever it runs ends failed after exactly ${losses} losses of its own`, async (t) => {
         const at = await openEngine(t, backend, { use: [job("poison", { losses, run })] });
         const { id } = await at.jobs.enqueue("poison", {});
 
         let starts = 0;
         for (let round = 0; round < 10; round++) {
           const dead = await at.newSession();
-          const [claimed] = await at.claim(1, at.claimer(dead.seq));
+          const { jobs, leftAlone } = await at.claimFully(1, at.claimer(dead.seq));
+          const [claimed] = leftAlone ? (await at.claimAlone(at.claimer(dead.seq))).jobs : jobs;
           if (claimed === undefined) break;
           starts++;
-          if (claimed.alone === 1 || losses === 0) assert.equal(await begin(at.engine, claimed), true);
           await end(at, dead.seq);
           await sweep(at.engine);
         }
 
-        // The first loss may have been a neighbour's doing; from then on it runs alone and each loss is its own.
+        // The first two may have been a neighbour's doing; from then on it runs alone and each loss is its own.
         const chain = await at.jobs.chain(id);
-        assert.equal(starts, losses === 0 ? 1 : losses + 1);
+        assert.equal(starts, losses === 0 ? 1 : losses + 2);
         assert.deepEqual(
           chain.map((each) => [each.status, each.run?.status]),
           chain.map(() => ["failed", "lost"]),
@@ -125,25 +124,18 @@ for (const backend of backends) {
       });
     }
 
-    test("a job that was claimed and had not begun is not charged, however often its session is lost", async (t) => {
-      const at = await openEngine(t, backend, {
-        use: [job("unlucky", { losses: 1, run }), job("never", { losses: 0, run })],
-      });
-      const unlucky = await at.jobs.enqueue("unlucky", {});
-      const never = await at.jobs.enqueue("never", {});
+    test("a job that is lost among others is charged nothing, and after the second time waits to run alone", async (t) => {
+      const at = await openEngine(t, backend, { use: [job("unlucky", { losses: 1, run })] });
+      const { id } = await at.jobs.enqueue("unlucky", {});
 
-      for (let round = 0; round < 5; round++) {
-        for (const claimer of [await at.newSession(), await at.newSession()]) {
-          await at.claim(1, at.claimer(claimer.seq));
-          await end(at, claimer.seq);
-        }
+      for (let time = 0; time < 2; time++) {
+        await loseAfter(at, 1);
         await sweep(at.engine);
       }
+      assert.deepEqual(await at.claim(1), []);
 
-      for (const { id } of [unlucky, never]) {
-        const last = (await at.jobs.chain(id)).at(-1);
-        assert.deepEqual([last?.status, last?.losses, last?.attempt], ["queued", 0, 1]);
-      }
+      const last = (await at.jobs.chain(id)).at(-1);
+      assert.deepEqual([last?.status, last?.waitsFor, last?.losses, last?.attempt], ["waiting", "alone", 0, 1]);
     });
 
     test("a failure after a loss is counted as a failure, and what came through alone runs among others again", async (t) => {
@@ -151,8 +143,10 @@ for (const backend of backends) {
       const { id } = await at.jobs.enqueue(plain, {});
       await loseAfter(at, 1);
       await sweep(at.engine);
-      const [alone] = await at.claim(1);
-      await begin(at.engine, alone as ClaimedJob);
+      await loseAfter(at, 1);
+      await sweep(at.engine);
+      assert.deepEqual(await at.claim(1), []);
+      const [alone] = (await at.claimAlone()).jobs;
 
       await at.end(alone as ClaimedJob, { status: "error" });
 
@@ -162,12 +156,13 @@ for (const backend of backends) {
         [
           [1, "failed", 0],
           [1, "failed", 0],
+          [1, "failed", 0],
           [2, "waiting", 0],
         ],
       );
       assert.deepEqual(
-        (await at.rows<{ alone: number }>("select alone from job order by seq")).map((row) => row.alone),
-        [0, 2, 0],
+        (await at.rows<{ alone: number }>("select alone from daybook_job_now order by seq")).map((row) => row.alone),
+        [0, 1, 2, 0],
       );
     });
 
@@ -201,8 +196,10 @@ for (const backend of backends) {
       });
       const at = await openEngine(t, backend, { use: [work] });
       await at.jobs.enqueue(work, { n: -1 });
-      await loseAfter(at, 1);
-      await sweep(at.engine);
+      for (let time = 0; time < 2; time++) {
+        await loseAfter(at, 1);
+        await sweep(at.engine);
+      }
       const lonely = (await at.jobs.list({ status: "queued" })).items[0]?.id;
       await at.jobs.enqueueMany(
         work,
@@ -228,21 +225,26 @@ for (const backend of backends) {
     test("a job that must run alone does not keep those behind it from running beside others", async (t) => {
       const at = await openEngine(t, backend, { use });
       const made = await at.jobs.enqueueMany(plain, [{}, {}, {}, {}]);
-      await at.run(`update job set alone = 1 where id in ('${made[0]?.id}', '${made[2]?.id}')`);
+      await at.run(`update daybook_job set alone = 2 where id in ('${made[0]?.id}', '${made[2]?.id}')`);
       const by = at.claimer();
 
-      const beside = [await at.claimFully(1, by, false), await at.claimFully(5, by, false)];
-      const idle = [await at.claimFully(5, by, true), await at.claimFully(5, by, true)];
+      const beside = [await at.claimFully(1, by), await at.claimFully(5, by)];
+      const parked = await at.rows("select waits_for, waits_key from daybook_job_now where status = 'waiting'");
+      const alone = [await at.claimAlone(by), await at.claimAlone(by), await at.claimAlone(by)];
 
       const ids = made.map(({ id }) => id);
       assert.deepEqual(
-        [...beside, ...idle].map(({ jobs }) => jobs.map((each) => each.id)),
-        [[ids[1]], [ids[3]], [ids[0]], [ids[2]]],
+        [...beside, ...alone].map(({ jobs }) => jobs.map((each) => each.id)),
+        [[ids[1]], [ids[3]], [ids[0]], [ids[2]], []],
       );
       assert.deepEqual(
-        [...beside, ...idle].map(({ leftAlone }) => leftAlone),
-        [true, true, false, false],
+        [...beside, ...alone].map(({ leftAlone }) => leftAlone),
+        [true, true, false, false, false],
       );
+      assert.deepEqual(parked, [
+        { waits_for: "alone", waits_key: "plain" },
+        { waits_for: "alone", waits_key: "plain" },
+      ]);
     });
 
     test("a run past its timeout is ended even in a live session, and its late result is refused", async (t) => {
@@ -256,8 +258,7 @@ for (const backend of backends) {
         t,
         jobSuperseded.subscribe((fact) => void heard.push(fact)),
       );
-      const beat = (): Promise<number> => at.run(`update session set last_heartbeat_at = ${at.clock.now()}`);
-      await at.turn(0, at.claimer(), { begun: [claimed as ClaimedJob] });
+      const beat = (): Promise<number> => at.run(`update daybook_session set last_heartbeat_at = ${at.clock.now()}`);
       // Its owner has 10 s of grace to end it by itself.
       await at.clock.advance(20_000);
       await beat();
@@ -293,7 +294,7 @@ for (const backend of backends) {
       );
       const { store } = await openTestStore(t, backend, { url });
       const [row] = await book.read(
-        (tx) => tx.sql<{ session_seq: number }>`select session_seq from job where id = ${id}`,
+        (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
       );
       await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
 
@@ -342,7 +343,7 @@ test("postgres: a step whose run is ended while its transaction is open leaves n
   const worker = await book.startWorker({ concurrency: 1 });
   const { context, succeed } = await held.whenBegun(1);
   const { store } = await openTestStore(t, "postgres", { url, clock });
-  const [row] = await store.read<{ seq: number }>(sql`select session_seq as seq from job where id = ${id}`);
+  const [row] = await store.read<{ seq: number }>(sql`select session_seq as seq from daybook_job_now where id = ${id}`);
 
   const recovered = Promise.withResolvers<void>();
   const overtaken = context.step.write("a", async (tx) => {
@@ -369,5 +370,5 @@ async function loseAfter(at: TestEngine, want: number): Promise<number> {
 }
 
 async function end(at: TestEngine, seq: number): Promise<void> {
-  await at.run(`update session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${seq}`);
+  await at.run(`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${seq}`);
 }

@@ -115,7 +115,7 @@ for (const backend of backends) {
     test("a large allowance is let in by and by, and is neither exceeded nor left", async (t) => {
       const at = await openEngine(t, backend, { use });
       const by = at.claimer();
-      await at.run(`insert into rate_window (tenant_id, rate_key, window_at, used, let_in)
+      await at.run(`insert into daybook_rate_window (tenant_id, rate_key, window_at, used, let_in)
         values ('default', 'wide\n*', ${at.clock.now() - (at.clock.now() % 60_000)}, 500, 0)`);
       await at.jobs.enqueueMany(wide, many(1100));
       for (let turn = 0; turn < 5; turn++) await at.turn(10, by);
@@ -204,7 +204,7 @@ for (const backend of backends) {
       await at.queues.pause("closed");
 
       // As if rows had been edited by hand.
-      await at.run("update job set key_slot = null where status = 'running'");
+      await at.run("delete from daybook_permit");
       const found = await sweep(at.engine);
 
       assert.equal(found, 2);
@@ -217,21 +217,17 @@ for (const backend of backends) {
 }
 
 const lookForDue: Omit<TurnWork, "attempted"> = {
-  ...{
-    endings: [],
-    logs: [],
-    progress: [],
-    unclaims: [],
-    begun: [],
-    want: 5,
-    idle: true,
-    lookForDue: true,
-    lookForHosted: false,
-  },
+  endings: [],
+  logs: [],
+  progress: [],
+  want: 5,
+  alone: false,
+  lookForDue: true,
+  lookForHosted: false,
 };
 
 async function countOf(at: TestEngine, status: string): Promise<number> {
-  const [row] = await at.rows<{ n: number }>(`select count(*) as n from job where status = '${status}'`);
+  const [row] = await at.rows<{ n: number }>(`select count(*) as n from daybook_job_now where status = '${status}'`);
   return row?.n ?? 0;
 }
 

@@ -160,7 +160,7 @@ for (const backend of backends) {
       const work = job("work", { run: () => undefined });
       const { store, jobs, claim, end, run } = await openEngine(t, backend, { use: [work] });
       const { id } = await jobs.enqueue(work, {});
-      await run("update job set awaited = 1");
+      await run("update daybook_line set awaited = 1");
       const [claimed] = await claim(1);
       const looked = Promise.withResolvers<void>();
       const goOn = Promise.withResolvers<void>();
@@ -271,7 +271,7 @@ type Marks = Pick<Awaited<ReturnType<typeof openEngine>>, "rows"> | Book;
 
 // The wait has got as far as its mark; what it then waits for is the wake.
 async function untilMarked(of: Marks, count: number): Promise<void> {
-  const statement = "select count(*) as n from job where awaited = 1" as const;
+  const statement = "select count(*) as n from daybook_job_now where awaited = 1" as const;
   for (;;) {
     const rows = "rows" in of ? await of.rows<{ n: number }>(statement) : await marks(of);
     if (rows[0]?.n === count) return;
@@ -280,7 +280,7 @@ async function untilMarked(of: Marks, count: number): Promise<void> {
 }
 
 function marks(book: Book): Promise<{ n: number }[]> {
-  return book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from job where awaited = 1`);
+  return book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_job_now where awaited = 1`);
 }
 
 type TestStore = Awaited<ReturnType<typeof openEngine>>["store"];

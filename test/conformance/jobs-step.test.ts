@@ -248,7 +248,7 @@ for (const backend of backends) {
       );
       assert.match(messages[1] ?? "", /^invalid: result of step "bad".at is a Date, .* pass date.toISOString\(\)/);
       assert.match(messages[2] ?? "", /^invalid: result of step "outside" is a bigint/);
-      const rows = await book.read((tx) => tx.sql<{ place: number }>`select place from job_step`);
+      const rows = await book.read((tx) => tx.sql<{ place: number }>`select place from daybook_job_step`);
       assert.deepEqual(rows, [{ place: 0 }]);
     });
 
@@ -390,7 +390,7 @@ for (const backend of backends) {
         { code: "invalid", message: /has more than 10000 steps/ },
       );
 
-      assert.deepEqual(await rows("select * from job_step"), []);
+      assert.deepEqual(await rows("select * from daybook_job_step"), []);
     });
   });
 }
@@ -446,7 +446,9 @@ async function lose(
   id: string,
 ): Promise<void> {
   const { store } = await openTestStore(t, backend, { url });
-  const [row] = await book.read((tx) => tx.sql<{ session_seq: number }>`select session_seq from job where id = ${id}`);
+  const [row] = await book.read(
+    (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
+  );
   await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
 }
 

@@ -390,7 +390,7 @@ test("the defaults of a template are typed by its definition", () => {
 async function settings(book: Book, id: string): Promise<unknown[]> {
   const [row] = await book.read(
     (tx) => tx.sql`select queue, priority, attempts, losses_max, timeout_ms, tags
-      from job join lane on lane.seq = job.lane_seq where id = ${id}`,
+      from daybook_job_now job join daybook_lane lane on lane.seq = job.lane_seq where id = ${id}`,
   );
   return Object.values(row ?? {});
 }

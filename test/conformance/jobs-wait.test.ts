@@ -161,7 +161,7 @@ for (const backend of backends) {
       const untouched = await sweep(at.engine);
 
       // As if rows had been edited by hand.
-      await at.run("update job set name_slot = null, key_slot = null where status = 'running'");
+      await at.run("delete from daybook_permit");
       const found = await sweep(at.engine);
 
       assert.deepEqual([untouched, found], [0, 2]);
@@ -174,7 +174,8 @@ for (const backend of backends) {
         keyed,
         Array.from({ length: 350 }, (_, n) => ({ account: `a${n}` })),
       );
-      await at.run(`update job set status = 'waiting', waits_for = 'key', waits_key = limit_key`);
+      await at.run(`update daybook_line set status = 'waiting', waits_for = 'key',
+        waits_key = (select tenant_id || '\n' || limit_key from daybook_job job where job.seq = daybook_line.seq)`);
 
       const found = await sweep(at.engine);
 
@@ -202,7 +203,7 @@ for (const backend of backends) {
     test("a worker that parks what it does not run tells those that do", async (t) => {
       const at = await openEngine(t, backend, { use });
       const tellsHosts = async (by: Claimer): Promise<boolean> => {
-        const parks = (tx: Tx): Promise<unknown> => claim(tx, by, 5, { idle: true, attempted: [] });
+        const parks = (tx: Tx): Promise<unknown> => claim(tx, by, 5, []);
         return (await at.store.write((tx) => wakesOf(tx, parks))).includes(hostChannel);
       };
       await at.jobs.enqueue(plain, a);
@@ -225,8 +226,8 @@ for (const backend of backends) {
       await worker.idle();
 
       await store.write(async (tx) => {
-        await tx.run(sql`update job set status = 'waiting', waits_for = 'host', waits_key = 'plain'`);
-        await tx.run(sql`update lane set paused_at = null`);
+        await tx.run(sql`update daybook_line set status = 'waiting', waits_for = 'host', waits_key = 'plain'`);
+        await tx.run(sql`update daybook_lane set paused_at = null`);
         tx.wake(hostChannel);
       });
 
@@ -252,7 +253,8 @@ for (const backend of backends) {
       }
       await at.tenant("a").jobs.pause("plain");
       const stranger = { ...at.claimer(), hosts: new Set(["rated"]) };
-      while ((await at.rows("select 1 from job where status = 'queued'")).length > 0) await at.claim(100, stranger);
+      while ((await at.rows("select 1 from daybook_job_now where status = 'queued'")).length > 0)
+        await at.claim(100, stranger);
       const by = { ...at.claimer(), hosts: new Set(["plain"]) };
 
       const first = await at.turn(10, by, { lookForHosted: true });
@@ -265,7 +267,7 @@ for (const backend of backends) {
         more = moreHosted || claim.jobs.length > 0;
       }
       const left = await at.rows<{ tenant_id: string; n: number }>(
-        "select tenant_id, count(*) as n from job where status = 'waiting' group by tenant_id",
+        "select tenant_id, count(*) as n from daybook_job_now where status = 'waiting' group by tenant_id",
       );
       assert.deepEqual(
         left.map((row) => ({ ...row })),

@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { job, listener, manualClock, type Book, type ManualClock } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 import * as session from "../support/session-row.ts";
+import { tamper } from "../support/tamper.ts";
 
 /** Moves the clock until it holds, but not far ahead of the book: a session whose beats are late claims nothing. */
 async function until(clock: ManualClock, holds: () => boolean | Promise<boolean>, stepMs = 50): Promise<void> {
@@ -143,8 +144,9 @@ for (const backend of backends) {
       const { book: first, url } = await openTest(t, backend, { tenant: "acme", use: [kept] });
       await first.close();
       const { book } = await openTest(t, backend, { url, clock, use: [...use, kept], tenant: "zeta" });
-      await book.write(
-        (tx) => tx.sql`insert into session (id, host, pid, started_at, last_heartbeat_at, status)
+      await tamper(
+        book,
+        (tx) => tx.sql`insert into daybook_session (id, host, pid, started_at, last_heartbeat_at, status)
           values ('gone', 'elsewhere', 7, ${tx.now}, ${tx.now}, 'running')`,
       );
       await book.startWorker();

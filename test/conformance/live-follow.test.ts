@@ -38,7 +38,7 @@ async function openScene(t: TestContext, backend: Backend): Promise<Scene & { wa
 /** As another process leaves them: without a word to this one. */
 async function insert(store: Store, seqs: readonly number[], topic = "wanted"): Promise<void> {
   const rows = seqs.map((seq) => `(${seq}, 'default', 'e-${seq}', '${topic}', '{}', 100, 1, 1, 'e-${seq}', 0, 0)`);
-  const into = `insert into event (seq, tenant_id, id, topic, payload, priority, published_at, available_at, root_event_id,
+  const into = `insert into daybook_event (seq, tenant_id, id, topic, payload, priority, published_at, available_at, root_event_id,
     chain_depth, deliveries)`;
   await store.write((tx) => tx.run(rawSql(`${into} values ${rows.join(", ")}`)));
 }

@@ -80,7 +80,7 @@ function line(run: EndedRun, message: string): Parameters<RunWriter["log"]>[0] {
 }
 
 const count = async (store: Store, table: "run" | "run_log"): Promise<number> =>
-  Number((await store.read<{ n: number }>(rawSql(`select count(*) as n from ${table}`)))[0]?.n);
+  Number((await store.read<{ n: number }>(rawSql(`select count(*) as n from daybook_${table}`)))[0]?.n);
 
 for (const backend of backends) {
   describe(`runs of live listeners on ${backend}`, () => {
@@ -130,7 +130,7 @@ for (const backend of backends) {
       for (const run of ended) desk.writer.ended(run);
       await desk.writer.drain();
 
-      const rows = await desk.store.readHeavy<{ id: string }>(rawSql("select id from run order by seq"));
+      const rows = await desk.store.readHeavy<{ id: string }>(rawSql("select id from daybook_run order by seq"));
       assert.deepEqual(
         rows.map(({ id }) => id),
         ended.map(({ id }) => id),

@@ -249,7 +249,8 @@ for (const backend of backends) {
       const held = Promise.withResolvers<void>();
       const slow = listener("slow", { on: "slow", live: true, mode: "single", run: () => held.promise });
       const fault = (_moment: string, text: string): void => {
-        if (broken && text.includes("insert into run ")) throw new DaybookError("internal", "the disk is tired");
+        if (broken && text.includes("insert into daybook_run "))
+          throw new DaybookError("internal", "the disk is tired");
       };
       const { book, url } = await openTest(t, backend, { use: [ear, slow], clock, fault });
 

@@ -80,7 +80,7 @@ for (const backend of backends) {
         "a.b",
         'a"b',
         "a'b",
-        "'; drop table record; --",
+        "'; drop table daybook_record; --",
         "__proto__",
         "constructor",
         "\\",

@@ -170,7 +170,7 @@ for (const backend of backends) {
         [last?.kind, last?.revision, last?.commit, last?.value],
         ["deleted", 2, 4, { id: "ada", age: 2 }],
       );
-      const [head] = await store.read<{ commit_id: number }>(sql`select commit_id from record_head`);
+      const [head] = await store.read<{ commit_id: number }>(sql`select commit_id from daybook_record_head`);
       assert.equal(head?.commit_id, 4, "the fact that failed took its commit with it");
     });
   });

@@ -24,7 +24,7 @@ const Indexed = entity("indexed", {
     { path: "b", temporal: true },
     { path: "a", each: true },
     { path: ['a"b'], each: true },
-    "'; drop table record; --",
+    "'; drop table daybook_record; --",
     "__proto__",
   ] as never,
 });

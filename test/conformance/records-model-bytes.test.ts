@@ -61,13 +61,13 @@ async function bytesAt(book: Book, backend: Backend, commits: readonly number[])
       backend === "sqlite"
         ? tx.sql<{
             bytes: string;
-          }>`select key || hex(body) || revision || schema_version as bytes from record where from_commit <= ${commit}
-            union all select key || hex(body) || revision || schema_version from record_version
+          }>`select key || hex(body) || revision || schema_version as bytes from daybook_record where from_commit <= ${commit}
+            union all select key || hex(body) || revision || schema_version from daybook_record_version
             where from_commit <= ${commit} and to_commit > ${commit} order by 1`
         : tx.sql<{
             bytes: string;
-          }>`select key || body::text || revision || schema_version as bytes from record where from_commit <= ${commit}
-            union all select key || body::text || revision || schema_version from record_version
+          }>`select key || body::text || revision || schema_version as bytes from daybook_record where from_commit <= ${commit}
+            union all select key || body::text || revision || schema_version from daybook_record_version
             where from_commit <= ${commit} and to_commit > ${commit} order by 1`,
     );
     found.push(rows.map(({ bytes }) => bytes));

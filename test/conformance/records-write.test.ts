@@ -297,7 +297,11 @@ for (const backend of backends) {
       await book.records.put(Order, { id: "o-3", total: 1 });
 
       const rows = await book.read(
-        (tx) => tx.sql<{ version: number; reason: string }>`select version, reason from record_schema order by version`,
+        (tx) =>
+          tx.sql<{
+            version: number;
+            reason: string;
+          }>`select version, reason from daybook_record_schema order by version`,
       );
       assert.deepEqual(
         rows.map(({ version, reason }) => [version, reason]),

@@ -95,7 +95,9 @@ for (const backend of backends) {
       await at.jobs.enqueue(work, {});
       const owner = await at.newSession();
       await of(at, owner).reserve("default");
-      await at.run(`update session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${owner.seq}`);
+      await at.run(
+        `update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${owner.seq}`,
+      );
 
       assert.deepEqual([await sweep(at.engine), await sweep(at.engine)], [1, 0]);
       assert.equal((await at.claim(5)).length, 1);
@@ -117,23 +119,17 @@ for (const backend of backends) {
       assert.equal((await at.jobs.get(jobId)).status, "cancelled");
     });
 
-    test("direct work that is given back unbegun waits for its turn again, or is cancelled with it", async (t) => {
+    test("direct work whose process shuts down is cancelled, and its turn is over", async (t) => {
       const at = await openEngine(t, backend, { use: [work] });
       const turn = await askForTurn(at);
-      const [first] = (await takeDirect(at, turn)).jobs;
-      assert.ok(first !== undefined);
+      const [taken] = (await takeDirect(at, turn)).jobs;
+      assert.equal(taken?.id, turn.jobId);
 
-      await at.turn(0, at.claimer(), { unclaims: [first] });
-      assert.deepEqual(await at.claim(5), []);
-      const { status, waitsFor } = await at.jobs.get(turn.jobId);
-      assert.deepEqual([status, waitsFor], ["waiting", "reservation"]);
+      await at.end(taken, { status: "cancelled", shutdown: true });
 
-      const [second] = (await takeDirect(at, turn)).jobs;
-      assert.equal(second?.id, turn.jobId);
-      await at.clock.advance(600_000);
-      await of(at, await at.newSession()).reserve("default");
-      await at.turn(0, at.claimer(), { unclaims: [second ?? first] });
-      assert.equal((await at.jobs.get(turn.jobId)).status, "cancelled");
+      const { status, retriedBy } = await at.jobs.get(turn.jobId);
+      assert.deepEqual([status, retriedBy], ["cancelled", null]);
+      assert.deepEqual(await of(at).list(), []);
     });
 
     test("a book that is closed holds no queue", async (t) => {

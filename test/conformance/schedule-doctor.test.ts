@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const work = job("work", { attempts: 2, backoff: ["0s"], run: () => undefined });
 const fails = job("fails", {
@@ -24,11 +25,17 @@ for (const backend of backends) {
     assert.deepEqual(await findings(book), []);
 
     const name = "a decision that fired names a job of its schedule, unless that was pruned";
-    await book.write((tx) => tx.sql`update job set kind_seq = (select seq from schedule where name = 'other')`);
+    await tamper(book, async (tx) => {
+      await tx.sql`update daybook_job set kind_seq = (select seq from daybook_schedule where name = 'other')`;
+      await tx.sql`update daybook_line set kind_seq = (select seq from daybook_schedule where name = 'other')`;
+    });
     const [, wrong] = await findings(book);
     assert.deepEqual((await findings(book))[0], ["S1", name, [jobId]]);
     assert.deepEqual(wrong, ["S1", "an open job of a schedule has its decision", [jobId]]);
-    await book.write((tx) => tx.sql`delete from job`);
+    await tamper(book, async (tx) => {
+      await tx.sql`delete from daybook_line`;
+      await tx.sql`delete from daybook_job`;
+    });
     assert.deepEqual(await findings(book), [["S1", name, [jobId]]]);
 
     await book.tenant("acme").jobs.prune({ olderThan: "0s" });
@@ -54,7 +61,7 @@ for (const backend of backends) {
     assert.equal(chain.length, 2);
     assert.deepEqual(await findings(book), []);
 
-    await book.write((tx) => tx.sql`delete from decision`);
+    await tamper(book, (tx) => tx.sql`delete from daybook_decision`);
     assert.deepEqual(await findings(book), [["S1", "an open job of a schedule has its decision", [chain[1]?.id]]]);
   });
 
@@ -63,8 +70,11 @@ for (const backend of backends) {
     await book.schedules.create("hourly", { ...options, job: work });
     const [first, second] = [await book.schedules.trigger("hourly"), await book.schedules.trigger("hourly")];
     const wait = (id: string | null) =>
-      book.write(
-        (tx) => tx.sql`update job set status = 'waiting', waits_for = 'order', waits_key = 'hourly' where id = ${id}`,
+      tamper(
+        book,
+        (tx) =>
+          tx.sql`update daybook_line set status = 'waiting', waits_for = 'order', waits_key = ${"default\nhourly"}
+            where seq = (select seq from daybook_job where id = ${id})`,
       );
     await wait(second.jobId);
     assert.deepEqual(await findings(book), []);
@@ -87,7 +97,7 @@ for (const backend of backends) {
     await book.schedules.remove("removed");
     assert.deepEqual(await findings(book), []);
 
-    await book.write((tx) => tx.sql`update schedule set next_at = null`);
+    await tamper(book, (tx) => tx.sql`update daybook_schedule set next_at = null`);
     assert.deepEqual(await findings(book), [["S1", "a schedule that goes on has a next time", ["stuck"]]]);
   });
 }

@@ -5,6 +5,7 @@ import { scheduledJobEnded } from "../../src/schedules/settled.ts";
 import { begunBy, heldJob } from "../jobs/handlers.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const hour = 3_600_000;
 const minute = 60_000;
@@ -123,7 +124,7 @@ for (const backend of backends) {
       );
       assert.match(items.at(-1)?.note ?? "", /only the newest 1000/);
       assert.deepEqual([all.at(-1), all.at(-2)], ["1203 fired", "1202 caught_up"]);
-      const rows = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from job`);
+      const rows = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_job_now`);
       assert.equal(Number(rows[0]?.n), 1001);
     });
 
@@ -181,7 +182,7 @@ for (const backend of backends) {
           [{ n: 3 }, 7, "own"],
         ],
       );
-      const limited = await book.read((tx) => tx.sql<{ limits: string | null }>`select limits from job`);
+      const limited = await book.read((tx) => tx.sql<{ limits: string | null }>`select limits from daybook_job_now`);
       assert.ok(limited.every(({ limits }) => limits !== null));
     });
 
@@ -216,7 +217,7 @@ for (const backend of backends) {
     test("a zone that this machine does not know pauses its schedule, and no other", async (t) => {
       const { book, clock, tick } = await openAt(t, noon - 1000);
       for (const name of ["bad", "good"]) await book.schedules.create(name, minutes);
-      await book.write((tx) => tx.sql`update schedule set zone = 'Mars/Base' where name = 'bad'`);
+      await tamper(book, (tx) => tx.sql`update daybook_schedule set zone = 'Mars/Base' where name = 'bad'`);
       clock.step(1000);
       await tick();
       assert.deepEqual([await ledger(book, "bad"), await ledger(book, "good")], [[], ["0 fired"]]);
@@ -251,7 +252,7 @@ for (const backend of backends) {
     for (const name of ["bad", "good"]) {
       await book.schedules.create(name, { cron: "* * * * *", job: work, params: {}, concurrency: "allow" });
     }
-    await book.write((tx) => tx.sql`update schedule set job = 'no json' where name = 'bad'`);
+    await tamper(book, (tx) => tx.sql`update daybook_schedule set job = 'no json' where name = 'bad'`);
     await book.startWorker();
     while ((await book.schedules.decisions("good")).items.length < 2) await clock.advance(1000);
     assert.deepEqual((await book.schedules.decisions("bad")).items, []);

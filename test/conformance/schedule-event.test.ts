@@ -4,6 +4,7 @@ import { z } from "zod";
 import { event, job, listener, manualClock, schedule } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
+import { tamper } from "../support/tamper.ts";
 
 const minute = 60_000;
 const noon = Date.UTC(2026, 0, 15, 12);
@@ -63,7 +64,7 @@ for (const backend of backends) {
       assert.deepEqual([filled, already], [[noon], 2]);
       assert.equal((await book.events.list()).items.length, 5);
       assert.deepEqual(await book.doctor(), []);
-      await book.write((tx) => tx.sql`delete from event where id = ${eventId ?? ""}`);
+      await tamper(book, (tx) => tx.sql`delete from daybook_event where id = ${eventId ?? ""}`);
       assert.deepEqual(
         (await book.doctor()).map(({ found }) => found),
         [[eventId]],

@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import { begin } from "../../src/jobs/alone.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { settle } from "../../src/jobs/settle.ts";
 import type { Sql } from "../../src/storage/sql.ts";
@@ -32,13 +31,16 @@ for (const backend of backends) {
         await fireAll(at.store, hooks);
       }
       const statuses = async (): Promise<string[]> =>
-        (await at.rows<{ status: string }>("select status from job order by seq")).map(({ status }) => status);
+        (await at.rows<{ status: string }>("select status from daybook_job_now order by seq")).map(
+          ({ status }) => status,
+        );
       const claimAndLose = async (): Promise<void> => {
         const session = await at.newSession();
-        const [claimed, ...more] = await at.claim(5, at.claimer(session.seq));
-        assert.equal(more.length, 0);
-        // After a loss it runs alone, and only then is the next loss its own.
-        if (claimed?.alone === 1) await begin(at.engine, claimed);
+        const by = at.claimer(session.seq);
+        // After two losses it runs alone, and only then is the next loss its own.
+        const { jobs, leftAlone } = await at.claimFully(5, by);
+        const claimed = leftAlone ? (await at.claimAlone(by)).jobs : jobs;
+        assert.equal(claimed.length, 1);
         await at.store.write((tx) => recoverSession(tx, hooks, session.seq));
       };
       assert.deepEqual(await statuses(), ["queued", "waiting", "waiting"]);
@@ -46,7 +48,9 @@ for (const backend of backends) {
       await claimAndLose();
       assert.deepEqual(await statuses(), ["failed", "waiting", "waiting", "queued"], "the retry comes first");
       await claimAndLose();
-      assert.deepEqual(await statuses(), ["failed", "queued", "waiting", "failed"], "one goes, and one only");
+      assert.deepEqual(await statuses(), ["failed", "waiting", "waiting", "failed", "queued"], "the retry comes first");
+      await claimAndLose();
+      assert.deepEqual(await statuses(), ["failed", "queued", "waiting", "failed", "failed"], "one goes, and one only");
       const [second] = await at.claim(5);
       const ended = { seq: second?.seq ?? 0, runId: second?.run_id ?? "", durationMs: 1, status: "success" } as const;
       await at.store.write((tx) => settle(tx, hooks, [ended]));
@@ -114,8 +118,8 @@ async function openTicking(t: TestContext, backend: Backend, when: object) {
   const ticker = startTicker({ store: at.store, hooks });
   cleanup(t, () => ticker.stop());
   const ledger = async (): Promise<string[]> =>
-    (await at.rows<{ slot_at: number; kind: string }>("select slot_at, kind from decision order by slot_at")).map(
-      ({ slot_at, kind }) => `${(slot_at - noon) / hour} ${kind}`,
-    );
+    (
+      await at.rows<{ slot_at: number; kind: string }>("select slot_at, kind from daybook_decision order by slot_at")
+    ).map(({ slot_at, kind }) => `${(slot_at - noon) / hour} ${kind}`);
   return { at, ticker, ledger };
 }

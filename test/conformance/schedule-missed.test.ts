@@ -73,7 +73,7 @@ for (const backend of backends) {
       });
       clock.step(59_999);
       const jobs = async (): Promise<number> => {
-        const [made] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from job`);
+        const [made] = await book.read((tx) => tx.sql<{ n: number }>`select count(*) as n from daybook_job_now`);
         return Number(made?.n);
       };
       assert.equal(await look(), true);

@@ -7,6 +7,7 @@ import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore, testFolder } from "../support/open-test.ts";
 import { begunBy, heldJob } from "../jobs/handlers.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
+import { tamper } from "../support/tamper.ts";
 
 const hour = 3_600_000;
 const noon = Date.UTC(2026, 0, 15, 12);
@@ -112,7 +113,7 @@ for (const backend of backends) {
       clock.step(3 * hour);
       await book.schedules.resume("paused");
       await book.schedules.edit("edited", { cron: "30 * * * *" });
-      await book.write((tx) => tx.sql`update schedule set restored = 1 where name = 'restored'`);
+      await tamper(book, (tx) => tx.sql`update daybook_schedule set restored = 1 where name = 'restored'`);
       await restore();
       await tick();
 
@@ -372,7 +373,7 @@ for (const backend of backends) {
       await assert.rejects(create({ cron: "* * * * *", job: undefined, template: "none" }), { code: "not_found" });
       assert.deepEqual((await book.schedules.list()).items, []);
       const { warning } = await book.schedules.create("ghost", { every: "1h", job: "nobody" });
-      assert.match(warning ?? "", /no definition of job "nobody"/);
+      assert.match(warning ?? "", /job "nobody" was never hosted/);
       await assert.rejects(book.schedules.create("ghost", { every: "1h", job: work }), { code: "conflict" });
       await assert.rejects(book.schedules.pause("gost"), /did you mean "ghost"\?/);
     });

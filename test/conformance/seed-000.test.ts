@@ -20,7 +20,7 @@ async function openHome(t: TestContext, backend: Backend): Promise<{ book: Book;
     },
   });
   const clock = manualClock({ at });
-  const { book } = await openTest(t, backend, { use: [kitchen], clock });
+  const { book } = await openTest(t, backend, { use: [kitchen], clock, views: true });
   book.events.emit("motion", { broken: true });
   book.events.emit("motion", { broken: false });
   const worker = await book.startWorker();

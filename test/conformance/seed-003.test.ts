@@ -3,13 +3,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
+import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { checks } from "../../src/examine.ts";
 import { recoverSession, sweep } from "../../src/jobs/rescue.ts";
 import { askForTurn, declareDead, reservationsOf, takeDirect } from "../jobs/direct.ts";
 import { createFuse } from "../jobs/fuse.ts";
 import { assertInvariants } from "../jobs/model.ts";
-import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
+import { openEngine as openBare, type TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";
+import { createViews } from "../../src/storage/view.ts";
+import { views } from "../../src/views.ts";
 
 const story = job("story", { attempts: 4, backoff: ["1s"], run: () => undefined });
 const use = [story];
@@ -23,6 +26,11 @@ type RunLine = {
   error: string | null;
 };
 
+const openEngine: typeof openBare = async (...args) => {
+  const at = await openBare(...args);
+  await createViews(at.store, views);
+  return at;
+};
 const jobs = (at: TestEngine): Promise<Line[]> =>
   at.rows<Line>("select job_id, status, retry_of, finished_at from jobs order by job_id");
 const runs = (at: TestEngine): Promise<RunLine[]> =>
@@ -43,8 +51,8 @@ const reservations = async (at: TestEngine): Promise<string[]> =>
   ).map(({ status }) => status);
 const everything = async (at: TestEngine): Promise<unknown> => [
   await at.dump(),
-  await at.rows("select * from reservation order by seq"),
-  await at.rows("select * from job_group order by seq"),
+  await at.rows("select * from daybook_reservation order by seq"),
+  await at.rows("select * from daybook_job_group order by seq"),
 ];
 
 for (const backend of backends) {
@@ -72,7 +80,10 @@ for (const backend of backends) {
       const { id } = await at.jobs.enqueue(story, {});
 
       await assert.rejects(
-        at.run(`update job set status = 'running', started_at = 1, session_seq = ${at.session.seq} where id = '${id}'`),
+        at.run(
+          `update daybook_line set status = 'running', started_at = 1, session_seq = ${at.session.seq}
+            where seq = (select seq from daybook_job where id = '${id}')`,
+        ),
         /check/i,
       );
       const failures = await fuse.burn(
@@ -179,7 +190,7 @@ for (const backend of backends) {
       const failed: Record<string, number> = {};
       for (const [what, verb] of Object.entries(transitions)) failed[what] = await fuse.burn(verb, look);
       const [running] = await at.rows<{ seq: number; run_id: string }>(
-        "select seq, run_id from job where status = 'running'",
+        "select seq, run_id from daybook_job_now where status = 'running'",
       );
       assert.ok(running !== undefined);
       failed["RUNNING → FAILED, with its retry"] = await fuse.burn(() => at.end(running, { status: "error" }), look);
@@ -189,8 +200,8 @@ for (const backend of backends) {
         look,
       );
       const last = await claimOne();
-      failed["RUNNING → QUEUED, given back"] = await fuse.burn(
-        () => at.turn(0, at.claimer(), { unclaims: [last] }),
+      failed["RUNNING → CANCELLED, made again at shutdown"] = await fuse.burn(
+        () => at.end(last, { status: "cancelled", shutdown: true }),
         look,
       );
       const lost = await at.newSession();
@@ -336,11 +347,11 @@ for (const backend of backends) {
       const [claimed] = await at.claim(1);
       await askForTurn(at);
       const impossible = {
-        "5.1 No RUNNING without JobRun": "update job set run_id = null where status = 'running'",
-        "5.3 RUNNING job cannot return to QUEUED": "update job set status = 'queued' where status = 'running'",
-        "5.5 at most one reservation may be ACTIVE": `insert into reservation
-          (tenant_id, id, lane_seq, session_seq, reserved_at, expires_at)
-          select tenant_id, 'second', lane_seq, session_seq, reserved_at, expires_at from reservation`,
+        "5.1 No RUNNING without JobRun": "update daybook_line set run_id = null where status = 'running'",
+        "5.3 RUNNING job cannot return to QUEUED": "update daybook_line set status = 'queued' where status = 'running'",
+        "5.5 at most one reservation may be ACTIVE": `insert into daybook_reservation
+          (tenant_id, id, lane_seq, session_seq, reserved_at, expires_at, lasts_ms)
+          select tenant_id, 'second', lane_seq, session_seq, reserved_at, expires_at, lasts_ms from daybook_reservation`,
       };
       for (const [line, statement] of Object.entries(impossible)) {
         await assert.rejects(at.run(statement), /check|unique/i, line);
@@ -357,10 +368,10 @@ for (const backend of backends) {
         return (await Promise.all(found)).flat().length;
       };
       assert.deepEqual([await asked("J2"), await asked("J7")], [0, 0]);
-      await at.run(`insert into run (tenant_id, id, kind, name, job_id, attempt, started_at, ended_at, duration_ms, status)
-        values ('default', 'orphan', 'job', 'story', 'nobody', 1, 1, 1, 1, 'success')`);
+      await at.run(`insert into daybook_run (tenant_id, id, kind, name, job_seq, attempt, started_at, ended_at, duration_ms, status)
+        values ('default', 'orphan', 'job', 'story', 99, 1, 1, 1, 1, 'success')`);
       await at.jobs.enqueue(story, {});
-      await at.run("update job set position = 1 where status = 'queued'");
+      await at.run("update daybook_line set position = 1 where status = 'queued'");
       assert.deepEqual([await asked("J2"), await asked("J7")], [1, 1], "5.2 no orphan JobRuns, 5.4 queue order");
     });
 
@@ -369,22 +380,22 @@ for (const backend of backends) {
       const made = await at.jobs.enqueueMany(story, [{}, {}]);
       const { id } = await reservationsOf(at).reserve("default");
       await reservationsOf(at).release(id);
-      const [unstarted] = await at.claim(1);
-      assert.ok(unstarted !== undefined);
-      await at.turn(0, at.claimer(), { unclaims: [unstarted] });
+      const [shutDown] = (await at.claim(1)) as [ClaimedJob];
+      await at.end(shutDown, { status: "cancelled", shutdown: true });
+      const { retriedBy } = await at.jobs.get(shutDown.id);
       await at.store.close();
 
       const restarted = await openEngine(t, backend, { use, url: at.url, clock: at.clock });
 
       assert.deepEqual(
         (await jobs(restarted)).map(({ status }) => status),
-        ["QUEUED", "QUEUED"],
+        ["CANCELLED", "QUEUED", "QUEUED"],
         "no RUNNING jobs",
       );
       assert.deepEqual(await reservations(restarted), ["RELEASED"]);
       assert.deepEqual(
         (await restarted.claim(2)).map((each) => each.id),
-        made.map((each) => each.id),
+        [retriedBy, made[1]?.id],
       );
     });
 

@@ -89,7 +89,7 @@ describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 },
     await until("the connection on which it beats is ended", async () => {
       const ended = await book.write(
         (tx) => tx.sql`select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and query like 'update session set beat%' and pid <> pg_backend_pid()`,
+        where datname = current_database() and query like 'update daybook_session set beat%' and pid <> pg_backend_pid()`,
       );
       return ended.length > 0 ? true : undefined;
     });

@@ -69,7 +69,7 @@ function onBackend(backend: Backend): void {
     watch.stop(); // so that this test is the only one who looks
     const other = await startProcess(t, { url });
     const read = async (): Promise<SessionRow | undefined> =>
-      (await store.read<SessionRow>(sql`select * from session where id = ${other.sessionId}`))[0];
+      (await store.read<SessionRow>(sql`select * from daybook_session where id = ${other.sessionId}`))[0];
     const alive = await until("it beats", async () => {
       const row = await read();
       return (row?.beat ?? 0) > 0 ? row : undefined;
@@ -143,7 +143,7 @@ function onBackend(backend: Backend): void {
     const clock = manualClock();
     let full = false;
     const fault = (_: string, text: string): void => {
-      if (full && text.startsWith("update session set beat")) throw new Error("the disk is full");
+      if (full && text.startsWith("update daybook_session set beat")) throw new Error("the disk is full");
     };
     const { url } = await openTest(t, backend, { attach: false });
     const observer = await openBeside(t, backend, { url, clock, fault });
@@ -178,7 +178,7 @@ function onBackend(backend: Backend): void {
     await assert.rejects(attachment.watch.look(), { message: "what it left behind is broken" });
 
     assert.deepEqual([...seen], [broken.sessionId, other.sessionId]);
-    const rows = await store.read<SessionRow>(sql`select * from session where status = 'unknown'`);
+    const rows = await store.read<SessionRow>(sql`select * from daybook_session where status = 'unknown'`);
     assert.deepEqual(
       rows.map(({ id }) => id),
       [other.sessionId],

@@ -17,6 +17,7 @@ import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { backends, openTest, openTestStore, testUrl } from "../support/open-test.ts";
 import { startProcess } from "../support/session-process.ts";
 import { readSession, until, untilBeat, whileTimePasses } from "../support/session-row.ts";
+import { tamper } from "../support/tamper.ts";
 
 for (const backend of backends) {
   describe(`a session on ${backend}`, { concurrency: true }, () => {
@@ -148,7 +149,7 @@ for (const backend of backends) {
       // Other tests of this process lose sessions meanwhile.
       t.after(sessionLost.subscribe((fact) => void (fact.id === old.id && lost.push(fact))));
       const read = async (id: string): Promise<SessionRow | undefined> =>
-        (await store.read<SessionRow>(sql`select * from session where id = ${id}`))[0];
+        (await store.read<SessionRow>(sql`select * from daybook_session where id = ${id}`))[0];
 
       assert.equal(await store.write((tx) => endSilentSession(tx, { id: old.id, beat: 0 })), true);
       await clock.advance(1000);
@@ -168,7 +169,7 @@ for (const backend of backends) {
       let full = false;
       let refused = 0;
       const fault = (moment: string, text: string): void => {
-        if (!full || moment !== "before" || !text.startsWith("insert into session")) return;
+        if (!full || moment !== "before" || !text.startsWith("insert into daybook_session")) return;
         refused++;
         throw new Error("no room for a new session");
       };
@@ -198,7 +199,7 @@ for (const backend of backends) {
       const clock = manualClock();
       let inserted = 0;
       const fault = (moment: string, text: string): void => {
-        if (moment === "after" && text.startsWith("insert into session")) inserted++;
+        if (moment === "after" && text.startsWith("insert into daybook_session")) inserted++;
       };
       const { store } = await openTestStore(t, backend, { clock, fault });
       const attachment = await attach(store, { metadata: "{}" });
@@ -213,7 +214,7 @@ for (const backend of backends) {
         100,
       );
 
-      const rows = await store.read<SessionRow>(sql`select * from session order by seq`);
+      const rows = await store.read<SessionRow>(sql`select * from daybook_session order by seq`);
       assert.deepEqual(
         rows.map(({ status }) => status),
         ["unknown", "success"],
@@ -226,7 +227,10 @@ for (const backend of backends) {
       const id = book.sessionId;
       const { last_heartbeat_at: silentSince } = await readSession(observer, id);
 
-      await observer.write((tx) => tx.sql`update session set status = 'unknown', stopped_at = last_heartbeat_at`);
+      await tamper(
+        observer,
+        (tx) => tx.sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at`,
+      );
       await book.close();
 
       const row = await readSession(observer, id);
@@ -245,7 +249,7 @@ for (const backend of backends) {
       };
       const leadsTo = { beat: "running", stop: "success", fail: "error", end: "unknown" } as const;
       const read = async (id: string): Promise<SessionRow | undefined> =>
-        (await store.read<SessionRow>(sql`select * from session where id = ${id}`))[0];
+        (await store.read<SessionRow>(sql`select * from daybook_session where id = ${id}`))[0];
 
       for (const first of ["stop", "fail", "end"] as const) {
         const { id } = await store.write((tx) => startSession(tx, thisProcess(), "{}"));
@@ -267,7 +271,7 @@ for (const backend of backends) {
       assert.equal(await store.write((tx) => tx.run(beatStatement(id, tx.now - 86_400_000))), 1);
       assert.equal(await store.write((tx) => tx.run(failStatement(id, error, tx.now - 86_400_000))), 1);
 
-      const [row] = await store.read<SessionRow>(sql`select * from session`);
+      const [row] = await store.read<SessionRow>(sql`select * from daybook_session`);
       assert.deepEqual([row?.last_heartbeat_at, row?.stopped_at], [row?.started_at, row?.started_at]);
     });
 

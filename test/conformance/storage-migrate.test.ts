@@ -46,7 +46,7 @@ async function migrate(
 }
 
 const applied = (store: Store): Promise<object[]> =>
-  store.read(sql`select number, name, applied_at from migration order by number`);
+  store.read(sql`select number, name, applied_at from daybook_migration order by number`);
 
 async function tables(store: Store, backend: Backend): Promise<string[]> {
   const rows = await store.read<{ name: string }>(
@@ -69,7 +69,7 @@ for (const backend of backends) {
         { number: 1, name: "note", applied_at: clock.now() },
         { number: 2, name: "tag", applied_at: clock.now() },
       ]);
-      assert.deepEqual(await tables(store, backend), ["migration", "note", "tag"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note", "tag"]);
     });
 
     test("migrating twice changes nothing", async (t) => {
@@ -93,7 +93,7 @@ for (const backend of backends) {
       const store = await openWith(t, url, [first, second]);
 
       assert.deepEqual(await store.read(sql`select id, body from note`), [{ id: 1, body: "kept" }]);
-      assert.deepEqual(await tables(store, backend), ["migration", "note", "tag"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note", "tag"]);
     });
 
     test("a book whose migration was another one is refused", async (t) => {
@@ -111,7 +111,7 @@ for (const backend of backends) {
           message: /migration \d \(\w+\) of this book is not the one this version of daybook knows/,
         });
       }
-      assert.deepEqual(await tables(store, backend), ["migration", "note", "tag"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note", "tag"]);
     });
 
     test("a book that is newer than the program is refused", async (t) => {
@@ -131,9 +131,9 @@ for (const backend of backends) {
       await assert.rejects(migrate(url, [first, broken]), { code: "invalid", message: /nowhere/ });
 
       const store = await openWith(t, url, [first]);
-      assert.deepEqual(await tables(store, backend), ["migration", "note"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note"]);
       await migrate(url, [first, second]);
-      assert.deepEqual(await tables(store, backend), ["migration", "note", "tag"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note", "tag"]);
     });
 
     test("the first migration may fail and be mended", async (t) => {
@@ -143,7 +143,7 @@ for (const backend of backends) {
       await assert.rejects(migrate(url, [broken]), { code: "invalid" });
 
       const store = await openWith(t, url, [first]);
-      assert.deepEqual(await tables(store, backend), ["migration", "note"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note"]);
     });
 
     test("a migration that breaks a foreign key is refused", async (t) => {
@@ -179,7 +179,7 @@ for (const backend of backends) {
       });
 
       const store = await openWith(t, url, [first], { migrate: false });
-      assert.deepEqual(await tables(store, backend), ["migration", "note"]);
+      assert.deepEqual(await tables(store, backend), ["daybook_migration", "note"]);
     });
 
     test("five that open a new book at once migrate it once", async (t) => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { app, job, manualClock, type Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 const noon = Date.UTC(2026, 0, 15, 12);
 
@@ -16,16 +17,16 @@ for (const backend of backends) {
     await book.jobs.runNow(work);
     await book.jobs.runNow(work);
     await book.telemetry.retain();
-    const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from run_fold`);
+    const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from daybook_run_fold`);
     assert.deepEqual([mark?.folded_seq, await findings(book)], [2, []]);
 
-    await book.write((tx) => tx.sql`update run_fold set folded_seq = 99`);
+    await tamper(book, (tx) => tx.sql`update daybook_run_fold set folded_seq = 99`);
     assert.deepEqual(await findings(book), [
       "T1 the mark up to which runs are counted is not beyond the last of them: 99",
     ]);
-    await book.write(async (tx) => {
-      await tx.sql`update run_fold set folded_seq = 2`;
-      await tx.sql`update run_rollup set runs = runs - 1, success = success - 1 where span in ('minute', 'ever')`;
+    await tamper(book, async (tx) => {
+      await tx.sql`update daybook_run_fold set folded_seq = 2`;
+      await tx.sql`update daybook_run_rollup set runs = runs - 1, success = success - 1 where span in ('minute', 'ever')`;
     });
     assert.deepEqual(await findings(book), [
       "T1 every run that was passed by the mark is counted: direct work",
@@ -43,15 +44,15 @@ for (const backend of backends) {
     const { book } = await openTest(t, backend, { use: [home], clock: manualClock({ at: noon }) });
     assert.deepEqual(await findings(book), []);
 
-    await book.write((tx) => tx.sql`update registration set retired_at = ${noon} where name = 'hourly'`);
+    await tamper(book, (tx) => tx.sql`update daybook_registration set retired_at = ${noon} where name = 'hourly'`);
     const outlives = "T1 a schedule of an app is in the book as long as it is registered, and no longer";
     assert.deepEqual(await findings(book), [`${outlives}: default/home/0/hourly`]);
-    await book.write(async (tx) => {
-      await tx.sql`update registration set retired_at = null`;
-      await tx.sql`delete from schedule`;
+    await tamper(book, async (tx) => {
+      await tx.sql`update daybook_registration set retired_at = null`;
+      await tx.sql`delete from daybook_schedule`;
     });
     assert.deepEqual(await findings(book), [`${outlives}: default/home/0/hourly`]);
-    await book.write((tx) => tx.sql`delete from app_instance`);
+    await tamper(book, (tx) => tx.sql`delete from daybook_app_instance`);
     assert.deepEqual(
       (await findings(book))[0],
       ["T1 what is registered belongs to an instance of its app: default/home/0/bell, default/home/0/hourly"][0],

@@ -20,7 +20,7 @@ function some(count: number, more: Partial<RawRun> = {}): RawRun[] {
 
 async function totals(store: Store, span = "minute"): Promise<{ runs: number; took: number }> {
   const [row] = await store.read<{ runs: number | null; took: number | null }>(
-    rawSql(`select cast(sum(runs) as bigint) as runs, sum(sum_ms) as took from run_rollup join run_series on seq = series_seq
+    rawSql(`select cast(sum(runs) as bigint) as runs, sum(sum_ms) as took from daybook_run_rollup join daybook_run_series on seq = series_seq
       where span = '${span}' and name <> ''`),
   );
   return { runs: row?.runs ?? 0, took: row?.took ?? 0 };
@@ -43,7 +43,7 @@ for (const backend of backends) {
 
       for (const span of ["minute", "hour", "day"]) assert.deepEqual(await totals(store, span), { runs: 10, took: 24 });
       const series = await store.read<{ tenant_id: string }>(
-        rawSql("select tenant_id from run_series where name <> '' order by 1"),
+        rawSql("select tenant_id from daybook_run_series where name <> '' order by 1"),
       );
       assert.deepEqual(
         series.map((row) => row.tenant_id),
@@ -70,7 +70,9 @@ for (const backend of backends) {
         await book.jobs.prune({ keep: 0 });
       }
 
-      const [row] = await book.read((tx) => tx.sql<{ runs: number }>`select runs from run_rollup where span = 'day'`);
+      const [row] = await book.read(
+        (tx) => tx.sql<{ runs: number }>`select runs from daybook_run_rollup where span = 'day'`,
+      );
 
       assert.equal(row?.runs, 6);
     });
@@ -80,11 +82,13 @@ for (const backend of backends) {
       const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
       await book.jobs.runNow(done);
       await book.jobs.prune({ keep: 0, dryRun: true });
-      const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from run_fold`);
+      const [mark] = await book.read((tx) => tx.sql<{ folded_seq: number }>`select folded_seq from daybook_run_fold`);
 
       assert.equal(mark?.folded_seq, 0, "a dry run changes nothing");
       assert.equal((await book.jobs.prune({ keep: 0 })).runs, 1);
-      const [row] = await book.read((tx) => tx.sql<{ runs: number }>`select runs from run_rollup where span = 'day'`);
+      const [row] = await book.read(
+        (tx) => tx.sql<{ runs: number }>`select runs from daybook_run_rollup where span = 'day'`,
+      );
       assert.equal(row?.runs, 1);
     });
 
@@ -95,7 +99,7 @@ for (const backend of backends) {
       const watched: Store = {
         ...store,
         read: (statement) => {
-          if (statement.strings.join("").includes("from run_fold")) did.push("looks");
+          if (statement.strings.join("").includes("from daybook_run_fold")) did.push("looks");
           return store.read(statement);
         },
         write: (unit, options) => {
@@ -130,7 +134,7 @@ test("postgres: a run that commits long after later ones is not passed by", asyn
   const folder = openFolder(store);
   cleanup(t, () => folder.stop());
   await late.query("begin");
-  await late.query(`insert into daybook.run (tenant_id, id, kind, name, attempt, started_at, ended_at, duration_ms, status)
+  await late.query(`insert into daybook.daybook_run (tenant_id, id, kind, name, attempt, started_at, ended_at, duration_ms, status)
     values ('default', 'late', 'listener', 'lamp', 1, ${at}, ${at}, 7, 'success')`);
   await insertRuns(store, some(3));
 
@@ -155,7 +159,7 @@ test("postgres: steady writers do not keep the fold from going on", async (t) =>
   const [one, two] = writers as [Client, Client];
   const insert = (
     id: string,
-  ): string => `insert into daybook.run (tenant_id, id, kind, name, attempt, started_at, ended_at,
+  ): string => `insert into daybook.daybook_run (tenant_id, id, kind, name, attempt, started_at, ended_at,
     duration_ms, status) values ('default', '${id}', 'listener', 'lamp', 1, ${at}, ${at}, 1, 'success')`;
   const folder = openFolder(store);
   cleanup(t, () => folder.stop());

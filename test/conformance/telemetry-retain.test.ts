@@ -41,7 +41,7 @@ async function aged(desk: Desk, days: readonly number[], tenant = "default"): Pr
 async function writeLines(desk: Desk, runId: string, count: number): Promise<void> {
   const rows = Array.from({ length: count }, (_, n) => ({ run_id: runId, logged_at: now, message: `line ${n}` }));
   await desk.store.write((tx) =>
-    tx.run(sql`insert into run_log (run_id, logged_at, message, tenant_id, level)
+    tx.run(sql`insert into daybook_run_log (run_id, logged_at, message, tenant_id, level)
       ${eachRow(
         { run_id: "text", logged_at: "integer", message: "text", tenant_id: "text", level: "text" },
         rows.map((row) => ({ ...row, tenant_id: "default", level: "info" })),
@@ -50,7 +50,7 @@ async function writeLines(desk: Desk, runId: string, count: number): Promise<voi
 }
 
 async function count(desk: Desk, what: string): Promise<number> {
-  const [row] = await desk.store.read<{ n: number }>(rawSql(`select count(*) as n from ${what}`));
+  const [row] = await desk.store.read<{ n: number }>(rawSql(`select count(*) as n from daybook_${what}`));
   return row?.n ?? 0;
 }
 
@@ -164,7 +164,7 @@ for (const backend of backends) {
         kinds.map((kind) => ({ ...owner, kind, name: kind, registration: kind, startedAt: now, durationMs: 1 })),
       );
       await desk.retain();
-      await desk.store.write((tx) => tx.run(rawSql("delete from run")));
+      await desk.store.write((tx) => tx.run(rawSql("delete from daybook_run")));
 
       const found: boolean[] = [];
       for (const registration of [...kinds, "other"]) {
@@ -199,7 +199,7 @@ for (const backend of backends) {
       for (const tenant of ["default", "acme"]) {
         await insertRuns(store, [{ name: "lamp", startedAt: now - 8 * day, durationMs: 1, tenant }]);
       }
-      const left = async (): Promise<number> => (await store.read(rawSql("select seq from run"))).length;
+      const left = async (): Promise<number> => (await store.read(rawSql("select seq from daybook_run"))).length;
       let [folds, prepared] = [0, 0];
       const minute = everyMinute({
         ...{ store, jobs: engine },

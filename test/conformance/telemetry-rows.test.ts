@@ -8,6 +8,7 @@ import { job, listener, type Book } from "../../src/index.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 async function untilRuns(book: Book, clock: ManualClock, count: number): Promise<void> {
   while ((await book.runs.list({ limit: 500 })).items.length < count) await clock.advance(100);
@@ -50,7 +51,7 @@ for (const backend of backends) {
       await book.jobs.enqueue(late, {});
       const held = await book.jobs.enqueue(hold, {});
       const unfit = await book.jobs.enqueue(strict, { n: 1 });
-      await book.write((tx) => tx.sql`update job set params = ${'{"n":"one"}'} where id = ${unfit.id}`);
+      await tamper(book, (tx) => tx.sql`update daybook_job set params = ${'{"n":"one"}'} where id = ${unfit.id}`);
       await book.groups.create({ mode: "sequential", onFailure: "skip" }, (jobs) => {
         jobs.add(bad, {});
         jobs.add(good, {});
@@ -67,7 +68,9 @@ for (const backend of backends) {
       await begunAgain.promise;
       // As another process does that finds this one dead.
       const { store } = await openTestStore(t, backend, { url });
-      const [owner] = await store.read<{ seq: number }>(sql`select session_seq as seq from job where id = ${lost.id}`);
+      const [owner] = await store.read<{ seq: number }>(
+        sql`select session_seq as seq from daybook_job_now where id = ${lost.id}`,
+      );
       await store.write((tx) => recoverSession(tx, {}, owner?.seq ?? 0));
       await untilRuns(book, clock, 10);
 
@@ -113,7 +116,7 @@ for (const backend of backends) {
       const clock = manualClock();
       let broken = true;
       const fault = (_moment: string, text: string): void => {
-        if (broken && /insert into run \(/.test(text)) throw new Error("the disk is tired of runs");
+        if (broken && /insert into daybook_run \(/.test(text)) throw new Error("the disk is tired of runs");
       };
       let heard = 0;
       const ear = listener("ear", { on: "x", live: true, run: () => void heard++ });
@@ -156,7 +159,8 @@ for (const backend of backends) {
       const clock = manualClock();
       let broken = true;
       const fault = (_moment: string, text: string): void => {
-        if (broken && /insert into run_(?:rollup|series)/.test(text)) throw new Error("the disk is tired of counts");
+        if (broken && /insert into daybook_run_(?:rollup|series)/.test(text))
+          throw new Error("the disk is tired of counts");
       };
       const good = job("good", { run: () => 1 });
       const { book } = await openTest(t, backend, { clock, fault, use: [good] });

@@ -153,7 +153,7 @@ for (const backend of backends) {
         home.job({ name: "e" }, () => undefined);
       },
     });
-    const { book, url } = await openTest(t, backend, { use: [lights] });
+    const { book, url } = await openTest(t, backend, { use: [lights], views: true });
     const { registered } = await book.apps.get("lights");
 
     const [listeners = [], jobs = [], counts = []] = await readAll(
@@ -227,7 +227,7 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
     },
   });
   const { book, url } = await openTest(t, backend, {
-    ...{ use: [print, hold, printer, Placed], calls: { allow: ["127.0.0.1"] } },
+    ...{ use: [print, hold, printer, Placed], calls: { allow: ["127.0.0.1"] }, views: true },
   });
   await book.records.put(Customer, { id: "ada", country: "SE" });
   await book.records.put(Customer, { id: "bob", country: "PE" });

@@ -1,13 +1,14 @@
-// After its process was lost a job runs alone in its session, so that only the guilty one is blamed.
+// A job that was lost twice runs alone in its process, so that only the guilty one is blamed.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
-import { crewOf } from "../../src/jobs/crew.ts";
+import { quarantineOf, type Member } from "../../src/jobs/worker/quarantine.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
+import { tamper } from "../support/tamper.ts";
 
 async function makeAlone(book: Book, id: string): Promise<void> {
-  await book.write((tx) => tx.sql`update job set alone = 1 where id = ${id}`);
+  await tamper(book, (tx) => tx.sql`update daybook_job set alone = 2 where id = ${id}`);
 }
 
 async function countRunning(book: Book): Promise<number> {
@@ -26,46 +27,74 @@ function gated(name: string): { run: ReturnType<typeof job>; began: () => number
   return { run, began: () => began, open: gate.resolve };
 }
 
-test("one that must run alone starts when nothing runs, and nothing starts beside it", () => {
-  const crew = crewOf({ clock: manualClock() });
-  const [any, alone] = [{ alone: 0 }, { alone: 1 }];
-  const mayStart = (): boolean[] => [crew.mayStart(any), crew.mayStart(alone)];
+function member(): Member & { inHand: number; woken: number } {
+  const self = { inHand: 0, woken: 0, wake: () => void self.woken++ };
+  return self;
+}
 
-  const empty = mayStart();
-  crew.started(any);
-  const besideAny = mayStart();
-  crew.ended(any);
-  crew.started(alone);
-  const besideAlone = mayStart();
+test("what must run alone is claimed by one worker of an empty process, and then nothing else is", () => {
+  const quarantine = quarantineOf({ clock: manualClock() });
+  const [one, other] = [member(), member()];
+  for (const each of [one, other]) quarantine.join(each);
+  const enters = (): boolean[] => [quarantine.enter(one), quarantine.enter(other)];
+
+  other.inHand = 1;
+  const besideAny = [...enters(), quarantine.closed];
+  other.inHand = 0;
+  const empty = [...enters(), quarantine.closed];
+  quarantine.aloneStarted();
+  quarantine.leave(one);
+  const besideAlone = [...enters(), quarantine.closed];
+  quarantine.aloneEnded();
 
   assert.deepEqual(
-    { empty, besideAny, besideAlone },
-    {
-      ...{ empty: [true, true], besideAny: [true, false], besideAlone: [false, false] },
-    },
+    { besideAny, empty, besideAlone, after: quarantine.closed },
+    { besideAny: [false, false, false], empty: [true, false, true], besideAlone: [false, false, true], after: false },
   );
 });
 
 test("what keeps a process from becoming empty is waited for longer each time, and as long as at first once it was", async () => {
   const clock = manualClock();
-  const crew = crewOf({ clock });
+  const quarantine = quarantineOf({ clock });
+  const worker = member();
+  quarantine.join(worker);
   const waited = async (): Promise<number> => {
     const from = clock.monotonic();
-    crew.drainForAlone();
-    while (crew.mustDrain()) await clock.advance(1000);
+    quarantine.drain();
+    while (quarantine.mustDrain()) await clock.advance(1000);
     const until = clock.monotonic();
-    while (!crew.mayDrain()) await clock.advance(1000);
+    while (!quarantine.mayDrain()) await clock.advance(1000);
     return until - from;
   };
 
-  crew.started({ alone: 0 });
+  worker.inHand = 1;
   const inVain = [await waited(), await waited(), await waited()];
-  crew.ended({ alone: 0 });
+  worker.inHand = 0;
   const empty = await waited();
-  crew.started({ alone: 0 });
+  worker.inHand = 1;
   const again = await waited();
 
   assert.deepEqual([inVain, empty, again], [[10_000, 20_000, 40_000], 0, 10_000]);
+});
+
+test("a drain that ends in vain wakes every worker, because none of them claimed meanwhile", async () => {
+  const clock = manualClock();
+  const quarantine = quarantineOf({ clock });
+  const workers = [member(), member()];
+  for (const each of workers) quarantine.join(Object.assign(each, { inHand: 1 }));
+
+  quarantine.drain();
+  await clock.advance(9999);
+  const before = workers.map(({ woken }) => woken);
+  await clock.advance(1);
+
+  assert.deepEqual(
+    [before, workers.map(({ woken }) => woken)],
+    [
+      [0, 0],
+      [1, 1],
+    ],
+  );
 });
 
 for (const backend of backends) {

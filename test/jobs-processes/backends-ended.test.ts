@@ -7,6 +7,7 @@ import { startProxy, type Loss } from "../storage/postgres-proxy.ts";
 import { endBackendsUnderLoad } from "../support/job-backends.ts";
 import { untilAllEnded } from "../support/job-story.ts";
 import { cleanup, testUrl } from "../support/open-test.ts";
+import { tamper } from "../support/tamper.ts";
 
 test("50 ended backends lose nothing, run nothing twice and leave nothing running for ever", async (t) => {
   await endBackendsUnderLoad(t, { ended: 50 });
@@ -20,7 +21,7 @@ type Parts = {
   readonly cuts: () => number;
 };
 
-/** A worker behind a proxy that cuts the wire at the commit after the first statement that begins so. */
+/** A worker behind a proxy that cuts the wire at the commit after the first statement that says so. */
 async function openThrough(t: TestContext, cut: { after: string; loss: Loss }): Promise<Parts> {
   const url = await testUrl(t, "postgres");
   const proxy = await startProxy(t, url);
@@ -30,7 +31,7 @@ async function openThrough(t: TestContext, cut: { after: string; loss: Loss }): 
   const superseded: unknown[] = [];
   let cuts = 0;
   const fault = (moment: "before" | "after", text: string): void => {
-    if (cuts > 0 || moment === "after" || !text.startsWith(cut.after)) return;
+    if (cuts > 0 || moment === "after" || !text.includes(cut.after)) return;
     cuts++;
     proxy.cutAt("commit", cut.loss);
   };
@@ -47,21 +48,24 @@ async function openThrough(t: TestContext, cut: { after: string; loss: Loss }): 
 }
 
 const steps = [
-  { what: "a claim", after: "update job set status = 'running'" },
-  { what: "an ending", after: "insert into run " },
-  { what: "the start of one that runs alone", after: "update job set alone" },
+  { what: "a claim", after: "update daybook_line as line set status = 'running'" },
+  { what: "an ending", after: "insert into daybook_run (" },
+  {
+    what: "a claim of one that must run alone",
+    after: "update daybook_line as line set status = 'running'",
+    alone: true,
+  },
 ];
 
-for (const { what, after } of steps) {
+for (const { what, after, alone = false } of steps) {
   for (const loss of ["request", "answer"] as const) {
     test(`${what} whose commit lost its ${loss} is made up for: the job runs once and is not called superseded`, async (t) => {
       const { direct, runs, superseded, cuts } = await openThrough(t, { after, loss });
 
-      const { id } = await direct.write(async (tx) => {
-        const made = await tx.jobs.enqueue("note", {});
-        if (after.endsWith("alone")) await tx.sql`update job set alone = 1 where id = ${made.id}`;
-        return made;
-      });
+      await direct.queues.pause("default");
+      const { id } = await direct.jobs.enqueue("note", {});
+      if (alone) await tamper(direct, (tx) => tx.sql`update daybook_job set alone = 2 where id = ${id}`);
+      await direct.queues.resume("default");
       await untilAllEnded(direct);
 
       const { status, attempt, losses, runId } = await direct.jobs.get(id);

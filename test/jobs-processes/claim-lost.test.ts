@@ -8,7 +8,7 @@ import { backends, cleanup, testFolder, testUrl } from "../support/open-test.ts"
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a process killed between the commit of its claim and the first start costs the jobs nothing", async (t) => {
+    test("of a process killed between the commit of its claim and the first start, what may not be lost fails and the rest is made again", async (t) => {
       const url = await testUrl(t, backend);
       const folder = testFolder(t);
       const book = await open(url, { worker: false });
@@ -25,13 +25,13 @@ for (const backend of backends) {
       assert.equal(signal, "SIGKILL");
       assert.deepEqual(
         jobs.map(({ status, losses }) => [status, losses]),
-        [...Array.from({ length: 5 }, () => ["failed", 0]), ...Array.from({ length: 5 }, () => ["completed", 0])],
+        [...Array.from({ length: 5 }, () => ["failed", 0]), ...Array.from({ length: 3 }, () => ["completed", 0])],
       );
       assert.deepEqual(
         runs.map(({ pid, status }) => [pid, status]),
         [
           ...Array.from({ length: 5 }, () => [first.pid, "lost"]),
-          ...Array.from({ length: 5 }, () => [other.pid, "success"]),
+          ...Array.from({ length: 3 }, () => [other.pid, "success"]),
         ],
       );
       assert.ok(entries.every(({ pid }) => pid === other.pid));

@@ -33,7 +33,7 @@ async function prepare(t: TestContext, backend: Backend, role: Role, losses = 3)
 async function untilNoted(book: Book, pid: number): Promise<void> {
   await until(`process ${pid} is noted`, async () => {
     const [row] = await book.read(
-      (tx) => tx.sql<{ log_path: string }>`select log_path from run_command where pid = ${pid}`,
+      (tx) => tx.sql<{ log_path: string }>`select log_path from daybook_run_command where pid = ${pid}`,
     );
     return row !== undefined && readFileSync(row.log_path, "utf8").includes("parent began\n") ? true : undefined;
   });
@@ -143,7 +143,7 @@ for (const backend of backends) {
         ["other-boot", self.host, "another", self.hostNamespace ?? "", `'${started}'`],
       ];
       for (const [run, host, boot, namespace, start] of rows) {
-        await at.run(`insert into run_command (tenant_id, run_id, job_id, argv, host, host_boot, host_namespace, pid,
+        await at.run(`insert into daybook_run_command (tenant_id, run_id, job_id, argv, host, host_boot, host_namespace, pid,
           process_started, started_at) values ('default', '${run}', 'none', '[]', '${host}', '${boot}', '${namespace}',
           ${innocent.pid}, ${start}, 1)`);
       }
@@ -151,7 +151,7 @@ for (const backend of backends) {
       await endOrphans(at.engine);
 
       const found = await at.rows<{ run_id: string; note: string | null }>(
-        "select run_id, note from run_command order by 1",
+        "select run_id, note from daybook_run_command order by 1",
       );
       const judged = Object.fromEntries(found.map(({ run_id: run, note }) => [run, note?.split(", ").at(-1) ?? null]));
       const gone = "and when the run was recovered the program was gone";

@@ -103,10 +103,12 @@ async function assertKept(book: Book, point: KillPoint): Promise<void> {
   const { items } = await book.jobs.list({ name: "stepped", queue: queueOf(point) });
   const [last, first] = items;
   assert.deepEqual([items.length, first?.run?.status, last?.status], [2, "lost", "completed"]);
-  const [row] = await book.read((tx) => tx.sql<{ seq: number }>`select seq from job where id = ${first?.id ?? ""}`);
+  const [row] = await book.read(
+    (tx) => tx.sql<{ seq: number }>`select seq from daybook_job_now where id = ${first?.id ?? ""}`,
+  );
   const kept = await book.read(
     (tx) => tx.sql<{ run_id: string; result: string }>`
-      select run_id, result from job_step where chain_seq = ${row?.seq ?? 0} order by place`,
+      select run_id, result from daybook_job_step where chain_seq = ${row?.seq ?? 0} order by place`,
   );
   const before = point.name === "jobs.step.ran" ? point.pass - 1 : point.pass;
   const expected = [0, 1, 2, 3, 4].map((place) => ({ runId: (place < before ? first : last)?.runId, place }));

@@ -35,7 +35,7 @@ async function openBreaking(
 }
 
 test("direct work whose claim was lost on the way is claimed again, and runs once", async (t) => {
-  const { book, clock, runNow } = await openBreaking(t, /^update job set status = 'running'/);
+  const { book, clock, runNow } = await openBreaking(t, /^update daybook_line as line set status = 'running'/);
 
   assert.equal(await runNow(), "ran");
 
@@ -50,7 +50,7 @@ test("direct work whose claim was lost on the way is claimed again, and runs onc
 });
 
 test("a turn whose answer was lost on the way is given up: the caller is told, and the queue is not held", async (t) => {
-  const { book, clock, runNow } = await openBreaking(t, /^insert into reservation/);
+  const { book, clock, runNow } = await openBreaking(t, /^insert into daybook_reservation/);
 
   await assert.rejects(runNow(), { code: "unknown_outcome" });
 

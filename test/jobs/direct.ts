@@ -5,12 +5,13 @@ import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Reserved } from "../../src/jobs/direct/claim-reserved.ts";
 import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservations.ts";
 import { reserveFor } from "../../src/jobs/direct/run-now.ts";
+import { neverBlamed } from "../../src/jobs/outcome.ts";
 import { prepareJob } from "../../src/jobs/prepare.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";
 import type { TestEngine } from "./open-engine.ts";
 
-/** A loss costs it nothing before its start is on disk, so that what is lost is made again and stands last. */
-export const work = job("work", { attempts: 1, losses: 0, run: () => undefined });
+/** However often it is lost it is made again where it stood, and need not run alone. */
+export const work = job("work", { attempts: 1, losses: neverBlamed, run: () => undefined });
 
 export type DirectTurn = Reserved & { readonly jobId: string; readonly by: SessionKey };
 
@@ -39,5 +40,5 @@ export async function takeDirect(at: TestEngine, turn: DirectTurn): Promise<Clai
 
 /** Its process is found dead; what becomes of what it held is the sweep's. */
 export async function declareDead(at: TestEngine, { seq }: SessionKey): Promise<void> {
-  await at.run(`update session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${seq}`);
+  await at.run(`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where seq = ${seq}`);
 }

@@ -138,7 +138,7 @@ function watched(tx: Tx, tell: (changed: number) => void): Tx {
 
 async function order(at: TestEngine): Promise<string[]> {
   const rows = await at.rows<{ id: string }>(
-    "select id from job where status = 'queued' order by priority desc, position, seq",
+    "select id from daybook_job_now where status = 'queued' order by priority desc, position, seq",
   );
   return rows.map((row) => row.id);
 }

@@ -43,7 +43,7 @@ const verbs: Record<string, (given: Given) => Promise<unknown>> = {
   "settling a success": ({ at, running }) => at.end(running, { status: "success" }),
   "settling a failure": ({ at, running }) => at.end(running, { status: "error" }),
   "recovering a loss": ({ at, running }) => at.end(running, { status: "lost" }),
-  "giving a claim back": ({ at, running }) => at.turn(0, at.claimer(), { unclaims: [running] }),
+  "settling a shutdown": ({ at, running }) => at.end(running, { status: "cancelled", shutdown: true }),
 };
 
 for (const [name, verb] of Object.entries(verbs)) {
@@ -56,11 +56,11 @@ for (const [name, verb] of Object.entries(verbs)) {
     const queued = jobs.find(({ id }) => id !== running?.id)?.id ?? "";
     const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
     await other.query("begin");
-    await other.query("select seq from job_group for update");
+    await other.query("select seq from daybook_job_group for update");
 
     const done = verb({ at, queued, running: running as ClaimedJob, group });
     await untilItWaits(watcher);
-    const { rows } = await other.query("select seq from job for update skip locked");
+    const { rows } = await other.query("select seq from daybook_line for update skip locked");
     await other.query("rollback");
 
     assert.equal(rows.length, 2);
@@ -81,14 +81,14 @@ for (const [name, make] of Object.entries(inTwoQueues)) {
   test(`who makes ${name} in queues that are new waits for the first of them before it makes another`, async (t) => {
     const at = await openEngine(t, "postgres", { use: [plain] });
     const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
-    const lane = (queue: string): Promise<unknown> =>
-      other.query("insert into lane (tenant_id, queue) values ('default', $1)", [queue]);
+    const lane = (seq: number, queue: string): Promise<unknown> =>
+      other.query("insert into daybook_lane (seq, tenant_id, queue) values ($1, 'default', $2)", [seq, queue]);
     await other.query("begin; set local lock_timeout = 1");
-    await lane("a");
+    await lane(1_000_000, "a");
 
     const made = make(at);
     await untilItWaits(watcher);
-    await lane("b");
+    await lane(1_000_001, "b");
     await other.query("commit");
 
     await made;
@@ -98,49 +98,48 @@ for (const [name, make] of Object.entries(inTwoQueues)) {
 
 test("a retry by hand waits for the group before it holds a job", async (t) => {
   const at = await openEngine(t, "postgres", { use: [plain] });
-  const { jobs } = await at.groups.create({ mode: "parallel", onFailure: "continue" }, (each) => {
+  await at.groups.create({ mode: "parallel", onFailure: "continue" }, (each) => {
     for (let n = 0; n < 2; n++) each.add(plain, {}, { attempts: 1 });
   });
   const [failed] = await at.claim(1);
   await at.end(failed as ClaimedJob, { status: "error" });
   const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
   await other.query("begin");
-  await other.query("select seq from job_group for update");
+  await other.query("select seq from daybook_job_group for update");
 
   const done = at.jobs.retry(failed?.id ?? "");
   await untilItWaits(watcher);
-  const { rows } = await other.query("select seq from job for update skip locked");
+  const { rows } = await other.query("select seq from daybook_line for update skip locked");
   await other.query("rollback");
 
-  assert.equal(rows.length, jobs.length);
+  // The failed one no longer stands there.
+  assert.equal(rows.length, 1);
   assert.equal((await done).status, "queued");
 });
 
-test("what a turn settles and what it gives back are locked as one ordered set", async (t) => {
+test("all that a turn settles is locked as one ordered set", async (t) => {
   const at = await openEngine(t, "postgres", { use: [one, two] });
   await at.jobs.enqueue(two, {});
   await at.jobs.enqueue(one, {});
   const claimed = await at.claim(2);
   const byName = (name: string): ClaimedJob => claimed.find((each) => each.name === name) as ClaimedJob;
-  await at.jobs.cancel(byName("limit-a").id);
   const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
   const lock = (how: string, name: string): Promise<{ rows: { got: unknown }[] }> =>
     other.query(`select ${how}(hashtextextended($1, 0)) as got`, [`default\n\n${name}`]);
   await other.query("begin");
   await lock("pg_advisory_xact_lock", "limit-a");
 
-  const { seq, run_id: runId } = byName("limit-b");
-  const done = at.turn(0, at.claimer(), {
-    endings: [{ seq, runId, status: "success", durationMs: 1 }],
-    unclaims: [byName("limit-a")],
+  const endings = ["limit-b", "limit-a"].map(byName).map(({ seq, run_id: runId, name }) => {
+    return { seq, runId, status: name === "limit-a" ? "cancelled" : "success", durationMs: 1 } as const;
   });
+  const done = at.turn(0, at.claimer(), { endings });
   await untilItWaits(watcher);
   const later = await lock("pg_try_advisory_xact_lock", "limit-b");
   await other.query("rollback");
 
   assert.equal(later.rows[0]?.got, true);
   await done;
-  assert.deepEqual(await at.rows("select name, status from job order by name"), [
+  assert.deepEqual(await at.rows("select name, status from daybook_job_now order by name"), [
     { name: "limit-a", status: "cancelled" },
     { name: "limit-b", status: "completed" },
   ]);

@@ -2,14 +2,15 @@
 // by one. What the front door would wire is wired here.
 import type { TestContext } from "node:test";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
-import { claim, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
+import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
 import { filesFolder } from "../../src/jobs/command/files-folder.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs } from "../../src/jobs/jobs.ts";
 import type { Ending } from "../../src/jobs/outcome.ts";
-import { listQueues, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
+import { newTurns } from "../../src/jobs/lane.ts";
+import { queueReads, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
 import { settle, type Settled } from "../../src/jobs/settle.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
 import { migrations } from "../../src/migrations.ts";
@@ -45,7 +46,9 @@ export type TestEngine = {
   claim(want: number, by?: Claimer): Promise<readonly ClaimedJob[]>;
   /** The first of one queue of the default tenant. */
   claimFrom(queue: string): Promise<ClaimedJob | undefined>;
-  claimFully(want: number, by?: Claimer, idle?: boolean): Promise<Claim>;
+  claimFully(want: number, by?: Claimer): Promise<Claim>;
+  /** Claims one that must run alone, as a worker of an empty process. */
+  claimAlone(by?: Claimer): Promise<Claim>;
   /** One turn of a worker that wants `want` jobs, with everything else as given. */
   turn(want: number, by: Claimer, work?: Partial<TurnWork>): Promise<Turn>;
   end(job: Pick<ClaimedJob, "seq" | "run_id">, how: Partial<Ending> & Pick<Ending, "status">): Promise<Settled>;
@@ -83,42 +86,53 @@ export async function openEngine(
         ...groupVerbs(engine, (wanted) => lookUp(engine, wanted, true), within),
         ...groupReads(store, id),
       },
-      queues: { ...queueVerbs(within), list: () => listQueues(store, id) },
+      queues: { ...queueVerbs(within), ...queueReads(store, id) },
     };
   };
   const claimer = (sessionSeq = session.seq): Claimer => newClaimer(sessionSeq, use);
   const usual = claimer();
-  const claimFully: TestEngine["claimFully"] = (want, by = usual, idle = true) =>
-    store.write((tx) => claim(tx, by, want, { idle, attempted: [] }));
+  const claimFully: TestEngine["claimFully"] = (want, by = usual) => store.write((tx) => claim(tx, by, want, []));
   const rows = <R>(statement: string): Promise<R[]> => store.read<R>(rawSql(statement));
   return {
     ...{ store, clock, engine, session, url, tenant, newSession, claimer, claimFully, rows, ...tenant("default") },
+    claimAlone: (by = usual) => store.write((tx) => claimAlone(tx, by, [])),
     claim: async (want, by) => (await claimFully(want, by)).jobs,
     async claimFrom(queue) {
-      const lane = await rows<{ seq: number }>(
-        `select seq from lane where tenant_id = 'default' and queue = '${queue}'`,
-      );
-      const by = { ...claimer(), queues: new Set([queue]), cursor: (lane[0]?.seq ?? 0) - 1 };
+      const by = { ...claimer(), queues: new Set([queue]) };
       return (await claimFully(1, by)).jobs[0];
     },
     turn: (want, by, work = {}) =>
-      store.write((tx) => takeTurn(tx, engine.hooks, by, { ...quietTurn, attempted: [], idle: true, want, ...work })),
+      store.write((tx) => takeTurn(tx, engine.hooks, by, { ...quietTurn, attempted: [], want, ...work })),
     end: (job, how) =>
       store.write((tx) => settle(tx, engine.hooks, [{ seq: job.seq, runId: job.run_id, durationMs: 1, ...how }])),
     run: (statement) => store.write((tx) => tx.run(rawSql(statement))),
     dump: async () => [
-      await rows("select * from job order by seq"),
-      await rows("select * from run order by seq"),
-      await rows("select * from lane order by seq"),
-      await rows("select * from rate_window order by tenant_id, rate_key"),
+      await rows("select * from daybook_job order by seq"),
+      await rows("select * from daybook_line order by seq"),
+      await rows("select * from daybook_job_key order by job_seq"),
+      await rows("select * from daybook_permit order by job_seq, limit_key"),
+      await rows("select * from daybook_run order by seq"),
+      await rows("select * from daybook_lane order by seq"),
+      await rows("select * from daybook_rate_window order by tenant_id, rate_key"),
     ],
   };
 }
 
-const quietTurn: Omit<TurnWork, "want" | "idle" | "attempted"> = {
-  ...{ endings: [], logs: [], progress: [], unclaims: [], begun: [], lookForDue: false, lookForHosted: false },
+const quietTurn: Omit<TurnWork, "want" | "attempted"> = {
+  endings: [],
+  logs: [],
+  progress: [],
+  alone: false,
+  lookForDue: false,
+  lookForHosted: false,
 };
 
 export function newClaimer(sessionSeq: number, use: readonly AnyJob[]): Claimer {
-  return { sessionSeq, hosts: new Set(use.map((each) => each.name)), queues: null, cursor: 0, hostCursors: new Map() };
+  return {
+    sessionSeq,
+    hosts: new Set(use.map((each) => each.name)),
+    queues: null,
+    turns: newTurns(),
+    hostCursors: new Map(),
+  };
 }

@@ -14,7 +14,7 @@ for (const [how, undone] of [
   ["was given another priority", false],
   ["was to be given another priority, which was undone", true],
 ] as const) {
-  test(`postgres: a job that ${how} while a worker looked is found a moment later`, async (t) => {
+  test(`postgres: a job that ${how} while a worker looked is found when it looks again`, async (t) => {
     // It stands still, so that no sweep comes to help.
     const clock = manualClock();
     const { book } = await openTest(t, "postgres", { clock, use: [plain] });
@@ -34,7 +34,7 @@ for (const [how, undone] of [
     await (undone ? assert.rejects(holding, /undone/) : holding);
     await worker.idle();
 
-    await clock.advance(200);
+    await clock.advance(1000);
     while ((await book.jobs.get(id)).status !== "completed") await clock.nextTurn();
   });
 }
@@ -45,7 +45,7 @@ test("postgres: who begins to wait for a job lets it in when a slot that became 
   const [running] = await at.claim(2);
   const [held, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const holding = at.store.write(async (tx) => {
-    await tx.all(sql`select seq from job where status = 'waiting' for update`);
+    await tx.all(sql`select seq from daybook_line where status = 'waiting' for update`);
     held.resolve();
     await gate.promise;
   });

@@ -15,16 +15,16 @@ for (const held of ["job", "job_group"] as const) {
     const made = await at.jobs.enqueueMany(plain, [{}, {}, {}]);
     for (const claimed of await at.claim(3)) await at.end(claimed, { status: "error" });
     const [first, second, third] = made.map(({ id }) => id);
-    await at.run(`insert into job_group (tenant_id, id, mode, on_failure, status, slots, created_at, finished_at)
+    await at.run(`insert into daybook_job_group (tenant_id, id, mode, on_failure, status, slots, created_at, finished_at)
       values ('default', 'g', 'parallel', 'continue', 'failed', 2, 1, 1)`);
-    await at.run(`update job set group_slot = 0, group_seq = 1 where id in ('${first}', '${second}')`);
+    await at.run(`update daybook_job set group_slot = 0, group_seq = 1 where id in ('${first}', '${second}')`);
     const other = new Client({ connectionString: at.url });
     await other.connect();
     cleanup(t, () => other.end());
     // The lock that a new retry has on the job before it, and a new job on its group.
     await other.query("begin");
     const name = held === "job" ? first : "g";
-    await other.query(`select seq from daybook.${held} where id = '${name}' for key share`);
+    await other.query(`select seq from daybook.daybook_${held} where id = '${name}' for key share`);
 
     const { jobs, groups } = await at.jobs.prune({ olderThan: 0 });
     await other.query("rollback");

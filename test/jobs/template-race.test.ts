@@ -24,7 +24,7 @@ async function someoneWaits(client: Client): Promise<boolean> {
   return rows.length > 0;
 }
 
-const archive = `update daybook.job_template set archived_at = 1, revision = revision + 1 where name = 'one'`;
+const archive = `update daybook.daybook_job_template set archived_at = 1, revision = revision + 1 where name = 'one'`;
 
 test("a job waits for an archive that is under way, and is refused", async (t) => {
   const { book, url } = await openTest(t, "postgres", { use: [plain] });

@@ -13,7 +13,7 @@ const names = [
   "0",
   "__proto__",
   "é",
-  "'; drop table record; --",
+  "'; drop table daybook_record; --",
   "$",
   "[0]",
   "",

@@ -28,22 +28,24 @@ type Read = (tx: UserTx) => Promise<unknown>;
 const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegExp; readonly postgres: RegExp }>> = {
   "one by its key": {
     run: (tx) => tx.records.find(Thing, "k1"),
-    sqlite: /SEARCH record USING INDEX sqlite_autoindex_record_1 \(type_seq=\? AND tenant_id=\? AND key=\?\)/,
-    postgres: /Index Scan using record_type_seq_tenant_id_key_key on record/,
+    sqlite:
+      /SEARCH (?:daybook_)?record USING INDEX sqlite_autoindex_daybook_record_1 \(type_seq=\? AND tenant_id=\? AND key=\?\)/,
+    postgres: /Index Scan using daybook_record_type_seq_tenant_id_key_key on daybook_record/,
   },
   "one as it was": {
     run: (tx) => tx.records.find(Thing, "k1", { asOf: 3 }),
     sqlite:
-      /SEARCH record_version USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit<\?\)/,
-    postgres: /Index Scan Backward using record_version_tenant_id_type_seq_key_from_commit_key on record_version/,
+      /SEARCH (?:daybook_)?record_version USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit<\?\)/,
+    postgres:
+      /Index Scan Backward using daybook_record_version_tenant_id_type_seq_key_from_commit_key on daybook_record_version/,
   },
   // However many versions a key has, its newest is one seek.
   "many by their keys": {
     run: (tx) => tx.records.putMany(Thing, [{ id: "k1", status: "s", n: 1, place: { city: "c" }, free: "x" }]),
     sqlite:
-      /CORRELATED SCALAR SUBQUERY \d+\n.*SEARCH past USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\?\)/,
+      /CORRELATED SCALAR SUBQUERY \d+\n.*SEARCH past USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\?\)/,
     postgres:
-      /Limit.*\n.*Index Scan Backward using record_version_tenant_id_type_seq_key_from_commit_key on record_version past/,
+      /Limit.*\n.*Index Scan Backward using daybook_record_version_tenant_id_type_seq_key_from_commit_key on daybook_record_version past/,
   },
   "an indexed text": {
     run: (tx) =>
@@ -79,7 +81,7 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
         .where((thing) => thing("tags").any((tag) => tag().eq("t7")))
         .list(),
     sqlite:
-      /SEARCH r USING INTEGER PRIMARY KEY \(rowid=\?\)\n.*\n?SEARCH record_item USING PRIMARY KEY \(tenant_id=\? AND path=\? AND type_seq=\? AND value=\?\)|SEARCH record_item USING PRIMARY KEY/,
+      /SEARCH r USING INTEGER PRIMARY KEY \(rowid=\?\)\n.*\n?SEARCH (?:daybook_)?record_item USING PRIMARY KEY \(tenant_id=\? AND path=\? AND type_seq=\? AND value=\?\)|SEARCH (?:daybook_)?record_item USING PRIMARY KEY/,
     postgres: /Scan on record_items_\w+/,
   },
   "an indexed number of the past": {
@@ -99,8 +101,8 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
   },
   "a page in the order of keys": {
     run: (tx) => tx.records.query(Thing).limit(10).list(),
-    sqlite: /SEARCH r USING INDEX sqlite_autoindex_record_1 \(type_seq=\? AND tenant_id=\?\)$/m,
-    postgres: /Limit.*\n.*Index Scan using record_type_seq_tenant_id_key_key on record/,
+    sqlite: /SEARCH r USING INDEX sqlite_autoindex_daybook_record_1 \(type_seq=\? AND tenant_id=\?\)$/m,
+    postgres: /Limit.*\n.*Index Scan using daybook_record_type_seq_tenant_id_key_key on daybook_record/,
   },
   "a count": {
     run: (tx) => tx.records.query(Thing).count(),
@@ -115,21 +117,22 @@ const reads: Readonly<Record<string, { readonly run: Read; readonly sqlite: RegE
   "the feed": {
     run: (tx) => tx.records.since(1),
     sqlite:
-      /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)\n(?:.*\n)*SEARCH before USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
-    postgres: /Scan (?:using|on) record_change_pkey/,
+      /SEARCH change USING PRIMARY KEY \(tenant_id=\? AND commit_id>\? AND commit_id<\?\)\n(?:.*\n)*SEARCH before USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
+    postgres: /Scan (?:using|on) daybook_record_change_pkey/,
   },
   "a difference": {
     run: (tx) => tx.records.diff(1, 3),
     sqlite:
-      /SEARCH va USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
-    postgres: /Scan (?:using|on) record_change_pkey/,
+      /SEARCH va USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit=\?\)/,
+    postgres: /Scan (?:using|on) daybook_record_change_pkey/,
   },
   // Its versions first, by the index that ends the search, then the commits of those, one by one.
   "the history of one": {
     run: (tx) => tx.records.history(Thing, "k1"),
     sqlite:
-      /SEARCH record_version USING INDEX sqlite_autoindex_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit>\?\)\n(?:.*\n)*SCAN version\nSEARCH made USING PRIMARY KEY \(tenant_id=\? AND id=\?\)/,
-    postgres: /Index Scan using record_version_tenant_id_type_seq_key_from_commit_key on record_version/,
+      /SEARCH (?:daybook_)?record_version USING INDEX sqlite_autoindex_daybook_record_version_1 \(tenant_id=\? AND type_seq=\? AND key=\? AND from_commit>\?\)\n(?:.*\n)*SCAN version\nSEARCH made USING PRIMARY KEY \(tenant_id=\? AND id=\?\)/,
+    postgres:
+      /Index Scan using daybook_record_version_tenant_id_type_seq_key_from_commit_key on daybook_record_version/,
   },
 };
 
@@ -200,27 +203,28 @@ test("postgres: writers who share a transaction seek their keys among many that 
   await book.records.put(Thing, one("k0"));
   await run(
     url,
-    `insert into daybook.record (tenant_id, type_seq, key, revision, schema_version, from_commit, body)
-      select tenant_id, type_seq, 'k' || n, 1, schema_version, 1, body from daybook.record, generate_series(1, 20000) as n`,
+    `insert into daybook.daybook_record (tenant_id, type_seq, key, revision, schema_version, from_commit, body)
+      select tenant_id, type_seq, 'k' || n, 1, schema_version, 1, body from daybook.daybook_record, generate_series(1, 20000) as n`,
   );
   texts.length = 0;
   await Promise.all(["k1", "k2", "new"].map((id) => book.records.put(Thing, one(id))));
 
   const [asked = ""] = texts.filter((text) => text.includes("from unnest") && text.includes("asked"));
   const plan = (await run(url, `set search_path to daybook; explain (generic_plan) ${asked}`)).join("\n");
-  const seeks = /Index Scan using record_type_seq_tenant_id_key_key on record .*\n *Index Cond: .*\(key = asked\.key\)/;
+  const seeks =
+    /Index Scan using daybook_record_type_seq_tenant_id_key_key on daybook_record .*\n *Index Cond: .*\(key = asked\.key\)/;
   assert.match(plan, seeks);
   assert.doesNotMatch(plan, /Hash|Merge/);
 });
 
 // Reading a whole table, or sorting what an index could give in order.
 const trouble: Readonly<Record<Backend, RegExp>> = {
-  sqlite: /SCAN (?:record|record_version|record_change|r|change|now|before)\b(?! USING)/,
-  postgres: /Seq Scan on (?:record|record_version|record_change)\b/,
+  sqlite: /SCAN (?:daybook_)?(?:record|record_version|record_change|r|change|now|before)\b(?! USING)/,
+  postgres: /Seq Scan on daybook_(?:record|record_version|record_change)\b/,
 };
 
 async function plansOf(backend: Backend, url: string, texts: readonly string[]): Promise<string[]> {
-  const selects = texts.filter((text) => /^\s*select/i.test(text) && /\brecord/.test(text));
+  const selects = texts.filter((text) => /^\s*select/i.test(text) && /\b(?:daybook_)?record/.test(text));
   if (backend === "sqlite") {
     const db = new DatabaseSync(url, { readOnly: true });
     const plans = selects.map((text) =>
@@ -260,7 +264,10 @@ async function indexNames(backend: Backend, url: string): Promise<string[]> {
 
 async function analyze(backend: Backend, url: string): Promise<void> {
   if (backend === "postgres")
-    await run(url, "vacuum analyze daybook.record, daybook.record_version, daybook.record_change");
+    await run(
+      url,
+      "vacuum analyze daybook.daybook_record, daybook.daybook_record_version, daybook.daybook_record_change",
+    );
 }
 
 async function run(url: string, text: string): Promise<string[]> {

@@ -7,5 +7,7 @@ import type { Store } from "../../src/storage/store.ts";
 export async function fireAll(store: Store, hooks: JobHooks = {}): Promise<void> {
   do {
     while (await store.write((tx) => fireDue(tx, hooks))) continue;
-  } while ((await store.read(sql`select seq from schedule where next_at <= ${store.clock.now()} limit 1`)).length > 0);
+  } while (
+    (await store.read(sql`select seq from daybook_schedule where next_at <= ${store.clock.now()} limit 1`)).length > 0
+  );
 }

@@ -32,7 +32,7 @@ async function openLine(t: TestContext, names: readonly string[], concurrency: "
 }
 
 const statuses = async (at: TestEngine): Promise<string[]> =>
-  (await at.rows<{ status: string }>("select status from job order by seq")).map(({ status }) => status);
+  (await at.rows<{ status: string }>("select status from daybook_job_now order by seq")).map(({ status }) => status);
 
 /** Ends what is queued, and comes back once that is done or waits for a lock. */
 async function endAndMeet(at: TestEngine): Promise<{ readonly ending: Promise<unknown> }> {
@@ -49,11 +49,11 @@ async function endAndMeet(at: TestEngine): Promise<{ readonly ending: Promise<un
 test("cancel does not wait for a job that is just being ended: the slot is decided with the next look", async (t) => {
   const { at, other, fire } = await openLine(t, ["minutes"], "cancel");
   await fire(1000);
-  await other.query("select seq from job for update");
+  await other.query("select seq from daybook_line for update");
 
   assert.equal(await fire(minute), false);
   assert.deepEqual(await statuses(at), ["queued"]);
-  await other.query("select seq from schedule for update nowait");
+  await other.query("select seq from daybook_schedule for update nowait");
   await other.query("rollback");
 
   await fire(100);
@@ -64,11 +64,11 @@ test("a batch of ended jobs asks for its schedules in their own order, whatever 
   const { at, other, trigger } = await openLine(t, ["first", "second"], "allow");
   await trigger("second");
   await trigger("first");
-  await other.query("select seq from schedule where name = 'first' for update");
+  await other.query("select seq from daybook_schedule where name = 'first' for update");
 
   const { ending } = await endAndMeet(at);
   // It waits for the first, so it must not hold the second: who holds the first may ask for it.
-  await other.query("select seq from schedule where name = 'second' for update nowait");
+  await other.query("select seq from daybook_schedule where name = 'second' for update nowait");
   await other.query("commit");
   await ending;
 
@@ -79,7 +79,7 @@ test("the next in line is let go also when somebody holds it at that moment", as
   const { at, other, fire } = await openLine(t, ["minutes"], "queue");
   await fire(1000);
   await fire(minute);
-  await other.query("select seq from job where status = 'waiting' for update");
+  await other.query("select seq from daybook_line where status = 'waiting' for update");
 
   const { ending } = await endAndMeet(at);
   await other.query("rollback");

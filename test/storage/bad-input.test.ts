@@ -272,7 +272,7 @@ describe("a PostgreSQL that cannot be used", () => {
 
   const others: [what: string, script: string][] = [
     ["tables of another program", "create schema daybook; create table daybook.song (title text)"],
-    ["a migration table of another program", "create schema daybook; create table daybook.migration (id text)"],
+    ["a migration table of another program", "create schema daybook; create table daybook.daybook_migration (id text)"],
     ["a view of another program", "create schema daybook; create view daybook.song as select 1 as title"],
   ];
   for (const [what, script] of others) {

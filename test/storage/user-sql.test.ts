@@ -95,3 +95,75 @@ test("the message shows the statement, shortened to a line", () => {
 
   assert.throws(() => checkUserSql(text), { message: /"commit" cannot run .*: "commit x{72}…"/ });
 });
+
+test("a statement that would change or bind a table of Daybook is refused by the table's name", () => {
+  const texts = [
+    "insert into daybook_job (id) values (1)",
+    "INSERT OR REPLACE INTO Daybook_Job values (1)",
+    "replace into daybook_job values (1)",
+    "update daybook_job set status = 'x'",
+    "update or ignore daybook_job set status = 'x'",
+    "update only daybook_job as job set status = 'x'",
+    'update "daybook_job" set status = 1',
+    "update [daybook_job] set status = 1",
+    "update `daybook_job` set status = 1",
+    "update daybook.daybook_job set status = 1",
+    'update "daybook" . /* here */ "daybook_job" set status = 1',
+    "delete from main.daybook_job",
+    "with old as (select 1) delete from only daybook_job",
+    "with gone as (delete from daybook_job returning *) select * from gone",
+    "explain analyze delete from daybook_job",
+    "merge into daybook_job using a on true when matched then delete",
+    "select 1 as id into daybook_job",
+    "drop table daybook_job",
+    "drop table if exists mine, daybook.daybook_job",
+    "alter table daybook_job add column mine text",
+    "alter table mine rename to daybook_job",
+    "truncate daybook_job",
+    "truncate table mine, daybook_job",
+    "reindex table daybook_job",
+    "reindex daybook_job",
+    "create index mine on daybook_job (id)",
+    "create unique index concurrently if not exists mine on only daybook_job (id)",
+    "create trigger mine after insert on daybook_job begin select 1; end",
+    "create trigger mine after insert on note begin delete from daybook_job; end",
+    "create table daybook_job (id text)",
+    "create temp table if not exists daybook_job (id text)",
+    "create or replace view daybook_job as select 1",
+    "create table mine (job_id text references daybook_job (id))",
+    "create rule mine as on insert to daybook_job do instead nothing",
+    "do $$ begin delete from daybook_job; end $$",
+    "comment on table daybook_job is 'mine'",
+  ];
+  for (const text of texts) {
+    assert.throws(
+      () => checkUserSql(text),
+      {
+        code: "invalid",
+        message: /"daybook_job" is a table of Daybook, which SQL may read.*tx\.jobs/,
+        details: { table: "daybook_job" },
+      },
+      text,
+    );
+  }
+});
+
+test("a statement that only reads tables of Daybook is allowed, and so are names that look like them", () => {
+  const texts = [
+    "select * from daybook_job for update of daybook_job",
+    "select * from daybook_job job join daybook.daybook_lane lane on lane.seq = job.lane_seq",
+    "insert into mine select id from daybook_job",
+    "update mine set done = 1 from daybook_job job where job.id = mine.job_id",
+    "delete from mine where id not in (select id from daybook_job)",
+    "insert into mine (id) values (1) on conflict (id) do update set id = 2",
+    "create view my_jobs as select * from daybook_job",
+    "create table copied as select * from daybook_job",
+    "create trigger mine after insert on note begin insert into mine select id from daybook_job; end",
+    "create table my_daybook_job (daybook_id text)",
+    "drop table mydaybook_job",
+    "insert into note (body) values ('delete from daybook_job')",
+    "comment on table mine is 'as in daybook_job'",
+    "explain delete from mine",
+  ];
+  for (const text of texts) assert.doesNotThrow(() => checkUserSql(text), text);
+});

@@ -53,10 +53,10 @@ export async function killSenders(t: TestContext, backend: Backend, kills: numbe
   const acknowledged = all.flatMap(({ submitted }) => submitted);
   const known = await book.read(
     (tx) => tx.sql<{ id: string; status: string; sent: number; lost: number }>`select call.id, call.status,
-      (select count(*) from call_attempt a where a.tenant_id = call.tenant_id and a.call_id = call.id) as sent,
-      (select count(*) from call_attempt a where a.tenant_id = call.tenant_id and a.call_id = call.id
+      (select count(*) from daybook_call_attempt a where a.tenant_id = call.tenant_id and a.call_id = call.id) as sent,
+      (select count(*) from daybook_call_attempt a where a.tenant_id = call.tenant_id and a.call_id = call.id
         and a.error_kind = 'lost') as lost
-      from call`,
+      from daybook_call call`,
   );
   const byId = new Map(known.map((call) => [call.id, call]));
   assert.deepEqual(

@@ -73,7 +73,7 @@ export async function killWhileHearing(t: TestContext, backend: Backend, kills: 
   const pairs = new Set(heard(ledger).map(([name, n]) => `${name} ${n}`));
   assert.deepEqual(pairs, new Set(all));
   const twice = await book.read(
-    (tx) => tx.sql`select kind_seq, name from job where kind = 'delivery' and status = 'completed'
+    (tx) => tx.sql`select kind_seq, name from daybook_job_now where kind = 'delivery' and status = 'completed'
       group by kind_seq, name having count(*) > 1`,
   );
   assert.deepEqual(twice, []);

@@ -53,7 +53,7 @@ export async function assertGroup(book: Book, folder: string, { id, name }: Scen
   );
   const tried = await book.read(
     (tx) => tx.sql<Tried>`select job.group_slot as slot, job.status, run.status as run_status, job.seq
-      from job join job_group on job_group.seq = job.group_seq left join run on run.id = job.run_id
+      from daybook_job_now job join daybook_job_group job_group on job_group.seq = job.group_seq left join daybook_run run on run.id = job.run_id
       where job_group.id = ${id} order by job.seq`,
   );
   const expected = [["error", "success"], ["success"], ["error"], last?.runs];

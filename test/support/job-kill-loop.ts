@@ -93,17 +93,17 @@ function isUnderWay(child: JobProcess, producing: ReadonlySet<JobProcess>): bool
 async function assertAround(book: Book): Promise<{ groups: number; steps: number; direct: number }> {
   const [row] = await book.read(
     (tx) => tx.sql<{ groups: number; completed: number; steps: number; direct: number; held: number }>`select
-      (select count(*) from job_group) as groups,
-      (select count(*) from job_group where status = 'completed') as completed,
-      (select count(*) from job_step) as steps,
-      (select count(*) from job where origin = 'direct') as direct,
-      (select count(*) from reservation join session on session.seq = reservation.session_seq
+      (select count(*) from daybook_job_group) as groups,
+      (select count(*) from daybook_job_group where status = 'completed') as completed,
+      (select count(*) from daybook_job_step) as steps,
+      (select count(*) from daybook_job_now where origin = 'direct') as direct,
+      (select count(*) from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
         where reservation.status = 'active' and session.status <> 'running') as held`,
   );
   const { groups, completed, steps, direct, held } = row ?? { groups: 0, completed: 0, steps: 0, direct: 0, held: 0 };
   assert.deepEqual([completed, held], [groups, 0]);
   const wrong = await book.read(
-    (tx) => tx.sql`select job.id from job join run on run.id = job.run_id
+    (tx) => tx.sql`select job.id from daybook_job_now job join daybook_run run on run.id = job.run_id
       where job.name = 'staged' and job.status = 'completed' and run.result <> '3'`,
   );
   assert.deepEqual(wrong, []);

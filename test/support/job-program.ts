@@ -140,7 +140,8 @@ async function reserve(to: Book, { queue, times }: { queue: string; times: numbe
 }
 
 function count(moment: "before" | "after", text: string): void {
-  if (moment === "before" && /\bjob\b/.test(text)) statements.push(text.trim().replace(/\s+/g, " ").slice(0, 60));
+  if (moment === "before" && /\b(?:daybook_)?job\b/.test(text))
+    statements.push(text.trim().replace(/\s+/g, " ").slice(0, 60));
 }
 
 async function produce(

@@ -29,5 +29,5 @@ function stateOf(pid: number): string | undefined {
 
 const lockedSession = ({ dialect }: Store, id: string): ReturnType<typeof sql> =>
   dialect === "sqlite"
-    ? sql`select * from session where id = ${id}`
-    : sql`select * from session where id = ${id} for update nowait`;
+    ? sql`select * from daybook_session where id = ${id}`
+    : sql`select * from daybook_session where id = ${id} for update nowait`;

@@ -29,16 +29,17 @@ export type Story = {
 export async function readStory(book: Book, folder: string): Promise<Story> {
   return book.read(async (tx) => ({
     jobs: await tx.sql<JobLine>`select seq, id, name, status, attempt, losses, losses_max, alone, retry_of, run_id
-      from job order by seq`,
-    runs: await tx.sql<RunLine>`select run.id, run.job_id, run.status, session.pid
-      from run join session on session.seq = run.session_seq order by run.seq`,
+      from daybook_job_now order by seq`,
+    runs: await tx.sql<RunLine>`select run.id, job.id as job_id, run.status, session.pid
+      from daybook_run run join daybook_job job on job.seq = run.job_seq join daybook_session session on session.seq = run.session_seq order by run.seq`,
     entries: readLedgers(folder),
   }));
 }
 
 export async function countOpen(book: Book): Promise<number> {
   const [row] = await book.read(
-    (tx) => tx.sql<{ n: number }>`select count(*) as n from job where status in ('waiting', 'queued', 'running')`,
+    (tx) =>
+      tx.sql<{ n: number }>`select count(*) as n from daybook_job_now where status in ('waiting', 'queued', 'running')`,
   );
   return row?.n ?? 0;
 }

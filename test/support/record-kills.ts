@@ -31,7 +31,10 @@ export async function killAtStatements(
 
 // Two orders and what connects them in one commit; the event that was published and one of each order that was created;
 // the job that was enqueued and a delivery of each of the two that somebody hears.
-const whole = { record: 3, record_commit: 1, record_change: 3, event: 3, job: 3, own: 1 };
+const whole = {
+  ...{ daybook_record: 3, daybook_record_commit: 1, daybook_record_change: 3 },
+  ...{ daybook_event: 3, daybook_job: 3, own: 1 },
+};
 
 async function wholeOrNothing(url: string): Promise<string> {
   await using book = await open(url, { worker: false });

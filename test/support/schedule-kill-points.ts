@@ -42,14 +42,14 @@ export async function scheduleBench(t: TestContext, backend: Backend, names: rea
 type Decided = { name: string; slot_at: number; kind: string; job_id: string | null };
 
 const slotsOf = (tx: ReadTx): Promise<Decided[]> => tx.sql<Decided>`select schedule.name, slot_at, decision.kind, job_id
-  from decision join schedule on schedule.seq = decision.schedule_seq order by schedule.name, slot_at`;
+  from daybook_decision decision join daybook_schedule schedule on schedule.seq = decision.schedule_seq order by schedule.name, slot_at`;
 
 /** No decision without its job, no job without its decision, no slot twice, and none left out. */
 export async function assertEachOnce(book: Book): Promise<void> {
   // Of one moment: PostgreSQL may finish the commit of a process after its death.
   const { slots, made } = await book.read(async (tx) => ({
     slots: await slotsOf(tx),
-    made: await tx.sql<{ id: string }>`select id from job where kind = 'schedule' and retry_of is null`,
+    made: await tx.sql<{ id: string }>`select id from daybook_job_now where kind = 'schedule' and retry_of is null`,
   }));
   assert.deepEqual(slots.map((slot) => String(slot.job_id)).toSorted(), made.map((job) => job.id).toSorted());
   for (const [index, { name, slot_at, kind }] of slots.entries()) {

@@ -37,7 +37,7 @@ export async function contend(t: TestContext, options: ContentionOptions): Promi
   let oldestBeatMs = 0;
   while (!done) {
     const [row] = await book.read(
-      (tx) => tx.sql<{ beat_at: number }>`select min(last_heartbeat_at) as beat_at from session`,
+      (tx) => tx.sql<{ beat_at: number }>`select min(last_heartbeat_at) as beat_at from daybook_session`,
     );
     oldestBeatMs = Math.max(oldestBeatMs, systemClock.now() - Math.max(since, row?.beat_at ?? 0));
     await systemClock.sleep(50);
@@ -47,7 +47,7 @@ export async function contend(t: TestContext, options: ContentionOptions): Promi
   const units = reports.map((report) => report.units);
   const total = units.reduce((sum, each) => sum + each, 0);
   const [kept] = await book.read((tx) => tx.sql<{ units: number }>`select count(*) as units from written`);
-  const [beats] = await book.read((tx) => tx.sql<{ fewest: number }>`select min(beat) as fewest from session`);
+  const [beats] = await book.read((tx) => tx.sql<{ fewest: number }>`select min(beat) as fewest from daybook_session`);
   const lost = total === kept?.units ? [] : [`${total} units were acknowledged and ${kept?.units} are there`];
   await Promise.all(all.map((each) => each.kill()));
   const report: ContentionReport = {

@@ -4,9 +4,10 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Book, manualClock, type ManualClock, type OpenOptions } from "../../src/index.ts";
 import type { SessionRow } from "../../src/telemetry/session.ts";
 import { type Backend, cleanup, openTest } from "./open-test.ts";
+import { tamper } from "./tamper.ts";
 
 export async function readSession(book: Book, id: string | null): Promise<SessionRow> {
-  const [row] = await book.read((tx) => tx.sql<SessionRow>`select * from session where id = ${id}`);
+  const [row] = await book.read((tx) => tx.sql<SessionRow>`select * from daybook_session where id = ${id}`);
   if (row === undefined) throw new Error(`there is no session ${id}`);
   return row;
 }
@@ -70,10 +71,10 @@ export async function observe(observer: Book, clock: ManualClock, times: number)
 
 /** Makes the session one of another machine, so that nothing can be proved about its process. */
 export async function moveElsewhere(book: Book, id: string | null): Promise<void> {
-  await book.write(async (tx) => {
-    await tx.sql`update session set host = 'elsewhere' where id = ${id}`;
+  await tamper(book, async (tx) => {
+    await tx.sql`update daybook_session set host = 'elsewhere' where id = ${id}`;
     // A book in a file has one machine only: another name there is another container of it.
-    if (book.location.startsWith("postgres")) await tx.sql`update session set host_boot = 'x' where id = ${id}`;
+    if (book.location.startsWith("postgres")) await tx.sql`update daybook_session set host_boot = 'x' where id = ${id}`;
   });
 }
 

@@ -27,7 +27,7 @@ export async function killSinks(t: TestContext, backend: Backend, kills: number)
   const server = await target(t, (_request, response) => void setTimeout(() => response.end(), random() * 5));
   const stream = natsProgram === undefined ? undefined : await listenTo(t);
   const url = await bookUrl(t, backend);
-  const book = await open(url, { worker: false });
+  const book = await open(url, { worker: false, views: true });
   cleanup(t, () => book.close());
   await book.write((tx) => tx.sql`create table state_change (key text, n integer, event_id text)`);
 

@@ -62,7 +62,7 @@ describe("the heart", { concurrency: true }, () => {
     broken = true;
     await until("a beat is kept", async () => {
       await assert.rejects(store.write(() => undefined));
-      const [row] = await store.read<SessionRow>(sql`select * from session`);
+      const [row] = await store.read<SessionRow>(sql`select * from daybook_session`);
       return (row?.beat ?? 0) > 0 ? true : undefined;
     });
     broken = false;

@@ -21,28 +21,28 @@ const columns = `series_seq, span, at, first_seq, last_seq, runs, success, error
 
 // Run n is of the listener n % series, in the minute n / series.
 const fill = `
-  insert into session (seq, id, host, pid, started_at, last_heartbeat_at) values (1, 'one', 'h', 1, ${now - 1e9}, ${now});
-  insert into run_series (seq, tenant_id, kind, name, app, instance)
+  insert into daybook_session (seq, id, host, pid, started_at, last_heartbeat_at) values (1, 'one', 'h', 1, ${now - 1e9}, ${now});
+  insert into daybook_run_series (seq, tenant_id, kind, name, app, instance)
     select s, 'default', 'listener', 'l' || s, 'home', 0 from generate_series(1, ${series}) as s;
-  insert into run (seq, tenant_id, id, kind, name, session_seq, attempt, started_at, ended_at, duration_ms, status, error_type,
+  insert into daybook_run (seq, tenant_id, id, kind, name, session_seq, attempt, started_at, ended_at, duration_ms, status, error_type,
       error_message, app, instance, registration)
     select n, 'default', 'r' || n, 'listener', 'default/home/0/l' || 1 + n % ${series}, 1, 1, at, at, n % 997,
       case when n % 100 = 7 then 'error' else 'success' end, 'E', 'no', 'home', 0, 'l' || 1 + n % ${series}
     from (select n, ${now} - (${minutes} - n / ${series}) * ${minute}::bigint as at from generate_series(0, ${runs - 1}) as n) as x;
-  insert into run_rollup (${columns})
+  insert into daybook_run_rollup (${columns})
     select 1 + n % ${series}, 'minute', ${now} - (${minutes} - n / ${series}) * ${minute}::bigint, n, n, ${counts}
     from generate_series(0, ${runs - 1}) as n;
-  insert into run_rollup (${columns})
+  insert into daybook_run_rollup (${columns})
     select s, 'hour', ${now - (now % 3_600_000)} - h * 3600000::bigint, greatest(0, ${runs} - (h + 1) * 60 * ${series}),
       ${runs} - h * 60 * ${series}, ${counts}
     from generate_series(1, ${series}) as s, generate_series(0, ${Math.ceil(minutes / 60)}) as h;
-  insert into run_rollup (${columns}) select s, 'session', 1, 0, ${runs}, ${counts} from generate_series(1, ${series}) as s;
-  insert into run_failure (series_seq, at, fingerprint, runs, first_at, last_at, last_seq, last_run_id, last_status,
+  insert into daybook_run_rollup (${columns}) select s, 'session', 1, 0, ${runs}, ${counts} from generate_series(1, ${series}) as s;
+  insert into daybook_run_failure (series_seq, at, fingerprint, runs, first_at, last_at, last_seq, last_run_id, last_status,
       error_type, error_message)
     select 1 + n % ${series}, started_at, 'f' || n % 5, 1, started_at, started_at, seq, id, 'error', 'E', 'no'
-    from (select seq as n, * from run) as r;
-  insert into run_log (tenant_id, run_id, logged_at, level, message) select 'default', id, started_at, 'info', 'm' from run;
-  update run_fold set folded_seq = ${runs};
+    from (select seq as n, * from daybook_run) as r;
+  insert into daybook_run_log (tenant_id, run_id, logged_at, level, message) select 'default', id, started_at, 'info', 'm' from daybook_run;
+  update daybook_run_fold set folded_seq = ${runs};
   analyze`;
 
 test("postgres: with many runs no question of an overview reads a whole table of them", async (t) => {
@@ -83,7 +83,9 @@ test("postgres: with many runs no question of an overview reads a whole table of
       const plan = rows.map((row) => row["QUERY PLAN"]);
       if (
         plan.some((step) =>
-          /Seq Scan on (?:run|run_rollup|run_failure|run_log)\b|Sort Key: (?:run|run_log)\.seq/.test(step),
+          /Seq Scan on daybook_(?:run|run_rollup|run_failure|run_log)\b|Sort Key: (?:daybook_)?(?:run|run_log)\.seq/.test(
+            step,
+          ),
         )
       ) {
         wrong.push(`${what}:\n${plan.join("\n")}`);

@@ -29,25 +29,28 @@ const questions: Readonly<Record<string, readonly [ask: Question, how: RegExp]>>
   "status and time": [(store) => listRuns(store, tenant, { status: "error", since: "2d" }), /runs_unlike_success/],
   time: [
     (store) => listRuns(store, tenant, { since: "2d", until: "1d" }),
-    /SEARCH run USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)|run_pkey/,
+    /SEARCH (?:daybook_)?run USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)|daybook_run_pkey/,
   ],
   session: [
     (store, session) => listRuns(store, tenant, { session }),
-    /SEARCH run USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)|run_pkey/,
+    /SEARCH (?:daybook_)?run USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)|daybook_run_pkey/,
   ],
-  "the latest": [(store) => listRuns(store, tenant, {}), /USING INTEGER PRIMARY KEY|run_pkey/],
+  "the latest": [(store) => listRuns(store, tenant, {}), /USING INTEGER PRIMARY KEY|daybook_run_pkey/],
   summaries: [(store) => telemetryReads(store, tenant).summaries({ since: "5d" }), /run_rollup.*(?:PRIMARY KEY|_pkey)/],
   overview: [(store) => telemetryReads(store, tenant).overview({ since: "5d" }), /run_rollup.*(?:PRIMARY KEY|_pkey)/],
   errors: [(store) => telemetryReads(store, tenant).errors({ since: "5d" }), /run_failure.*(?:PRIMARY KEY|_pkey)/],
   "the last of each error": [
     (store) => telemetryReads(store, tenant).errors({ since: "5d" }),
-    /SEARCH last USING INDEX run_failures_by_last \(series_seq=\? AND last_seq=\?\)|using run_failure/,
+    /SEARCH last USING INDEX run_failures_by_last \(series_seq=\? AND last_seq=\?\)|using (?:daybook_)?run_failure/,
   ],
   "the last error of each": [
     (store) => telemetryReads(store, tenant).summaries({ since: "5d" }),
-    /SEARCH run_failure USING INDEX run_failures_by_last \(series_seq=\? AND last_seq=\?\)|using run_failure/,
+    /SEARCH (?:daybook_)?run_failure USING INDEX run_failures_by_last \(series_seq=\? AND last_seq=\?\)|using (?:daybook_)?run_failure/,
   ],
-  slow: [(store) => telemetryReads(store, tenant).slow({ since: "5d" }), /run.*(?:INTEGER PRIMARY KEY|run_pkey)/],
+  slow: [
+    (store) => telemetryReads(store, tenant).slow({ since: "5d" }),
+    /run.*(?:INTEGER PRIMARY KEY|daybook_run_pkey)/,
+  ],
   "slow, of a session": [
     (store, session) => telemetryReads(store, tenant).slow({ session }),
     /run_rollup.*(?:PRIMARY KEY|_pkey)/,
@@ -62,7 +65,7 @@ const questions: Readonly<Record<string, readonly [ask: Question, how: RegExp]>>
   ],
   logs: [
     (store) => telemetryReads(store, tenant).logs(),
-    /SEARCH run_log USING INTEGER PRIMARY KEY|Scan Backward using run_log_pkey/,
+    /SEARCH (?:daybook_)?run_log USING INTEGER PRIMARY KEY|Scan Backward using daybook_run_log_pkey/,
   ],
   retention: [
     (store) => retainTelemetry(store, toPolicy(now, tenant, { dryRun: true, bytes: Number.MAX_SAFE_INTEGER })),
@@ -99,7 +102,9 @@ for (const backend of backends) {
         plans.some((plan) => plan.some((step) => how.test(step))),
         `${what}:\n${plans.flat().join("\n")}`,
       );
-      const wrong = plans.flat().filter((step) => /^SCAN run(?: |_log |$)|Seq Scan on run\b/.test(step));
+      const wrong = plans
+        .flat()
+        .filter((step) => /^SCAN (?:daybook_)?run(?: |_log |$)|Seq Scan on daybook_run\b/.test(step));
       assert.deepEqual(wrong, [], what);
     }
   });
@@ -144,7 +149,10 @@ test("sqlite: a slice of retention finds each row that it removes by a seek", as
 
   const { runs } = await retainTelemetry({ ...store, write }, toPolicy(now, tenant));
 
-  const removing = asked.filter((statement) => render(statement, "sqlite").text.startsWith("delete from run "));
+  const removing = asked.filter((statement) => render(statement, "sqlite").text.startsWith("delete from daybook_run "));
   const plans = await plansOf("sqlite", url, removing);
-  assert.deepEqual([runs, plans.map(([first]) => first)], [1, ["SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"]]);
+  assert.deepEqual(
+    [runs, plans.map(([first]) => first)],
+    [1, ["SEARCH daybook_run USING INTEGER PRIMARY KEY (rowid=?)"]],
+  );
 });

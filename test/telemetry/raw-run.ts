@@ -43,7 +43,7 @@ export async function insertRuns(store: Store, runs: readonly RawRun[]): Promise
     session_seq: run.sessionSeq ?? null,
   }));
   await store.write((tx) =>
-    tx.run(sql`insert into run (tenant_id, id, kind, name, attempt, started_at, ended_at, duration_ms, status, error_type,
+    tx.run(sql`insert into daybook_run (tenant_id, id, kind, name, attempt, started_at, ended_at, duration_ms, status, error_type,
       error_message, app, instance, registration, session_seq) ${eachRow(columns, rows)}`),
   );
   return rows.map(({ id }) => id);

@@ -26,5 +26,5 @@ test("the time an answer takes is not the silence of the others", async (t) => {
     await watch.look();
   }
 
-  assert.deepEqual(await store.read(sql`select status from session where id = ${id}`), [{ status: "running" }]);
+  assert.deepEqual(await store.read(sql`select status from daybook_session where id = ${id}`), [{ status: "running" }]);
 });

@@ -5,10 +5,10 @@ import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { anyOf, eachRow, forShare, greatest, rowSet } from "../../storage/word.ts";
+import { anyOf, eachRow, forShareOf, greatest, rowSet } from "../../storage/word.ts";
 import { advise } from "../../jobs/advice.ts";
 import type { JobInfo } from "../../jobs/context.ts";
-import { passing } from "../../jobs/write-apart.ts";
+import { passing } from "../../jobs/worker/pending.ts";
 import { callKind, type CallRow } from "../call.ts";
 import { tellCalls, type CallEars } from "../facts.ts";
 import type { CallSettings } from "../settings.ts";
@@ -117,7 +117,7 @@ async function beginAll(
   if (rows.length === 0) return begun;
   await insertAttempts(tx, rows);
   if (first.length === 0) return begun;
-  await tx.run(sql`update call set status = 'running', started_at = ${greatest}(${tx.now}, submitted_at, due_at)
+  await tx.run(sql`update daybook_call set status = 'running', started_at = ${greatest}(${tx.now}, submitted_at, due_at)
     where seq ${anyOf(
       "integer",
       first.map(({ seq }) => seq),
@@ -137,12 +137,13 @@ async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
   const columns = { tenant_id: "text", id: "text", run_id: "text" } as const;
   return tx.all<Found>(sql`select mine.run_id, call.seq, call.tenant_id, call.id, call.name, call.status, call.method,
       call.host, call.correlation_id, call.due_at, call.request, call.content, call.key_id, call.policy, call.send_key,
-      (select coalesce(max(number), 0) + 1 from call_attempt
+      (select coalesce(max(number), 0) + 1 from daybook_call_attempt call_attempt
         where call_attempt.tenant_id = call.tenant_id and call_attempt.call_id = call.id) as number
-    from (select job.seq, job.tenant_id, job.kind_seq, job.run_id from ${rowSet("v", columns, rows)} cross join job
-      where job.tenant_id = v.tenant_id and job.id = v.id and job.run_id = v.run_id and job.status = 'running'
-        and job.kind = ${callKind} order by job.seq ${forShare}) as mine
-    cross join call where call.seq = mine.kind_seq and call.tenant_id = mine.tenant_id`);
+    from (select line.seq, job.tenant_id, line.kind_seq, line.run_id
+      from ${rowSet("v", columns, rows)} cross join daybook_job job cross join daybook_line line
+      where job.tenant_id = v.tenant_id and job.id = v.id and line.seq = job.seq and line.run_id = v.run_id
+        and line.started_at is not null and line.kind = ${callKind} order by line.seq ${forShareOf("line")}) as mine
+    cross join daybook_call call where call.seq = mine.kind_seq and call.tenant_id = mine.tenant_id`);
 }
 
 type AttemptRow = {
@@ -160,7 +161,7 @@ type AttemptRow = {
 async function insertAttempts(tx: Tx, rows: readonly AttemptRow[]): Promise<void> {
   const ids = { tenant_id: "text", call_id: "text", id: "text", number: "integer", started_at: "integer" } as const;
   const sent = { method: "text", url: "text", request_headers: "text", request_body: "text" } as const;
-  await tx.run(sql`insert into call_attempt (tenant_id, call_id, id, number, started_at, method, url, request_headers,
+  await tx.run(sql`insert into daybook_call_attempt (tenant_id, call_id, id, number, started_at, method, url, request_headers,
     request_body) ${eachRow({ ...ids, ...sent }, rows)}`);
 }
 

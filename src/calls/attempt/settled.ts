@@ -49,7 +49,7 @@ export async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[])
 async function lockCalls(tx: Tx, all: readonly Ended[]): Promise<Map<number, Call>> {
   const seqs = all.flatMap(({ job }) => job.kind_seq ?? []);
   const rows = await tx.all<Call>(sql`select seq, tenant_id, id, name, status, method, host, correlation_id, due_at,
-      submitted_at, started_at from call where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
+      submitted_at, started_at from daybook_call where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
   return new Map(rows.map((call) => [call.seq, call]));
 }
 
@@ -89,7 +89,7 @@ function endOf(tx: Tx, call: Call, ended: JobEnded, end: AttemptEnd | undefined)
 }
 
 function endCall(tx: Tx, call: Call, { status, startedAt, finishedAt, outcome }: CallEnd): Awaitable<unknown> {
-  return tx.run(sql`update call set status = ${status}, started_at = ${startedAt}, finished_at = ${finishedAt},
+  return tx.run(sql`update daybook_call set status = ${status}, started_at = ${startedAt}, finished_at = ${finishedAt},
       outcome = ${JSON.stringify(outcome)}
     where seq = ${call.seq} and tenant_id = ${call.tenant_id} and finished_at is null`);
 }
@@ -118,7 +118,7 @@ const unheardWords: Readonly<Record<string, readonly [ErrorKind | null, string |
 
 function closeAttempt(tx: Tx, call: Call, runId: string, end: AttemptEnd): Awaitable<unknown> {
   const { phases } = end;
-  return tx.run(sql`update call_attempt set finished_at = ${greatest}(${tx.now}, started_at),
+  return tx.run(sql`update daybook_call_attempt set finished_at = ${greatest}(${tx.now}, started_at),
       response_status = ${end.status}, response_headers = ${end.headers}, response_body = ${end.body},
       response_base64 = ${end.base64 ? 1 : 0}, response_bytes = ${end.bytes},
       response_truncated = ${end.truncated ? 1 : 0}, hops = ${end.hops}, error_kind = ${end.errorKind},

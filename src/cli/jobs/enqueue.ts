@@ -10,10 +10,11 @@ import { wholeNumber } from "../whole-number.ts";
 import { changing, withBook } from "../with-book.ts";
 
 const example = `
-Of a job that the config of the project does not declare only the name is known here: what its
-definition says of queue, priority, attempts, timeout and limits does not apply, and the params are
-checked when it runs. With --config it must be declared there. From a
-template, the params are laid over its defaults, and its settings hold where no option is given.
+A job that the config of the project does not declare gets the settings that the program which
+runs it wrote to the book (queue, priority, attempts, timeout, limits), and its params are checked
+by the schema that is there. A name that no program has hosted yet gets the defaults, and the answer
+says so. With --config it must be declared there. From a template, the params are laid over its
+defaults, and its settings hold where no option is given.
 
 Example:
   $ daybook jobs enqueue --book shop.db send-receipt --params '{"orderId": "o-17"}' --key o-17
@@ -39,8 +40,12 @@ export function enqueueJob(jobs: Command): void {
     .argument("[name]", "the name of the job, unless --template is given")
     .option("--template <name>", "make it from this template")
     .option("--params <json>", 'the params as JSON, "@file" to read them from a file, "-" from standard input')
-    .option("--queue <queue>", 'the queue (default: "default")')
-    .option("--priority <n>", "from -1000 to 1000, higher runs first (default: 0)", wholeNumber("--priority"))
+    .option("--queue <queue>", "the queue (default: that of its definition)")
+    .option(
+      "--priority <n>",
+      "from -1000 to 1000, higher runs first (default: that of its definition)",
+      wholeNumber("--priority"),
+    )
     .option("--at <time>", "not before this time, ISO 8601 with a zone")
     .option("--in <duration>", "not before this long from now: 30s, 5m, 1h30m, 7d")
     .option("--key <key>", "at most one job of this name and key at a time")
@@ -54,7 +59,11 @@ export function enqueueJob(jobs: Command): void {
     )
     .option("--idempotency-key <key>", "the same key and params again give the same job")
     .option("--tag <tag>", "a tag; may be given several times", collect)
-    .option("--attempts <n>", "how often it may be tried in total (default: 4)", wholeNumber("--attempts"))
+    .option(
+      "--attempts <n>",
+      "how often it may be tried in total (default: as its definition says)",
+      wholeNumber("--attempts"),
+    )
     .option("--timeout <duration>", "how long one run may take")
     .option("--config <file>", "the config that declares the job (default: daybook.config.ts, if it is here)")
     .addHelpText("after", example)
@@ -111,8 +120,9 @@ async function enqueue(book: Book, make: Maker, { onConflict }: Options): Promis
       const what = made.created ? "is enqueued" : kept;
       const { reason, because } = await book.jobs.explain(made.id);
       // A misspelt name waits for ever, so that nobody runs it is said at once.
-      const hint = reason === "host" ? because.slice(0, 1).map((each) => plainCell(each, 500)) : [];
-      return [`${made.id} ${what}: ${made.status}`, ...hint].join("\n");
+      const hint = reason === "host" ? because.slice(0, 1) : [];
+      const said = made.warning === undefined ? hint : [made.warning];
+      return [`${made.id} ${what}: ${made.status}`, ...said.map((each) => plainCell(each, 500))].join("\n");
     },
   };
 }

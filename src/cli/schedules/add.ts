@@ -7,9 +7,9 @@ import { scheduleJson, scheduleWords } from "../schedule-words.ts";
 import { changing, withBook } from "../with-book.ts";
 
 const addExample = `
-Give one of --cron, --every, --daily, --at, --in, and one of --job, --template, --event. Only the name of the job
-is known here, not its definition: what that says of attempts, timeout and limits does not apply, unless
-a template says it. Slots before now are not caught up on.
+Give one of --cron, --every, --daily, --at, --in, and one of --job, --template, --event. A job gets the
+settings that the program which runs it wrote to the book; one that was never hosted gets them once a program
+hosts it. Slots before now are not caught up on.
 
 Example:
   $ daybook schedules add --book shop.db receipts --daily 07:00 --zone Europe/Madrid --job send-receipts

@@ -74,14 +74,14 @@ export async function followPublished(store: Store, follower: Follower): Promise
   }
 
   async function readHeads(): Promise<Head[]> {
-    return store.read<Head>(sql`select seq, tenant_id, topic, replay_of from event
+    return store.read<Head>(sql`select seq, tenant_id, topic, replay_of from daybook_event
       where seq > ${last} or seq ${anyOf("integer", [...gaps.keys()])} order by seq limit ${headsMax}`);
   }
 
   async function hearAll(seqs: readonly number[]): Promise<void> {
     for (const seq of seqs) reading.add(seq);
     try {
-      const wanted = sql`select * from event where seq ${anyOf("integer", seqs)} order by seq`;
+      const wanted = sql`select * from daybook_event where seq ${anyOf("integer", seqs)} order by seq`;
       for (const row of await store.read<EventRow>(wanted)) {
         if (reading.delete(row.seq) && !stopped) follower.hear(row);
       }
@@ -104,7 +104,7 @@ export async function followPublished(store: Store, follower: Follower): Promise
 
   // What was begun before us and commits after us is heard too: the latest numbers that are missing may be such.
   async function begin(): Promise<void> {
-    const heads = await store.read<Head>(sql`select seq, tenant_id, topic, replay_of from event
+    const heads = await store.read<Head>(sql`select seq, tenant_id, topic, replay_of from daybook_event
       order by seq desc limit ${limits.liveGapsMax}`);
     last = (heads.at(-1)?.seq ?? 1) - 1;
     for (const head of heads.toReversed()) isNew(head);

@@ -20,9 +20,9 @@ export async function lastSaid(
   const now = store.clock.now();
   const heads = await store.readHeavy<Head>(
     allTenants
-      ? sql`select seq, tenant_id, topic from event where available_at <= ${now} and replay_of is null
+      ? sql`select seq, tenant_id, topic from daybook_event where available_at <= ${now} and replay_of is null
           order by seq desc limit ${limits.liveLookBackMax}`
-      : sql`select seq, tenant_id, topic from event where tenant_id = ${tenant} and available_at <= ${now} and replay_of is null
+      : sql`select seq, tenant_id, topic from daybook_event where tenant_id = ${tenant} and available_at <= ${now} and replay_of is null
           order by seq desc limit ${limits.liveLookBackMax}`,
   );
   const last = new Map<string, number>();
@@ -32,7 +32,7 @@ export async function lastSaid(
   }
   if (last.size === 0) return [];
   const rows = await store.readHeavy<EventRow>(
-    sql`select * from event where seq ${anyOf("integer", [...last.values()])} order by seq`,
+    sql`select * from daybook_event where seq ${anyOf("integer", [...last.values()])} order by seq`,
   );
   return rows.map(toLiveEvent);
 }

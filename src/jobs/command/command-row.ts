@@ -35,20 +35,22 @@ export function beginCommand(
   { argv, logPath, by }: { argv: readonly string[]; logPath: string; by: ProcessIdentity },
 ): Promise<{ readonly before: OpenCommand | undefined } | undefined> {
   return writeFor(engine, job.tenant, async (tx) => {
-    const written = await tx.run(sql`insert into run_command (tenant_id, run_id, job_id, argv, host, host_boot,
+    const written = await tx.run(sql`insert into daybook_run_command (tenant_id, run_id, job_id, argv, host, host_boot,
         host_namespace, started_at, log_path)
-      select job.tenant_id, job.run_id, job.id, ${JSON.stringify(argv)}, ${by.host}, ${by.hostBoot},
+      select job.tenant_id, held.run_id, job.id, ${JSON.stringify(argv)}, ${by.host}, ${by.hostBoot},
         ${by.hostNamespace}, ${tx.now}, ${logPath}
-      from job where job.tenant_id = ${job.tenant} and job.id = ${job.id} and job.run_id = ${job.runId}
-        and job.status = 'running' ${forUpdate}`);
+      from (select seq, run_id from daybook_line where seq = (
+          select seq from daybook_job where tenant_id = ${job.tenant} and id = ${job.id})
+        and run_id = ${job.runId} and started_at is not null ${forUpdate}) as held
+      cross join daybook_job job where job.seq = held.seq`);
     return written === 0 ? undefined : { before: await leftBefore(tx, job) };
   });
 }
 
 async function leftBefore(tx: Tx, job: JobInfo): Promise<OpenCommand | undefined> {
   return tx.get<OpenCommand>(sql`select ${openCommandColumns}
-    from job join job parent on parent.seq = job.retry_of
-    join run_command command on command.tenant_id = parent.tenant_id and command.run_id = parent.run_id
+    from daybook_job job join daybook_run run on run.job_seq = job.retry_of
+    join daybook_run_command command on command.tenant_id = run.tenant_id and command.run_id = run.id
     where job.tenant_id = ${job.tenant} and job.id = ${job.id} and command.ended_at is null`);
 }
 
@@ -58,7 +60,7 @@ export async function noteProcess(
   { pid, started }: { pid: number; started: string | null },
 ): Promise<void> {
   await writeFor(engine, tenant, (tx) =>
-    tx.run(sql`update run_command set pid = ${pid}, process_started = ${started}
+    tx.run(sql`update daybook_run_command as run_command set pid = ${pid}, process_started = ${started}
       where tenant_id = ${tenant} and run_id = ${runId}`),
   );
 }
@@ -77,7 +79,7 @@ export async function endCommand(
   { over = null }: { over?: string | null } = {},
 ): Promise<boolean> {
   const changed = await writeFor(engine, row.tenant_id, (tx) =>
-    tx.run(sql`update run_command set ended_at = ${tx.now}, exit_code = ${exitCode ?? null}, signal = ${signal ?? null},
+    tx.run(sql`update daybook_run_command as run_command set ended_at = ${tx.now}, exit_code = ${exitCode ?? null}, signal = ${signal ?? null},
         log_bytes = ${log?.bytes ?? null}, log_truncated = ${log?.truncated === true ? 1 : 0},
         log_tail = ${log?.tail ?? null}, artifacts = ${JSON.stringify(artifacts?.found ?? [])},
         artifacts_left_out = ${artifacts?.leftOut ?? 0},

@@ -38,11 +38,12 @@ export async function endOrphans(engine: Engine): Promise<void> {
   // A file is on one machine, so programs of an earlier start of it may be judged as well.
   const anyBoot = store.dialect === "sqlite" ? 1 : 0;
   const rows = await store.read<OpenCommand>(sql`select ${openCommandColumns}
-    from run_command command left join job on job.tenant_id = command.tenant_id and job.id = command.job_id
+    from daybook_run_command command left join daybook_job job on job.tenant_id = command.tenant_id and job.id = command.job_id
+    left join daybook_line line on line.seq = job.seq
     where command.ended_at is null and command.host = ${self.host}
       and command.host_namespace is not distinct from ${self.hostNamespace}
       and (${anyBoot} = 1 or command.host_boot is not distinct from ${self.hostBoot})
-      and (job.seq is null or job.status <> 'running' or job.run_id is distinct from command.run_id)
+      and (line.seq is null or line.status <> 'running' or line.run_id is distinct from command.run_id)
     order by command.started_at desc limit ${orphansMax}`);
   await Promise.all(rows.map((row) => endOrphan(engine, row, self)));
 }

@@ -7,7 +7,8 @@ export const directKind = "direct";
 
 /** The end of direct work is the end of its turn, in one transaction: the queue goes on, whatever becomes of the caller. */
 export async function releaseTurnOf(tx: Tx, { kind_seq: reservation }: Pick<JobRow, "kind_seq">): Promise<void> {
-  const released = await tx.run(sql`update reservation set status = 'released', ended_at = ${tx.now}
+  const released =
+    await tx.run(sql`update daybook_reservation as reservation set status = 'released', ended_at = ${tx.now}
     where seq = ${reservation} and status = 'active'`);
   if (released === 0) return;
   tx.wake(jobsChannel);

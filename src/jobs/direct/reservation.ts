@@ -1,17 +1,18 @@
 // A reservation holds the next turn of a lane: what runs there goes on, nothing else starts, and the order of the line is
-// untouched. It belongs to a session, ends with it, and lasts ten minutes unless its owner renews it.
+// untouched. It belongs to a session, ends with it, and lasts ten minutes, or as long as was asked, unless its owner renews it.
 //
 //   running ──► direct ──► queue
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, forUpdate } from "../../storage/word.ts";
+import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { tellCancelled } from "../cancel.ts";
 import { closeLane } from "../enter-lanes.ts";
-import { passOn } from "../free-slots.ts";
+import { passOn } from "../free-permits.ts";
 import type { JobHooks } from "../hooks.ts";
-import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import { doneChannel, jobsChannel } from "../job.ts";
+import { cancelInLine } from "../state.ts";
 
 export type ReservationStatus = "active" | "released" | "expired";
 
@@ -25,6 +26,7 @@ export type ReservationRow = {
   job_id: string | null;
   reserved_at: number;
   expires_at: number;
+  lasts_ms: number;
   ended_at: number | null;
   status: ReservationStatus;
 };
@@ -34,35 +36,36 @@ type Asked = {
   readonly sessionSeq: number;
   readonly note: string | null;
   readonly jobId?: string | null;
+  readonly lastsMs?: number;
 };
 
 /** The reservation, or who holds the lane. The unique index decides between two that ask at once. */
 export async function reserveLane(
   tx: Tx,
   hooks: JobHooks,
-  { lane, sessionSeq, note, jobId = null }: Asked,
+  { lane, sessionSeq, note, jobId = null, lastsMs = limits.reservationMs }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
   await closeLane(tx, lane);
   const stale = await tx.all<ReservationRow>(
-    sql`select * from reservation where lane_seq = ${lane} and status = 'active' and expires_at <= ${tx.now} ${forUpdate}`,
+    sql`select * from daybook_reservation reservation where lane_seq = ${lane} and status = 'active' and expires_at <= ${tx.now} ${forUpdate}`,
   );
   await endReservations(tx, hooks, stale, "expired");
-  const made = await tx.get<ReservationRow>(sql`insert into reservation
-      (tenant_id, id, lane_seq, session_seq, note, job_id, reserved_at, expires_at)
+  const made = await tx.get<ReservationRow>(sql`insert into daybook_reservation
+      (tenant_id, id, lane_seq, session_seq, note, job_id, reserved_at, expires_at, lasts_ms)
     values (${tx.tenant}, ${tx.ids()}, ${lane}, ${sessionSeq}, ${note}, ${jobId}, ${tx.now},
-      ${tx.now + limits.reservationMs})
+      ${tx.now + lastsMs}, ${lastsMs})
     on conflict do nothing returning *`);
   if (made !== undefined) return { made };
   const holder = await tx.get<ReservationRow>(
-    sql`select * from reservation where lane_seq = ${lane} and status = 'active'`,
+    sql`select * from daybook_reservation reservation where lane_seq = ${lane} and status = 'active'`,
   );
   return { holder };
 }
 
 export async function renewReservation(tx: Tx, id: string, sessionSeq: number): Promise<ReservationRow> {
   const row = await ownReservation(tx, id, sessionSeq, "renew");
-  const expiresAt = tx.now + limits.reservationMs;
-  await tx.run(sql`update reservation set expires_at = ${expiresAt} where seq = ${row.seq}`);
+  const expiresAt = tx.now + row.lasts_ms;
+  await tx.run(sql`update daybook_reservation as reservation set expires_at = ${expiresAt} where seq = ${row.seq}`);
   return { ...row, expires_at: expiresAt };
 }
 
@@ -73,7 +76,7 @@ export async function releaseReservation(tx: Tx, hooks: JobHooks, id: string, se
 /** Those of a session that has ended: the queues go on. */
 export async function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
   const held = await tx.all<ReservationRow>(
-    sql`select * from reservation where session_seq = ${sessionSeq} and status = 'active' order by seq ${forUpdate}`,
+    sql`select * from daybook_reservation reservation where session_seq = ${sessionSeq} and status = 'active' order by seq ${forUpdate}`,
   );
   await endReservations(tx, hooks, held, "expired");
   return held.length;
@@ -82,7 +85,7 @@ export async function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: nu
 /** Those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
 export async function expireReservations(tx: Tx, hooks: JobHooks): Promise<number> {
   const stale = await tx.all<ReservationRow>(
-    sql`select * from reservation where status = 'active' and expires_at <= ${tx.now} order by seq ${forUpdate}`,
+    sql`select * from daybook_reservation reservation where status = 'active' and expires_at <= ${tx.now} order by seq ${forUpdate}`,
   );
   await endReservations(tx, hooks, stale, "expired");
   return stale.length;
@@ -98,14 +101,15 @@ async function endReservations(
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq);
   await tx.run(
-    sql`update reservation set status = ${status}, ended_at = ${tx.now} where seq ${anyOf("integer", seqs)}`,
+    sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now} where seq ${anyOf("integer", seqs)}`,
   );
-  for (const { tenant_id, id } of rows) {
-    const unbegun = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now},
-        waits_for = null, waits_key = null, key_held = null
-      where status = 'waiting' and waits_for <> 'time' and waits_for = 'reservation' and waits_key = ${id}
-        and tenant_id = ${tenant_id} returning *`);
-    // The slots that were kept for it are the next ones'.
+  for (const { id } of rows) {
+    const unbegun = await cancelInLine(
+      tx,
+      sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
+        and line.waits_for = 'reservation' and line.waits_key = ${id} and line.waits_key is not null`,
+    );
+    // The permits that were kept for it are the next ones'.
     await passOn(tx, unbegun);
     for (const row of unbegun) await tellCancelled(tx, hooks, row);
   }
@@ -115,7 +119,7 @@ async function endReservations(
 
 async function ownReservation(tx: Tx, id: string, sessionSeq: number, verb: string): Promise<ReservationRow> {
   const row = await tx.get<ReservationRow>(
-    sql`select * from reservation where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
+    sql`select * from daybook_reservation reservation where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
   );
   if (row === undefined) throw new DaybookError("not_found", `there is no reservation ${id}`, { details: { id } });
   const expired = row.status === "active" && row.expires_at <= tx.now;

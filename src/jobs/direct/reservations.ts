@@ -1,5 +1,7 @@
 // What a user does with reservations: look at them, and hold a queue for work of their own.
+import { durationMs, type Duration } from "../../core/duration.ts";
 import { DaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
@@ -9,6 +11,7 @@ import type { Within } from "../jobs.ts";
 import { laneOf } from "../lane.ts";
 import { releaseReservation, renewReservation, reserveLane } from "./reservation.ts";
 import type { ReservationRow, ReservationStatus } from "./reservation.ts";
+import { waitForTurn, type Refused } from "./wait-for-turn.ts";
 
 export type ReservationRecord = {
   readonly id: string;
@@ -24,11 +27,24 @@ export type ReservationRecord = {
   readonly endedAt: number | null;
 };
 
+export type ReserveOptions = {
+  readonly note?: string;
+  /** While somebody else holds the queue: `true` waits for it, a duration waits that long; default: be told at once. */
+  readonly wait?: boolean | Duration;
+  /** How long it lasts unless it is renewed; default ten minutes, at most a day. */
+  readonly expires?: Duration;
+};
+
 export type Reservations = {
-  /** Holds the next turn of a queue: nothing of it starts until the reservation is released, expires after ten minutes,
-   *  or ends with this session. Refused while somebody else holds it. */
-  reserve(queue: string, options?: { readonly note?: string }): Promise<{ id: string; expiresAt: number }>;
-  /** Ten minutes from now; only by its owner. */
+  /** Holds the next turn of a queue: nothing of it starts until the reservation is released, expires, or ends with this
+   *  session.
+   *
+   *  ```ts
+   *  const { id } = await book.reservations.reserve("nightly", { wait: "1m", expires: "1h" });
+   *  await book.reservations.release(id);
+   *  ``` */
+  reserve(queue: string, options?: ReserveOptions): Promise<{ id: string; expiresAt: number }>;
+  /** As long again as it lasts, from now; only by its owner. */
   renew(id: string): Promise<{ id: string; expiresAt: number }>;
   release(id: string): Promise<void>;
   /** Those that are held, or with `all` every one there was, newest first. */
@@ -40,17 +56,23 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
   const sessionSeq = (): number => engine.session().seq;
   return {
     async reserve(queue, options = {}) {
-      refuseUnknown(options, ["note"], "reserve");
+      refuseUnknown(options, ["note", "wait", "expires"], "reserve");
       checkName(queue, "queue");
-      const row = await within(
-        async (tx) => {
-          const lane = await laneOf(tx, tx.tenant, queue);
-          const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note: options.note ?? null });
-          if ("made" in asked) return asked.made;
-          throw await heldByOther(tx, queue, asked.holder);
-        },
-        { shared: false },
-      );
+      const { note = null, wait = false, expires = limits.reservationMs } = options;
+      const lastsMs = durationMs(expires, "expires", { min: 1, max: limits.reservationMsMax });
+      const waitMs = wait === true ? limits.durationMsMax : wait === false ? 0 : durationMs(wait, "wait");
+      const ask = (): Promise<ReservationRow | Refused> =>
+        within(
+          async (tx) => {
+            await refuseEnded(tx, sessionSeq());
+            const lane = await laneOf(tx, tx.tenant, queue);
+            const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
+            if ("made" in asked) return asked.made;
+            return refusedBy(tx, await heldByOther(tx, queue, asked.holder), asked.holder);
+          },
+          { shared: false },
+        );
+      const row = await waitForTurn(store, waitMs, ask);
       return { id: row.id, expiresAt: row.expires_at };
     },
     async renew(id) {
@@ -62,6 +84,19 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
   };
 }
 
+// A book that closes gives back what it holds, and who waits for that in the same book must not get it: nobody would be left to
+// release it.
+async function refuseEnded(tx: Tx, sessionSeq: number): Promise<void> {
+  const session = await tx.get<{ status: string }>(
+    sql`select status from daybook_session session where seq = ${sessionSeq}`,
+  );
+  if (session?.status !== "running") throw new DaybookError("closed", "the session of this book has ended");
+}
+
+export function refusedBy(tx: Tx, refusal: DaybookError, holder: ReservationRow | undefined): Refused {
+  return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
+}
+
 /** The error for one who asked for a queue that is held. */
 export async function heldByOther(
   tx: Tx,
@@ -69,7 +104,9 @@ export async function heldByOther(
   holder: ReservationRow | undefined,
   sessionSeq?: number,
 ): Promise<DaybookError> {
-  const session = await tx.get<{ id: string }>(sql`select id from session where seq = ${holder?.session_seq ?? null}`);
+  const session = await tx.get<{ id: string }>(
+    sql`select id from daybook_session session where seq = ${holder?.session_seq ?? null}`,
+  );
   const own = sessionSeq !== undefined && holder?.session_seq === sessionSeq;
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
   return new DaybookError(
@@ -90,7 +127,7 @@ async function listReservations(
   refuseUnknown(options, ["all"], "the list of reservations");
   const which = options.all === true ? sql`` : sql`and reservation.status = 'active'`;
   const rows = await store.readHeavy<Row>(sql`select reservation.*, lane.queue, session.id as session_id
-    from reservation join lane on lane.seq = reservation.lane_seq join session on session.seq = reservation.session_seq
+    from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq join daybook_session session on session.seq = reservation.session_seq
     where reservation.tenant_id = ${tenant} ${which} order by reservation.seq desc limit 500`);
   return rows.map((row) => ({
     id: row.id,

@@ -16,12 +16,12 @@ import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
-import { joinWaiters } from "../waiters.ts";
-import { startWorker } from "../start-worker.ts";
-import type { Worker } from "../worker-options.ts";
+import { startWorker } from "../worker/start-worker.ts";
+import type { Worker } from "../worker/worker-options.ts";
 import { directKind } from "./release-turn.ts";
-import { heldByOther } from "./reservations.ts";
+import { heldByOther, refusedBy } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
+import { waitForTurn, type Refused } from "./wait-for-turn.ts";
 import { releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
@@ -72,7 +72,8 @@ export async function runNow(
   const timeoutMs = timeout === undefined ? limits.durationMsMax : durationMs(timeout, "timeout");
   const startedMs = clock.monotonic();
   const prepared = await prepareJob(definition, params, { ...rest, attempts: 1, losses: 0 });
-  const turn = await takeTurn(parts, prepared, onBusy, timeoutMs);
+  const wait = onBusy === "wait" ? timeoutMs : 0;
+  const turn = await waitForTurn(store, wait, () => ask(engine, tenant, prepared));
   const renew = async (): Promise<void> =>
     void (await store.write((tx) => renewReservation(tx, turn.id, engine.session().seq), { tenant }));
   const settings = { concurrency: 1, ...(parts.grace === undefined ? {} : { grace: parts.grace }) };
@@ -104,35 +105,6 @@ export async function runNow(
 
 type Turn = Reserved & { readonly jobId: string };
 
-/** Reserves the lane and makes the job, in one transaction; waits while somebody else holds it. */
-async function takeTurn(
-  { engine, tenant }: RunNowParts,
-  prepared: Prepared,
-  onBusy: "wait" | "reject",
-  timeoutMs: number,
-): Promise<Turn> {
-  const { store } = engine;
-  const waiter = joinWaiters(store);
-  const timer = store.clock.after(timeoutMs, () => waiter.expire(), { keepAlive: true });
-  try {
-    for (;;) {
-      const news = waiter.news();
-      waiter.waitFor("any");
-      const asked = await ask(engine, tenant, prepared);
-      if ("jobId" in asked) return asked;
-      if (waiter.over === "closed") throw new DaybookError("closed", "the book was closed while waiting for a turn");
-      if (onBusy === "reject") throw asked.refusal;
-      if (waiter.over === "timeout") throw new DaybookError("timeout", asked.refusal.message, asked.refusal);
-      // It may never be released: then it expires.
-      const expiry = store.clock.after(asked.expiresInMs, () => waiter.wake());
-      await news.finally(() => expiry.cancel());
-    }
-  } finally {
-    timer.cancel();
-    waiter.leave();
-  }
-}
-
 async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<Turn | Refused> {
   const { store, hooks } = engine;
   let asked: Turn | Refused | undefined;
@@ -152,8 +124,6 @@ async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<
   }
 }
 
-type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
-
 /** Reserves the lane and makes the job that waits for it, or says who holds it. */
 export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
   const lane = await laneOf(tx, tx.tenant, prepared.queue);
@@ -166,13 +136,13 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
     const own = await holdsByHand(tx, engine, asked.holder);
     const refusal = await heldByOther(tx, prepared.queue, asked.holder, own ? engine.session().seq : undefined);
     if (own) throw refusal;
-    return { refusal, expiresInMs: Math.max(0, (asked.holder?.expires_at ?? tx.now) - tx.now) + 1 };
+    return refusedBy(tx, refusal, asked.holder);
   }
   const { id, seq } = asked.made;
   const waits = { status: "waiting", waits_for: "reservation", waits_key: id } as const;
   await insertJobs(tx, [{ ...row, ...waits, origin: "direct", kind: directKind, kind_seq: seq }]);
   const made = await tx.get<{ seq: number }>(
-    sql`select seq from job where tenant_id = ${tx.tenant} and id = ${row.id}`,
+    sql`select seq from daybook_job where tenant_id = ${tx.tenant} and id = ${row.id}`,
   );
   return { id, jobId: row.id, jobSeq: made?.seq ?? 0, laneSeq: lane };
 }
@@ -180,16 +150,18 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
 // This process reserved the queue itself, for no direct work: it would wait for itself.
 async function holdsByHand(tx: Tx, engine: Engine, holder: ReservationRow | undefined): Promise<boolean> {
   if (holder === undefined || holder.session_seq !== engine.session().seq) return false;
-  const direct = await tx.get(sql`select seq from job where tenant_id = ${tx.tenant} and kind = ${directKind}
-    and kind_seq = ${holder.seq} and finished_at is null`);
+  const direct = await tx.get(
+    sql`select seq from daybook_line where kind = ${directKind} and kind_seq = ${holder.seq}`,
+  );
   return direct === undefined;
 }
 
 // The caller is a job of that very queue, which would have to end before what it waits for can begin.
 async function refuseFromItself(tx: Tx, lane: number, { queue, cause }: Prepared): Promise<void> {
   if (cause === undefined) return;
-  const caller = await tx.get<{ id: string }>(sql`select id from job where status = 'running' and lane_seq = ${lane}
-    and run_id = ${cause.runId}`);
+  const caller = await tx.get<{ id: string }>(sql`select job.id
+    from daybook_line line join daybook_job job on job.seq = line.seq
+    where line.status = 'running' and line.lane_seq = ${lane} and line.run_id = ${cause.runId}`);
   if (caller === undefined) return;
   throw invalid(`job ${caller.id} runs in queue "${queue}" and cannot run direct work there: name another queue`);
 }

@@ -1,12 +1,13 @@
 // What the end of a job means for its group, in the transaction in which it ends. A group's row is locked before anything
 // is decided about it: of two jobs that end at the same time, the later one sees the earlier.
-import { sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, forUpdate, indexedBy, rowSet, skipLocked } from "../../storage/word.ts";
-import { kindOfRun } from "../end-runs.ts";
-import { passOn } from "../free-slots.ts";
+import { anyOf, forUpdate, skipLocked } from "../../storage/word.ts";
+import { freeKeys } from "../free-keys.ts";
+import { passOn } from "../free-permits.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import { cancelInLine, restand, skipInLine } from "../state.ts";
 import { holdGroups, isCurrent, type GroupRow, type GroupStatus } from "./group.ts";
 
 /** The groups of these jobs, locked in one order, by their row's number. */
@@ -14,7 +15,7 @@ export async function lockGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_se
   const seqs = [...new Set(jobs.flatMap((job) => job.group_seq ?? []))].sort((a, b) => a - b);
   if (seqs.length === 0) return new Map();
   const rows = await tx.all<GroupRow>(
-    sql`select * from job_group where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`,
+    sql`select * from daybook_job_group job_group where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`,
   );
   await holdGroups(tx, seqs);
   return new Map(rows.map((row) => [row.seq, row]));
@@ -26,7 +27,7 @@ export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ende
   const failed = ended.status === "failed" || ended.status === "cancelled";
   if (failed && group.on_failure !== "continue" && group.stopped_at === null) {
     group.stopped_at = tx.now;
-    await tx.run(sql`update job_group set stopped_at = ${tx.now} where seq = ${group.seq}`);
+    await tx.run(sql`update daybook_job_group as job_group set stopped_at = ${tx.now} where seq = ${group.seq}`);
     if (group.on_failure === "stop") await cancelRest(tx, hooks, group);
     else await skipRest(tx, hooks, group);
   }
@@ -35,40 +36,20 @@ export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ende
 
 /** Cancels what has not begun and asks what runs to end. */
 export async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
-  const rest = await tx.all<JobRow>(sql`update job set status = 'cancelled', finished_at = ${tx.now}, waits_for = null,
-      waits_key = null, key_held = null
-    where group_seq = ${group.seq} and finished_at is null and status in ('waiting', 'queued') returning *`);
-  await tellRest(tx, hooks, rest, "cancelled");
+  await tellRest(tx, hooks, await cancelInLine(tx, openOf(group)), "cancelled");
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
-  await tx.run(sql`update job set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
-    where seq in (select seq from job where group_seq = ${group.seq} and finished_at is null and status = 'running'
-      ${skipLocked})`);
+  await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
+    where seq in (select seq from daybook_line where group_seq = ${group.seq} and started_at is not null ${skipLocked})`);
   // Also for one that was passed by: whoever looks finds that its group wants it to end.
   tx.wake(cancelChannel);
 }
 
-// A skipped job writes a run, so that the history says that it was not forgotten.
 async function skipRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
-  const rest = await tx.all<{ seq: number }>(sql`select seq from job
-    where group_seq = ${group.seq} and finished_at is null and status in ('waiting', 'queued') order by seq ${forUpdate}`);
-  if (rest.length === 0) return;
-  const runs = rest.map(({ seq }) => ({ seq, run_id: tx.ids() }));
-  const columns = { seq: "integer", run_id: "text" } as const;
-  await tx.run(sql`insert into run (tenant_id, id, kind, name, job_id, attempt, started_at, ended_at, duration_ms, status,
-      cause_run_id, root_run_id, app, instance, registration)
-    select job.tenant_id, v.run_id, ${kindOfRun}, job.name, job.id, job.attempt, ${tx.now}, ${tx.now}, 0, 'skipped',
-      job.cause_run_id, job.root_run_id, job.app, job.instance, job.registration
-    from ${rowSet("v", columns, runs)} cross join job where job.seq = v.seq`);
-  await tx.run(sql`update job set status = 'skipped', finished_at = ${tx.now}, waits_for = null, waits_key = null,
-      key_held = null, run_id = v.run_id
-    from ${rowSet("v", columns, runs)} where job.seq = v.seq`);
-  const skipped = await tx.all<JobRow>(
-    sql`select * from job where seq ${anyOf(
-      "integer",
-      rest.map(({ seq }) => seq),
-    )} order by seq`,
-  );
-  await tellRest(tx, hooks, skipped, "skipped");
+  await tellRest(tx, hooks, await skipInLine(tx, openOf(group)), "skipped");
+}
+
+function openOf(group: GroupRow): Sql {
+  return sql`select seq from daybook_line where group_seq = ${group.seq}`;
 }
 
 async function tellRest(
@@ -78,6 +59,7 @@ async function tellRest(
   status: "cancelled" | "skipped",
 ): Promise<void> {
   await passOn(tx, rest);
+  await freeKeys(tx, rest);
   if (rest.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   for (const job of rest) {
     const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
@@ -88,27 +70,29 @@ async function tellRest(
 
 /** Lets the next one begin, or ends the group when nobody is left. */
 export async function goOn(tx: Tx, group: GroupRow): Promise<void> {
-  const next = await tx.get<Pick<JobRow, "seq" | "waits_for" | "available_at">>(sql`select seq, waits_for, available_at
-    from job where group_seq = ${group.seq} and finished_at is null order by group_slot limit 1`);
+  const next = await tx.get<{ seq: number; waits_for: string | null; available_at: number }>(sql`select seq, waits_for,
+      available_at from daybook_line where group_seq = ${group.seq} order by group_slot limit 1`);
   if (next === undefined) return finish(tx, group);
   if (group.mode === "parallel" || next.waits_for !== "group") return;
   // One that was retried by hand stands before the one whose turn it is, and waits for its end.
-  const current = await tx.get(sql`select seq from job ${indexedBy("jobs_current_in_group")}
-    where group_seq = ${group.seq} and ${isCurrent} limit 1`);
+  const current = await tx.get(
+    sql`select seq from daybook_line where group_seq = ${group.seq} and ${isCurrent} limit 1`,
+  );
   if (current !== undefined) return;
   const waits = next.available_at > tx.now;
-  await tx.run(sql`update job set status = ${waits ? "waiting" : "queued"}, waits_for = ${waits ? "time" : null},
-      waits_key = null
-    where seq = ${next.seq} and status = 'waiting' and waits_for = 'group'`);
+  await restand(tx, next.seq, { waitsFor: waits ? "time" : null, availableAt: next.available_at });
   tx.wake(jobsChannel);
 }
 
 async function finish(tx: Tx, group: GroupRow): Promise<void> {
-  const failed = await tx.get(sql`select seq from job where group_seq = ${group.seq} and status <> 'completed'
-    and not exists (select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
+  const failed = await tx.get(sql`select job.seq from daybook_job job left join daybook_run run on run.job_seq = job.seq
+    where job.group_seq = ${group.seq} and coalesce(run.status, '') <> 'success' and not exists (
+      select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
   const status = statusOf(group, failed === undefined);
   group.status = status;
-  await tx.run(sql`update job_group set status = ${status}, finished_at = ${tx.now} where seq = ${group.seq}`);
+  await tx.run(
+    sql`update daybook_job_group as job_group set status = ${status}, finished_at = ${tx.now} where seq = ${group.seq}`,
+  );
   tx.wake(doneChannel);
   tx.afterCommit(() => groupEnded.state({ tenant: group.tenant_id, id: group.id, status }));
 }

@@ -16,9 +16,11 @@ export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<
     });
   }
   group.cancel_requested_at ??= tx.now;
-  await tx.run(sql`update job_group set cancel_requested_at = ${group.cancel_requested_at} where seq = ${group.seq}`);
+  await tx.run(
+    sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at} where seq = ${group.seq}`,
+  );
   await cancelRest(tx, hooks, group);
   await goOn(tx, group);
-  const left = await tx.get(sql`select seq from job where group_seq = ${group.seq} and finished_at is null limit 1`);
+  const left = await tx.get(sql`select seq from daybook_line where group_seq = ${group.seq} limit 1`);
   return { id, status: left === undefined ? "cancelled" : "cancelling" };
 }

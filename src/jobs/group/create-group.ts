@@ -5,7 +5,7 @@ import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { newJob, type Enqueued } from "../enqueue.ts";
+import { newJob, withWarning, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
 import { jobsChannel } from "../job.ts";
 import { lanesOf } from "../lane.ts";
@@ -28,7 +28,7 @@ export async function createGroup(tx: Tx, options: GroupOptions, members: readon
   const { name, mode, onFailure } = checkGroup(options);
   if (members.length === 0) throw invalid("a group has at least one job: add one in the function given to create");
   checkMembers(members);
-  const group = await tx.get<Pick<GroupRow, "seq" | "id" | "mode">>(sql`insert into job_group
+  const group = await tx.get<Pick<GroupRow, "seq" | "id" | "mode">>(sql`insert into daybook_job_group
       (tenant_id, id, name, mode, on_failure, slots, created_at)
     values (${tx.tenant}, ${tx.ids()}, ${name}, ${mode}, ${onFailure}, ${members.length}, ${tx.now})
     returning seq, id, mode`);
@@ -47,7 +47,9 @@ export async function addToGroup(tx: Tx, id: string, members: readonly Prepared[
     });
   }
   if (group.slots + members.length > limits.groupJobsMax) throw tooMany(group.slots + members.length);
-  await tx.run(sql`update job_group set slots = slots + ${members.length} where seq = ${group.seq}`);
+  await tx.run(
+    sql`update daybook_job_group as job_group set slots = slots + ${members.length} where seq = ${group.seq}`,
+  );
   return insertMembers(tx, group, members, group.slots);
 }
 
@@ -73,7 +75,9 @@ async function insertMembers(
   }
   await insertJobs(tx, rows);
   tx.wake(jobsChannel);
-  return rows.map(({ id, name, status }) => ({ id, name, status, created: true }));
+  return rows.map(({ id, name, status }, index) =>
+    withWarning({ id, name, status, created: true }, members[index] ?? {}),
+  );
 }
 
 function checkGroup(options: GroupOptions): { name: string | null; mode: GroupMode; onFailure: OnFailure } {

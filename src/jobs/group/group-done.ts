@@ -12,7 +12,7 @@ export async function groupDone(store: Store, tenant: string, id: string, option
   const what = `group ${id}`;
   return awaitEnd(store, options, { verb: "done", what }, async (waited) => {
     const [open] = await store.read<{ seq: number }>(
-      sql`select seq from job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
+      sql`select seq from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
     );
     // One that has ended stays as it is, so it is counted once; one that is not there is refused here.
     if (open === undefined) return { ended: await findGroup(store, tenant, id) };

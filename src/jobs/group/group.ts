@@ -31,8 +31,8 @@ export type GroupRow = {
   finished_at: number | null;
 };
 
-/** A job that has its turn; of a sequential group there is one. Spelt as its index spells it. */
-export const isCurrent = sql`group_seq is not null and finished_at is null and coalesce(waits_for, '') <> 'group'`;
+/** A job that has its turn; of a sequential group there is one. */
+export const isCurrent = sql`coalesce(waits_for, '') <> 'group'`;
 
 /** Nothing is added to the group any more, and what fails is not tried again. */
 export function isEnding(group: Pick<GroupRow, "status" | "stopped_at" | "cancel_requested_at">): boolean {
@@ -51,13 +51,13 @@ export function endsWith(group: GroupRow, { status, shutdown }: Pick<Ending, "st
  *  so it is run again. */
 export async function holdGroups(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  await tx.run(sql`update job_group set slots = slots where seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`update daybook_job_group as job_group set slots = slots where seq ${anyOf("integer", seqs)}`);
 }
 
 /** The group, locked: what is decided about it next is decided by us alone. */
 export async function lockGroup(tx: Tx, id: string): Promise<GroupRow> {
   const row = await tx.get<GroupRow>(
-    sql`select * from job_group where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
+    sql`select * from daybook_job_group job_group where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
   );
   if (row !== undefined) {
     await holdGroups(tx, [row.seq]);

@@ -45,11 +45,9 @@ export type Groups = GroupVerbs & {
   done(id: string, options?: { readonly timeout?: Duration }): Promise<GroupRecord>;
 };
 
-type LookUp = (definition: AnyJob | string) => AnyJob;
+type LookUp = (definition: AnyJob | string) => Awaitable<AnyJob>;
 
 export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, within: Within): GroupVerbs {
-  const prepare = (definition: AnyJob | string, params: unknown, options: EnqueueOptions = {}): Promise<Prepared> =>
-    prepareJob(lookUp(definition), params, options);
   return {
     async create(options, build) {
       const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
@@ -61,12 +59,17 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
         },
       });
       open = false;
+      const found = new Map<AnyJob | string, AnyJob>();
       const members: Prepared[] = [];
-      for (const each of asked) members.push(await prepare(...each));
+      for (const [wanted, params, more = {}] of asked) {
+        const definition = found.get(wanted) ?? (await lookUp(wanted));
+        found.set(wanted, definition);
+        members.push(await prepareJob(definition, params, more));
+      }
       return within((tx) => createGroup(tx, options, members), { shared: false });
     },
-    async add(id: string, definition: AnyJob | string, params?: unknown, options?: EnqueueOptions) {
-      const prepared = await prepare(definition, params, options);
+    async add(id: string, definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
+      const prepared = await prepareJob(await lookUp(definition), params, options);
       const [made] = await within((tx) => addToGroup(tx, id, [prepared]), { shared: false });
       return made as Enqueued;
     },

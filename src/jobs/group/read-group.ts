@@ -4,9 +4,9 @@ import { checkCount } from "../../core/count.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { nearest, refuseUnknown } from "../../core/suggest.ts";
-import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import type { JobStatus } from "../job.ts";
+import { statusNow, type JobStatus } from "../job.ts";
 import type { GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
 
 export type GroupRecord = {
@@ -42,16 +42,22 @@ export type GroupPage = { readonly items: readonly GroupRecord[]; readonly next:
 
 // The last job of each slot is read once, for all its statuses.
 const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
-const counts = rawSql(counted.map((each) => `count(case job.status when '${each}' then 1 end) as ${each}`).join(", "));
-const membersOf = sql`left join job on job.group_seq = g.seq and not exists (
-    select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq)`;
+const counts = joinSql(
+  counted.map((each, index) => {
+    const comma = rawSql(index === 0 ? "" : ",");
+    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(each)}`;
+  }),
+);
+const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not exists (
+    select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq)
+  left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq`;
 
 const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
 type Row = GroupRow & { [Status in JobStatus]: number };
 
 export async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
-  const [row] = await store.readHeavy<Row>(sql`select g.*, ${counts} from job_group g ${membersOf}
+  const [row] = await store.readHeavy<Row>(sql`select g.*, ${counts} from daybook_job_group g ${membersOf}
     where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
   if (row !== undefined) return toRecord(row);
   throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
@@ -63,9 +69,9 @@ export async function listGroups(store: Store, tenant: string, filter: GroupFilt
   const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const status: Sql = filter.status === undefined ? sql`` : sql`and status = ${checkStatus(filter.status)}`;
   const after: Sql = filter.after === undefined ? sql`` : sql`and id < ${checkCursor(filter.after)}`;
-  const rows = await store.readHeavy<Row>(sql`with page as (select seq from job_group
+  const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${status} ${after} order by id desc limit ${limit + 1})
-    select g.*, ${counts} from page join job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
+    select g.*, ${counts} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
   const items = rows.slice(0, limit).map(toRecord);
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
@@ -84,10 +90,9 @@ function checkCursor(after: string): string {
 
 export async function groupMembers(store: Store, tenant: string, id: string): Promise<GroupMember[]> {
   await findGroup(store, tenant, id);
-  return store.readHeavy<GroupMember>(sql`select job.group_slot as slot, job.id, job.name, job.status, job.attempt
-    from job join job_group g on g.seq = job.group_seq
-    where g.tenant_id = ${tenant} and g.id = ${id}
-      and not exists (select 1 from job child where child.retry_of = job.seq and child.group_seq = job.group_seq)
+  return store.readHeavy<GroupMember>(sql`select job.group_slot as slot, job.id, job.name, ${statusNow} as status,
+      job.attempt
+    from daybook_job_group g ${membersOf} where g.tenant_id = ${tenant} and g.id = ${id} and job.seq is not null
     order by job.group_slot`);
 }
 

@@ -3,13 +3,14 @@ import { DaybookError } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { forUpdate } from "../../storage/word.ts";
 import { refusal } from "../cancel.ts";
 import { validateParams, type AnyJob } from "../define.ts";
-import { passOn } from "../free-slots.ts";
-import { jobsChannel, type JobRow, type JobStatus } from "../job.ts";
+import { passOn } from "../free-permits.ts";
+import { jobNow, jobsChannel, type JobRow, type JobStatus } from "../job.ts";
 import { limitsOf as limitsOfRow } from "../limit.ts";
 import { limitsOf, type Prepared } from "../prepare.ts";
+import { lockLine } from "../lock-order.ts";
+import { restand, retie, tie } from "../state.ts";
 import { stands } from "./standing.ts";
 
 export type Edited = { readonly id: string; readonly name: string; readonly status: JobStatus };
@@ -18,7 +19,9 @@ export type Edited = { readonly id: string; readonly name: string; readonly stat
 export type NewParams = { readonly params: string; readonly limits: Pick<Prepared, "limits" | "limitKey"> | undefined };
 
 export async function nameOfJob(tx: Tx, id: string): Promise<string> {
-  const job = await tx.get<{ name: string }>(sql`select name from job where tenant_id = ${tx.tenant} and id = ${id}`);
+  const job = await tx.get<{ name: string }>(
+    sql`select name from daybook_job where tenant_id = ${tx.tenant} and id = ${id}`,
+  );
   if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   return job.name;
 }
@@ -28,11 +31,13 @@ export async function prepareParams(definition: AnyJob | undefined, input: unkno
   const given = input ?? {};
   if (definition === undefined) return { params: toJson(given, { what: "params" }), limits: undefined };
   const valid = await validateParams(definition, given);
-  return { params: toJson(given, { what: "params" }), limits: limitsOf(definition, valid) };
+  const limits = definition.byName?.countable === false ? undefined : limitsOf(definition, valid);
+  return { params: toJson(given, { what: "params" }), limits };
 }
 
 export async function editJob(tx: Tx, id: string, { params, limits }: NewParams): Promise<Edited> {
-  const job = await tx.get<JobRow>(sql`select * from job where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  await lockLine(tx, { tenant: tx.tenant, id });
+  const job = await tx.get<JobRow>(sql`select * from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
   if (job === undefined || !stands(job)) throw await refusal(tx, id, "edited");
   if (job.retry_of !== null) {
     throw new DaybookError(
@@ -47,10 +52,11 @@ export async function editJob(tx: Tx, id: string, { params, limits }: NewParams)
   // What it was parked for was a limit of its old params: in line again, it meets those of the new ones.
   const freed = otherLimits && job.waits_key !== null && (job.waits_for === "key" || job.waits_for === "time");
   const status = freed ? "queued" : job.status;
-  await tx.run(sql`update job set params = ${params}, limits = ${next.limits}, limit_key = ${next.limitKey},
-      status = ${status}, waits_for = ${freed ? null : job.waits_for}, waits_key = ${freed ? null : job.waits_key},
-      available_at = ${freed ? tx.now : job.available_at}
+  if (freed && !(await restand(tx, job.seq, { waitsFor: null, availableAt: tx.now })))
+    throw await refusal(tx, id, "edited");
+  await tx.run(sql`update daybook_job set params = ${params}, limits = ${next.limits}, limit_key = ${next.limitKey}
     where seq = ${job.seq}`);
+  if (otherLimits) await retie(tx, job.seq, tie.limit, next.limits !== null);
   if (otherLimits) await passOn(tx, [job]);
   if (freed) tx.wake(jobsChannel);
   return { id, name: job.name, status };

@@ -9,5 +9,6 @@ import type { Tx } from "../../storage/store.ts";
 export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
   const inOrder = [...new Set(lanes)].toSorted((a, b) => a - b);
-  for (const lane of inOrder) await tx.run(sql`update lane set paused_at = paused_at where seq = ${lane}`);
+  for (const lane of inOrder)
+    await tx.run(sql`update daybook_lane as lane set paused_at = paused_at where seq = ${lane}`);
 }

@@ -6,7 +6,7 @@
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { rowSet } from "../../storage/word.ts";
+import { rowsInto, rowSet } from "../../storage/word.ts";
 import { standingUpTo, type Line, type Neighbour } from "./neighbours.ts";
 import { spread, spreadFromFront } from "./spot.ts";
 
@@ -45,11 +45,20 @@ function inTheWay(window: readonly Neighbour[], spots: readonly number[]): Neigh
   return paired(window, spots).slice(staying + 1);
 }
 
+// For each row by itself, as state.ts does.
+const setPosition = Object.freeze([
+  "update daybook_line set position = ? where seq = ? and started_at is null",
+] as const);
+
 async function renumber(tx: Tx, places: readonly Neighbour[]): Promise<void> {
   for (let from = 0; from < places.length; from += limits.bulkRowsMax) {
     const slice = places.slice(from, from + limits.bulkRowsMax);
-    await tx.run(sql`update job set position = v.position
-      from ${rowSet("v", { seq: "integer", position: "integer" }, slice)}
-      where job.seq = v.seq and job.status in ('waiting', 'queued')`);
+    const columns = { position: "integer", seq: "integer" } as const;
+    await tx.run(
+      tx.dialect === "sqlite"
+        ? rowsInto(setPosition, Object.keys(columns), slice)
+        : sql`update daybook_line as line set position = v.position
+            from ${rowSet("v", columns, slice)} where line.seq = v.seq and line.started_at is null`,
+    );
   }
 }

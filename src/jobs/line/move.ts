@@ -34,7 +34,9 @@ async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Pro
   const gap = await gapAt(tx, line, where);
   if (priority === job.priority && isIn(gap, job.position)) return { id: job.id, priority, position: job.position };
   const position = await roomIn(tx, line, gap);
-  await tx.run(sql`update job set priority = ${priority}, position = ${position} where seq = ${job.seq}`);
+  await tx.run(sql`update daybook_line set priority = ${priority}, position = ${position} where seq = ${job.seq}`);
+  if (priority !== job.priority)
+    await tx.run(sql`update daybook_job set priority = ${priority} where seq = ${job.seq}`);
   return { id: job.id, priority, position };
 }
 

@@ -11,11 +11,12 @@ export type Neighbour = { readonly seq: number; readonly position: number };
 // One statement for both indexes: on PostgreSQL one that is queued between two would be in neither.
 export async function standingUpTo(tx: Tx, line: Line, position: number, most: number): Promise<Neighbour[]> {
   const { lane, priority, except } = line;
-  const found = await tx.all<Neighbour>(sql`select * from (select seq, position from job ${indexedBy("jobs_to_claim")}
+  const found =
+    await tx.all<Neighbour>(sql`select * from (select seq, position from daybook_line ${indexedBy("jobs_to_claim")}
       where status = 'queued' and lane_seq = ${lane} and priority = ${priority} and position <= ${position}
         and seq <> ${except}
       order by position desc limit ${most}) as in_line
-    union all select * from (select seq, position from job ${indexedBy("jobs_standing_by")}
+    union all select * from (select seq, position from daybook_line ${indexedBy("jobs_standing_by")}
       where status = 'waiting' and lane_seq = ${lane} and priority = ${priority} and position <= ${position}
         and seq <> ${except}
       order by position desc limit ${most}) as standing_by`);
@@ -25,11 +26,12 @@ export async function standingUpTo(tx: Tx, line: Line, position: number, most: n
 /** The first at `position` or behind it. */
 export async function firstFrom(tx: Tx, line: Line, position: number): Promise<number | null> {
   const { lane, priority, except } = line;
-  const found = await tx.all<Neighbour>(sql`select * from (select seq, position from job ${indexedBy("jobs_to_claim")}
+  const found =
+    await tx.all<Neighbour>(sql`select * from (select seq, position from daybook_line ${indexedBy("jobs_to_claim")}
       where status = 'queued' and lane_seq = ${lane} and priority = ${priority} and position >= ${position}
         and seq <> ${except}
       order by position limit 1) as in_line
-    union all select * from (select seq, position from job ${indexedBy("jobs_standing_by")}
+    union all select * from (select seq, position from daybook_line ${indexedBy("jobs_standing_by")}
       where status = 'waiting' and lane_seq = ${lane} and priority = ${priority} and position >= ${position}
         and seq <> ${except}
       order by position limit 1) as standing_by`);

@@ -32,21 +32,21 @@ export async function normaliseLane(tx: Tx, queue: string, options: NormaliseOpt
   if (options.dryRun === true || changed === 0) return { jobs, changed };
   return {
     jobs,
-    changed: await tx.run(sql`update job set position = v.spot from ${numbered(lane.seq)}
-      where job.seq = v.seq and job.position <> v.spot and job.finished_at is null`),
+    changed: await tx.run(sql`update daybook_line as line set position = v.spot from ${numbered(lane.seq)}
+      where line.seq = v.seq and line.position <> v.spot`),
   };
 }
 
 /** The open jobs of a lane with the number that each should have: 50, 150, 250 … per priority. Multiples of 100 are left
- *  to the rows whose sequence they are (spot.ts). What runs is numbered as well, because it may be given back, and is
- *  then to stand where it stood. */
+ *  to the rows whose sequence they are (spot.ts). What runs is numbered as well, because it may be lost, and is then
+ *  tried again where it stood. */
 function numbered(lane: number): ReturnType<typeof sql> {
   return sql`(select seq, position as old, row_number() over (partition by priority order by position, seq) * 100 - 50
       as spot
-    from (select seq, priority, position from job ${indexedBy("jobs_to_claim")}
+    from (select seq, priority, position from daybook_line ${indexedBy("jobs_to_claim")}
         where status = 'queued' and lane_seq = ${lane}
-      union all select seq, priority, position from job ${indexedBy("jobs_standing_by")}
+      union all select seq, priority, position from daybook_line ${indexedBy("jobs_standing_by")}
         where status = 'waiting' and lane_seq = ${lane}
-      union all select seq, priority, position from job ${indexedBy("jobs_running")}
+      union all select seq, priority, position from daybook_line ${indexedBy("jobs_running")}
         where status = 'running' and lane_seq = ${lane}) as open_jobs) as v`;
 }

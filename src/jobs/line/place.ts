@@ -31,23 +31,24 @@ const countedMax = 100;
 /** One statement, so that whatever is claimed meanwhile, place and line are of one moment. The line may be long, so it is
  *  not counted on this thread. */
 export async function placeOf(store: Store, tenant: string, id: string): Promise<Place | null> {
-  const [row] = await store.readHeavy<Row>(sql`select job.status, lane.paused_at,
-      (select count(*) from job other ${indexedBy("jobs_to_claim")}
+  const [row] = await store.readHeavy<Row>(sql`select coalesce(line.status, 'completed') as status, lane.paused_at,
+      (select count(*) from daybook_line other ${indexedBy("jobs_to_claim")}
         where other.status = 'queued' and other.lane_seq = job.lane_seq) as line,
-      (select count(*) from job other ${indexedBy("jobs_to_claim")}
-        where other.status = 'queued' and other.lane_seq = job.lane_seq and other.priority > job.priority)
-      + (select count(*) from job other ${indexedBy("jobs_to_claim")}
-        where other.status = 'queued' and other.lane_seq = job.lane_seq and other.priority = job.priority
-          and (other.position, other.seq) < (job.position, job.seq)) as ahead,
-      (select count(*) from job other ${indexedBy("jobs_running")}
+      (select count(*) from daybook_line other ${indexedBy("jobs_to_claim")}
+        where other.status = 'queued' and other.lane_seq = job.lane_seq and other.priority > line.priority)
+      + (select count(*) from daybook_line other ${indexedBy("jobs_to_claim")}
+        where other.status = 'queued' and other.lane_seq = job.lane_seq and other.priority = line.priority
+          and (other.position, other.seq) < (line.position, line.seq)) as ahead,
+      (select count(*) from daybook_line other ${indexedBy("jobs_running")}
         where other.status = 'running' and other.lane_seq = job.lane_seq) as running,
       (select avg(duration_ms) from (select late.duration_ms
-        from (select job_id, duration_ms, status from run where tenant_id = ${tenant}
+        from (select job_seq, duration_ms, status from daybook_run where tenant_id = ${tenant} and job_seq is not null
           order by id desc limit ${lookedAtMax}) as late
-        join job ran on ran.tenant_id = ${tenant} and ran.id = late.job_id
+        join daybook_job ran on ran.seq = late.job_seq
         where ran.lane_seq = job.lane_seq and late.status in ('success', 'error', 'timed_out')
         limit ${countedMax}) as counted) as mean_ms
-    from job join lane on lane.seq = job.lane_seq where job.tenant_id = ${tenant} and job.id = ${id}`);
+    from daybook_job job join daybook_lane lane on lane.seq = job.lane_seq left join daybook_line line on line.seq = job.seq
+    where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   if (row.status !== "queued") return null;
   return { place: row.ahead + 1, of: row.line, startsAt: estimate(row, store.clock.now()) };

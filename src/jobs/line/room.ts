@@ -28,6 +28,6 @@ export async function roomIn(tx: Tx, line: Line, { low, high }: Gap): Promise<nu
 
 /** Where the next row will stand. Those that others are just making stand there or behind. */
 async function endOfLine(tx: Tx): Promise<number> {
-  const row = await tx.get<{ seq: number }>(sql`select max(seq) as seq from job`);
+  const row = await tx.get<{ seq: number }>(sql`select max(seq) as seq from daybook_job`);
   return ((row?.seq ?? 0) + 1) * 100;
 }

@@ -2,11 +2,12 @@
 import { DaybookError } from "../../core/error.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { forUpdate } from "../../storage/word.ts";
-import type { JobRow } from "../job.ts";
+import { jobNow, type JobRow } from "../job.ts";
+import { lockLine } from "../lock-order.ts";
 import { holdLines } from "./hold.ts";
 
-export type Standing = Pick<JobRow, "seq" | "id" | "lane_seq" | "status" | "priority" | "position"> & {
+export type Standing = Pick<JobRow, "seq" | "id" | "lane_seq" | "status" | "priority"> & {
+  readonly position: number;
   readonly queue: string;
 };
 
@@ -14,11 +15,12 @@ export type Standing = Pick<JobRow, "seq" | "id" | "lane_seq" | "status" | "prio
 export async function holdPlaceOf(tx: Tx, id: string, verb: string): Promise<Standing> {
   // The lane of a job never changes, so it can be read before it is held.
   const found = await tx.get<{ lane_seq: number }>(
-    sql`select lane_seq from job where tenant_id = ${tx.tenant} and id = ${id}`,
+    sql`select lane_seq from daybook_job where tenant_id = ${tx.tenant} and id = ${id}`,
   );
   if (found !== undefined) await holdLines(tx, [found.lane_seq]);
   // On PostgreSQL whoever is just claiming it is waited for, so what is read here stays true.
-  const job = await tx.get<Standing>(sql`${selectPlaced} where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  await lockLine(tx, { tenant: tx.tenant, id });
+  const job = await findPlaced(tx, id);
   if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   if (stands(job)) return job;
   throw new DaybookError("conflict", `job ${id} is ${job.status} and cannot be ${verb}`, {
@@ -27,12 +29,10 @@ export async function holdPlaceOf(tx: Tx, id: string, verb: string): Promise<Sta
 }
 
 export async function findPlaced(tx: Tx, id: string): Promise<Standing | undefined> {
-  return tx.get<Standing>(sql`${selectPlaced} where tenant_id = ${tx.tenant} and id = ${id}`);
+  return tx.get<Standing>(sql`select job.seq, job.id, job.lane_seq, job.status, job.priority, job.position,
+      (select queue from daybook_lane lane where lane.seq = job.lane_seq) as queue
+    from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
 }
-
-// Not a join: its lock would hold the lane's row as well, and everybody who enqueues.
-const selectPlaced = sql`select seq, id, lane_seq, status, priority, position,
-  (select queue from lane where lane.seq = job.lane_seq) as queue from job`;
 
 export function stands({ status }: Pick<Standing, "status">): boolean {
   return status === "waiting" || status === "queued";

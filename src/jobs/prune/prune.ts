@@ -82,7 +82,7 @@ async function* slicesOf(families: AsyncIterable<Weighed>): AsyncGenerator<Weigh
 /** The families that may leave. Jobs that are made meanwhile are not looked at. */
 async function* leaving(store: Store, rule: Rule, kinds: readonly string[]): AsyncGenerator<Weighed> {
   const read: Read = (statement) => store.readHeavy(statement);
-  const [end] = await read<{ seq: number | null }>(sql`select max(seq) as seq from job`);
+  const [end] = await read<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
   for (let after = 0; end?.seq != null && after < end.seq;) {
     const to = await endOfRange(read, after);
     const found = await readFamilies(read, await findRoots(read, rule, { after, to }));
@@ -97,6 +97,6 @@ async function* leaving(store: Store, rule: Rule, kinds: readonly string[]): Asy
 // Counted in rows, not in numbers: what earlier prunes have removed leaves wide gaps.
 async function endOfRange(read: Read, after: number): Promise<number> {
   const [range] = await read<{ seq: number | null }>(sql`select max(seq) as seq
-    from (select seq from job where seq > ${after} order by seq limit ${limits.pruneRowsMax}) as next`);
+    from (select seq from daybook_job where seq > ${after} order by seq limit ${limits.pruneRowsMax}) as next`);
   return range?.seq ?? Number.MAX_SAFE_INTEGER;
 }

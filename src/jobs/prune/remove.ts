@@ -24,19 +24,21 @@ export async function removeFamilies(
   const seqs = seqsOf(families);
   const groups = families.flatMap(({ group }) => group ?? []);
   const steps = await tx.run(
-    sql`delete from job_step where tenant_id = ${tenant} and chain_seq ${anyOf("integer", seqs)}`,
+    sql`delete from daybook_job_step where tenant_id = ${tenant} and chain_seq ${anyOf("integer", seqs)}`,
   );
-  const logs = await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)}`);
+  const logs = await tx.run(
+    sql`delete from daybook_run_log where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)}`,
+  );
   const commands = await tx.all<{ log_path: string | null }>(
-    sql`delete from run_command where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)} returning log_path`,
+    sql`delete from daybook_run_command where tenant_id = ${tenant} and run_id ${anyOf("text", runIds)} returning log_path`,
   );
-  const runs = await tx.run(sql`delete from run where tenant_id = ${tenant} and id ${anyOf("text", runIds)}`);
+  const runs = await tx.run(sql`delete from daybook_run where tenant_id = ${tenant} and id ${anyOf("text", runIds)}`);
   await lowerMark(tx);
-  // A whole chain in one statement: row by row each would be the parent of the next.
-  const jobs = await tx.run(sql`delete from job where seq ${anyOf("integer", seqs)}`);
-  await tx.run(sql`delete from job_group where seq ${anyOf("integer", groups)}`);
+  await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", seqs)}`);
+  const jobs = await tx.run(sql`delete from daybook_job where seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groups)}`);
   const held = families.flatMap(({ members }) => reservationsOf(members));
-  const reservations = await tx.run(sql`delete from reservation where seq ${anyOf("integer", held)}`);
+  const reservations = await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", held)}`);
   await account(tx, rule, families, jobs);
   const others: Record<string, number> = {};
   for (const [kind, kept] of othersOf(families, Object.keys(onPruned))) {
@@ -53,10 +55,10 @@ async function lockFamilies(tx: Tx, rule: Rule, found: readonly Family[]): Promi
   const heads = found.flatMap(({ head }) => head ?? []);
   const groups = found.flatMap(({ group }) => group ?? []);
   const jobs = await tx.all<{ seq: number }>(
-    sql`select seq from job where seq ${anyOf("integer", seqsOf(found))} order by seq ${skipLocked}`,
+    sql`select seq from daybook_job where seq ${anyOf("integer", seqsOf(found))} order by seq ${skipLocked}`,
   );
   const groupRows = await tx.all<{ seq: number }>(
-    sql`select seq from job_group where seq ${anyOf("integer", groups)} order by seq ${skipLocked}`,
+    sql`select seq from daybook_job_group job_group where seq ${anyOf("integer", groups)} order by seq ${skipLocked}`,
   );
   const ours = { jobs: new Set(jobs.map((row) => row.seq)), groups: new Set(groupRows.map((row) => row.seq)) };
   const families = await readFamilies((statement) => tx.all(statement), { heads, groups });
@@ -74,6 +76,6 @@ async function account(tx: Tx, rule: Rule, families: readonly Family[], removed:
   for (const { members } of families) {
     for (const { created_at: at } of members) [first, last] = [Math.min(first, at), Math.max(last, at)];
   }
-  await tx.run(sql`insert into pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
+  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
     values (${rule.tenant}, ${tx.now}, 'job', ${rule.filter}, ${removed}, ${first}, ${last})`);
 }

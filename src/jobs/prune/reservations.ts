@@ -12,7 +12,7 @@ export async function pruneReservations(
 ): Promise<{ readonly reservations: number; readonly slices: number }> {
   if (!byAge(rule)) return { reservations: 0, slices: 0 };
   const [found] = await store.readHeavy<{ n: number }>(
-    sql`select count(*) as n from reservation where ${leaving(rule)}`,
+    sql`select count(*) as n from daybook_reservation reservation where ${leaving(rule)}`,
   );
   const leave = found?.n ?? 0;
   if (dryRun || leave === 0) return { reservations: leave, slices: leave === 0 ? 0 : 1 };
@@ -26,10 +26,10 @@ export async function pruneReservations(
 }
 
 async function removeSlice(tx: Tx, rule: Rule): Promise<number> {
-  const gone = await tx.run(sql`delete from reservation where seq in (
-    select seq from reservation where ${leaving(rule)} order by seq limit ${limits.pruneRowsMax})`);
+  const gone = await tx.run(sql`delete from daybook_reservation where seq in (
+    select seq from daybook_reservation reservation where ${leaving(rule)} order by seq limit ${limits.pruneRowsMax})`);
   if (gone === 0) return 0;
-  await tx.run(sql`insert into pruning (tenant_id, pruned_at, what, filter, removed)
+  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed)
     values (${rule.tenant}, ${tx.now}, 'reservation', ${rule.filter}, ${gone})`);
   return gone;
 }
@@ -37,5 +37,5 @@ async function removeSlice(tx: Tx, rule: Rule): Promise<number> {
 function leaving({ tenant, endedBy, lane }: Rule): Sql {
   return sql`reservation.tenant_id = ${tenant} and reservation.status <> 'active' and reservation.ended_at <= ${endedBy}
     ${lane === null ? sql`` : sql`and reservation.lane_seq = ${lane}`}
-    and not exists (select 1 from job where job.tenant_id = reservation.tenant_id and job.id = reservation.job_id)`;
+    and not exists (select 1 from daybook_job job where job.tenant_id = reservation.tenant_id and job.id = reservation.job_id)`;
 }

@@ -9,7 +9,7 @@ import { nearest, refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import type { JobRow, JobStatus } from "../job.ts";
+import { jobNow, type JobRow, type JobStatus } from "../job.ts";
 
 export type FinishedStatus = "completed" | "failed" | "cancelled" | "skipped";
 
@@ -99,15 +99,14 @@ export function fits(rule: Rule, last: Pick<JobRow, "seq" | "finished_at" | "lan
 // the next would stand before an open job that was moved to the end. PostgreSQL never gives a number twice.
 async function findPinned(store: Store): Promise<number | null> {
   if (store.dialect !== "sqlite") return null;
-  const [last] = await store.readHeavy<{ seq: number | null }>(sql`select max(seq) as seq from job
-    where exists (select 1 from job where status = 'queued') or exists (select 1 from job where status = 'running')
-      or exists (select 1 from job where status = 'waiting')`);
+  const [last] = await store.readHeavy<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job
+    where exists (select 1 from daybook_line)`);
   return last?.seq ?? null;
 }
 
 async function findLane(store: Store, tenant: string, queue: string): Promise<number | undefined> {
   const [lane] = await store.read<{ seq: number }>(
-    sql`select seq from lane where tenant_id = ${tenant} and queue = ${queue}`,
+    sql`select seq from daybook_lane lane where tenant_id = ${tenant} and queue = ${queue}`,
   );
   return lane?.seq;
 }
@@ -117,9 +116,9 @@ async function findLane(store: Store, tenant: string, queue: string): Promise<nu
 async function findNewest(store: Store, rule: Rule, keep: number): Promise<Rule["newest"] | undefined> {
   const rows = await store.readLong<NonNullable<Rule["newest"]>>(
     joinSql([
-      sql`select job.finished_at, job.seq from job where job.tenant_id = ${rule.tenant} and job.finished_at is not null
+      sql`select job.finished_at, job.seq from ${jobNow} where job.tenant_id = ${rule.tenant} and job.finished_at is not null
         and job.status ${anyOf("text", rule.statuses)}
-        and not exists (select 1 from job child where child.retry_of = job.seq)`,
+        and not exists (select 1 from daybook_job child where child.retry_of = job.seq)`,
       ...(rule.lane === null ? [] : [sql`and job.lane_seq = ${rule.lane}`]),
       ...(rule.name === null ? [] : [sql`and job.name = ${rule.name}`]),
       sql`order by job.finished_at desc, job.seq desc limit 1 offset ${keep}`,

@@ -61,11 +61,14 @@ export async function weigh(
   const runIds = runIdsOf(families);
   const seqs = seqsOf(families);
   const runs = await read<{ run_id: string; logs: number; log_path: string | null }>(sql`select run.id as run_id,
-      (select count(*) from run_log where run_log.tenant_id = run.tenant_id and run_log.run_id = run.id) as logs,
-      (select log_path from run_command where run_command.tenant_id = run.tenant_id and run_command.run_id = run.id)
+      (select count(*) from daybook_run_log run_log where run_log.tenant_id = run.tenant_id and run_log.run_id = run.id) as logs,
+      (select log_path from daybook_run_command run_command where run_command.tenant_id = run.tenant_id and run_command.run_id = run.id)
         as log_path
-    from run where run.tenant_id = ${tenant} and run.id ${anyOf("text", runIds)}`);
-  const steps = await read<{ chain_seq: number; steps: number }>(sql`select chain_seq, count(*) as steps from job_step
+    from daybook_run run where run.tenant_id = ${tenant} and run.id ${anyOf("text", runIds)}`);
+  const steps = await read<{
+    chain_seq: number;
+    steps: number;
+  }>(sql`select chain_seq, count(*) as steps from daybook_job_step job_step
     where tenant_id = ${tenant} and chain_seq ${anyOf("integer", seqs)} group by chain_seq`);
   const runOf = new Map(runs.map((run) => [run.run_id, run]));
   const stepsOf = new Map(steps.map((row) => [row.chain_seq, row.steps]));

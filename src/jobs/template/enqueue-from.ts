@@ -4,7 +4,7 @@
 import { DaybookError } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
+import type { Awaitable, Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { AnyJob } from "../define.ts";
 import type { Within } from "../jobs.ts";
@@ -18,7 +18,7 @@ type From = {
   readonly template: string;
   readonly overrides: unknown;
   readonly options: EnqueueOptions;
-  readonly lookUp: (name: string) => AnyJob;
+  readonly lookUp: (name: string) => Awaitable<AnyJob>;
   readonly enqueue: (tx: Tx, prepared: Prepared) => Promise<AwaitableJob>;
 };
 
@@ -29,7 +29,7 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
     const row = await within((tx) => readActive(tx, from.template), { shared: false });
     const params = mergeParams(JSON.parse(row.params), from.overrides);
     const options = { ...settingsOf(row), ...definedOnly(from.options) };
-    const prepared = await prepareJob(from.lookUp(row.job_name), params, options);
+    const prepared = await prepareJob(await from.lookUp(row.job_name), params, options);
     const made = await within(
       async (tx) => ((await isStill(tx, row)) ? from.enqueue(tx, { ...prepared, templateId: row.id }) : undefined),
       { shared: false },
@@ -54,7 +54,7 @@ async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
 
 async function isStill(tx: Tx, { seq, revision }: TemplateRow): Promise<boolean> {
   const same = await tx.get(
-    sql`select seq from job_template where seq = ${seq} and revision = ${revision} ${forShare}`,
+    sql`select seq from daybook_job_template job_template where seq = ${seq} and revision = ${revision} ${forShare}`,
   );
   return same !== undefined;
 }

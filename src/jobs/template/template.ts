@@ -67,7 +67,7 @@ export function toTemplate(row: TemplateRow): TemplateRecord {
 }
 
 export const selectTemplates = sql`select seq, id, name, job_name, params, queue, priority, attempts, backoff,
-  timeout_ms, losses, created_at, updated_at, archived_at, revision from job_template`;
+  timeout_ms, losses, created_at, updated_at, archived_at, revision from daybook_job_template job_template`;
 
 /** A transaction or the book outside of one: both answer a statement with rows. */
 type Read = <R>(statement: Sql) => Awaitable<R[]>;
@@ -83,7 +83,7 @@ export async function findTemplate(read: Read, tenant: string, name: string, loc
   );
   if (row !== undefined) return row;
   const others = await read<{ name: string }>(
-    sql`select name from job_template where tenant_id = ${tenant} order by name limit ${namesReadMax}`,
+    sql`select name from daybook_job_template job_template where tenant_id = ${tenant} order by name limit ${namesReadMax}`,
   );
   const meant = nearest(
     name,

@@ -6,6 +6,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AnyJob, Job } from "../define.ts";
+import type { ReadRows } from "../definition/stored-definition.ts";
 import type { Engine } from "../engine.ts";
 import { lookUp, type Within } from "../jobs.ts";
 import { settingNames, type TemplateChanges, type TemplateOptions } from "./settings.ts";
@@ -54,12 +55,17 @@ type Given = TemplateChanges & { readonly job?: AnyJob | string };
 
 const known = ["job", "params", ...settingNames];
 
-export function templateVerbs(engine: Pick<Engine, "definitions">, strict: boolean, within: Within): TemplateVerbs {
-  const nameOf = (job: AnyJob | string): string => lookUp(engine, job, strict).name;
+export function templateVerbs(
+  engine: Pick<Engine, "definitions" | "store">,
+  strict: boolean,
+  within: Within,
+  read?: ReadRows,
+): TemplateVerbs {
+  const nameOf = async (job: AnyJob | string): Promise<string> => (await lookUp(engine, job, strict, read)).name;
   return {
     async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
       refuseUnknown(options, known, `template ${quote(name)}`);
-      const jobName = nameOf(job);
+      const jobName = await nameOf(job);
       return within((tx) => createTemplate(tx, name, { ...options, jobName }), { shared: false });
     },
     async edit(name: string, { job, ...changes }: Given) {
@@ -67,7 +73,7 @@ export function templateVerbs(engine: Pick<Engine, "definitions">, strict: boole
       if (job === undefined && Object.values(changes).every((value) => value === undefined)) {
         throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
       }
-      const jobName = job === undefined ? undefined : nameOf(job);
+      const jobName = job === undefined ? undefined : await nameOf(job);
       return within((tx) => editTemplate(tx, name, { ...changes, jobName }), { shared: false });
     },
     archive: (name) => within((tx) => archiveTemplate(tx, name), { shared: false }),

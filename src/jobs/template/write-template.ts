@@ -17,7 +17,8 @@ export async function createTemplate(
   { jobName, params, ...settings }: TemplateOptions & { readonly jobName: string },
 ): Promise<TemplateRecord> {
   const row = settingColumns(settings, noSettings);
-  const created = await tx.run(sql`insert into job_template (tenant_id, id, name, job_name, params, queue, priority,
+  const created =
+    await tx.run(sql`insert into daybook_job_template (tenant_id, id, name, job_name, params, queue, priority,
       attempts, backoff, timeout_ms, losses, created_at, updated_at)
     values (${tx.tenant}, ${tx.ids()}, ${checkName(name, "template name")}, ${jobName}, ${paramsJson(params)},
       ${row.queue}, ${row.priority}, ${row.attempts}, ${row.backoff}, ${row.timeout_ms}, ${row.losses},
@@ -40,7 +41,7 @@ export async function editTemplate(
 ): Promise<TemplateRecord> {
   const before = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forUpdate}`);
   const row = settingColumns(settings, before);
-  await tx.run(sql`update job_template set job_name = ${jobName ?? before.job_name},
+  await tx.run(sql`update daybook_job_template as job_template set job_name = ${jobName ?? before.job_name},
       params = ${params === undefined ? before.params : paramsJson(params)}, queue = ${row.queue},
       priority = ${row.priority}, attempts = ${row.attempts}, backoff = ${row.backoff},
       timeout_ms = ${row.timeout_ms}, losses = ${row.losses}, updated_at = ${tx.now}, revision = revision + 1
@@ -50,14 +51,14 @@ export async function editTemplate(
 
 /** Once archived, it stays so since the first time. */
 export async function archiveTemplate(tx: Tx, name: string): Promise<TemplateRecord> {
-  await tx.run(sql`update job_template
+  await tx.run(sql`update daybook_job_template as job_template
     set archived_at = ${tx.now}, updated_at = ${tx.now}, revision = revision + 1
     where tenant_id = ${tx.tenant} and name = ${name} and archived_at is null`);
   return readBack(tx, name);
 }
 
 export async function restoreTemplate(tx: Tx, name: string): Promise<TemplateRecord> {
-  await tx.run(sql`update job_template
+  await tx.run(sql`update daybook_job_template as job_template
     set archived_at = null, updated_at = ${tx.now}, revision = revision + 1
     where tenant_id = ${tx.tenant} and name = ${name} and archived_at is not null`);
   return readBack(tx, name);

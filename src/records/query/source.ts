@@ -113,16 +113,16 @@ function armsOf(
       : sql`${plus}${alias}.tenant_id = ${reader.tenant} and ${alias}.type_seq = ${seq}`;
   if (moment !== null) {
     return [
-      { table: sql`record as ${alias}`, picks: sql`${mine} and ${alias}.from_commit <= ${moment}`, indexes },
+      { table: sql`daybook_record as ${alias}`, picks: sql`${mine} and ${alias}.from_commit <= ${moment}`, indexes },
       {
-        table: sql`record_version as ${alias}`,
+        table: sql`daybook_record_version as ${alias}`,
         picks: sql`${mine} and ${alias}.to_commit > ${moment} and ${alias}.from_commit <= ${moment}`,
         indexes: indexes.filter((index) => index.temporal),
       },
     ];
   }
   const pending = reader.pending().filter((change) => change.row.seq === seq);
-  if (pending.length === 0) return [{ table: sql`record as ${alias}`, picks: mine, indexes }];
+  if (pending.length === 0) return [{ table: sql`daybook_record as ${alias}`, picks: mine, indexes }];
   const keys = pending.map((change) => change.key);
   const rows = pending.flatMap(({ key, ends, body, revision, row }) =>
     body === null
@@ -142,7 +142,11 @@ function armsOf(
   const own = sql`(select key, from_key, to_key, instance_key, ${jsonOf("body")} as body, revision,
     cast(null as ${rawSql("bigint")}) as from_commit, schema_version from ${rowSet("own", ownColumns, rows)}) as ${alias}`;
   return [
-    { table: sql`record as ${alias}`, picks: sql`${mine} and not (${alias}.key ${anyOf("text", keys)})`, indexes },
+    {
+      table: sql`daybook_record as ${alias}`,
+      picks: sql`${mine} and not (${alias}.key ${anyOf("text", keys)})`,
+      indexes,
+    },
     { table: own, picks: rawSql("1 = 1"), indexes: [] },
   ];
 }

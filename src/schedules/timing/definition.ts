@@ -3,7 +3,7 @@ import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { type TimeInput, isoTime, timeMs } from "../../core/time.ts";
+import { type TimeInput, futureMs, isoTime, timeMs } from "../../core/time.ts";
 import { earliestMs, latestMs } from "./next-slot.ts";
 
 /** When a schedule is due. Exactly one of the five. */
@@ -82,7 +82,7 @@ function onlyKey(input: TimingInput): keyof typeof kinds {
 
 function expressionOf(input: TimingInput, now: number): string {
   if ("every" in input) return exactDuration(durationMs(input.every, "every", { min: limits.everyMsMin }));
-  if ("at" in input) return isoTime(momentMs(input.at, "at") ?? 0);
+  if ("at" in input) return isoTime(momentMs(futureMs(input.at, "at"), "at") ?? 0);
   if ("in" in input) return isoTime(momentMs(now + durationMs(input.in, "in", { min: 1 }), "in") ?? 0);
   const [what, text] = "cron" in input ? ["cron", input.cron] : ["daily", input.daily];
   if (typeof text !== "string") throw invalid(`${what} is ${quote(text)}; it must be text`);

@@ -48,7 +48,7 @@ export async function migratePostgres(
 async function pending(client: Client, server: Server, migrations: readonly Migration[]): Promise<Migration[]> {
   const { rows } = await client.query<{ name: string; ours: boolean }>(
     // Other programs too have a table of that name; only ours has a hash and the time.
-    `select table_name as name, table_name = 'migration' and count(*) filter (where column_name in
+    `select table_name as name, table_name = 'daybook_migration' and count(*) filter (where column_name in
       ('number', 'name', 'hash', 'applied_at')) = 4 as ours
       from information_schema.tables left join information_schema.columns using (table_schema, table_name)
       where table_schema = $1 group by table_name`,
@@ -75,7 +75,7 @@ async function applyOne(client: Client, server: Server, migration: Migration, no
   await client.query(`create schema if not exists ${quoteName(server.schema)}`);
   await client.query(render(migrationTable, "postgres").text);
   for (const text of migrationTexts(migration, "postgres")) await client.query(text);
-  await client.query("insert into migration (number, name, hash, applied_at) values ($1, $2, $3, $4)", [
+  await client.query("insert into daybook_migration (number, name, hash, applied_at) values ($1, $2, $3, $4)", [
     number,
     name,
     migrationHash(migration, "postgres"),
@@ -85,7 +85,7 @@ async function applyOne(client: Client, server: Server, migration: Migration, no
 
 async function appliedMigrations(client: Client, server: Server): Promise<AppliedMigration[]> {
   const { rows } = await client.query<AppliedMigration>(
-    `select number, name, hash, applied_at from ${quoteName(server.schema)}.migration order by number`,
+    `select number, name, hash, applied_at from ${quoteName(server.schema)}.daybook_migration order by number`,
   );
   return rows;
 }

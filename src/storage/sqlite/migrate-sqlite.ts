@@ -62,7 +62,7 @@ function applyOne(connection: Connection, migration: Migration, now: number): vo
   const { number, name } = migration;
   connection.run(
     render(
-      sql`insert into migration (number, name, hash, applied_at)
+      sql`insert into daybook_migration (number, name, hash, applied_at)
         values (${number}, ${name}, ${migrationHash(migration, "sqlite")}, ${now})`,
       "sqlite",
     ),
@@ -76,7 +76,7 @@ function userVersion(connection: Connection): number {
 
 export function appliedMigrations(connection: Connection): AppliedMigration[] {
   return connection.all({
-    text: "select number, name, hash, applied_at from migration order by number",
+    text: "select number, name, hash, applied_at from daybook_migration order by number",
     params: [],
   }) as AppliedMigration[];
 }

@@ -43,7 +43,7 @@ export async function readBuckets(store: Store, scope: Scope, span: BucketSpan):
     sql`select run_rollup.at, cast(sum(run_rollup.runs) as bigint) as runs, sum(run_rollup.sum_ms) as sum_ms,
       cast(sum(run_rollup.error + run_rollup.timed_out + run_rollup.lost) as bigint) as errors,
       max(run_rollup.max_ms) as max_ms
-    from run_series ${seekEach("run_rollup", found)} where ${ofSeries(together(scope))}
+    from daybook_run_series run_series ${seekEach("run_rollup", found)} where ${ofSeries(together(scope))}
     group by run_rollup.at`,
   );
   const known = new Map(rows.map((row) => [row.at, row]));

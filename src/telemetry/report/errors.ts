@@ -45,11 +45,11 @@ export async function readErrors(
       last.last_status, last.error_type, last.error_message
     from (select run_failure.series_seq, run_failure.fingerprint, cast(sum(run_failure.runs) as bigint) as runs,
         min(run_failure.first_at) as first_at, max(run_failure.last_seq) as last_seq
-      from run_series ${seekEach("run_failure", found)} where ${ofSeries(scope)}
+      from daybook_run_series run_series ${seekEach("run_failure", found)} where ${ofSeries(scope)}
       group by run_failure.series_seq, run_failure.fingerprint having max(run_failure.last_seq) < ${before}
       order by max(run_failure.last_seq) desc limit ${limit + 1}) as alike
-    join run_series on run_series.seq = alike.series_seq
-    join run_failure as last ${indexedBy("run_failures_by_last")} on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
+    join daybook_run_series run_series on run_series.seq = alike.series_seq
+    join daybook_run_failure as last ${indexedBy("run_failures_by_last")} on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
     order by last.last_seq desc`);
   return cutPage(rows, limit, (row) => row.last_seq, toGroup);
 }

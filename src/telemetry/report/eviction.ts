@@ -16,7 +16,7 @@ export type Eviction = {
 type Row = { day_at: number; what: Eviction["what"]; reason: Eviction["reason"]; removed: number; until_at: number };
 
 export async function readEvictions(store: Store, tenant: string, limit: number): Promise<Eviction[]> {
-  const rows = await store.readHeavy<Row>(sql`select day_at, what, reason, removed, until_at from run_eviction
+  const rows = await store.readHeavy<Row>(sql`select day_at, what, reason, removed, until_at from daybook_run_eviction
     where tenant_id = ${tenant} order by day_at desc, what, reason limit ${limit}`);
   return rows.map(({ day_at: at, what, reason, removed, until_at: until }) => ({ at, what, reason, removed, until }));
 }

@@ -58,8 +58,8 @@ export async function lastErrors(
 // Of each series the failures are walked from its last one on: up to its last run of that stretch, which is the number that the
 // rollups know.
 function ofWindow({ window: { since, until } }: Scope, series: readonly SeriesEnd[]): Sql {
-  return sql`select run_failure.* from ${rowSet("v", columns, series)} cross join run_failure ${indexedBy("run_failures_by_last")}
-    where run_failure.series_seq = v.seq and run_failure.last_seq = (select last.last_seq from run_failure as last
+  return sql`select run_failure.* from ${rowSet("v", columns, series)} cross join daybook_run_failure run_failure ${indexedBy("run_failures_by_last")}
+    where run_failure.series_seq = v.seq and run_failure.last_seq = (select last.last_seq from daybook_run_failure as last
       where last.series_seq = v.seq and last.last_seq <= v.last_seq
         and last.at >= ${since - (since % minuteMs)} and last.at < ${until} order by last.last_seq desc limit 1)`;
 }
@@ -72,11 +72,11 @@ function ofSession({ tenant }: Scope, series: readonly number[], session: number
       coalesce(run.error_type, 'Error') as error_type, coalesce(run.error_message, '') as error_message
     from (select max(seq) as seq, kind, coalesce(registration, name) as name, coalesce(app, '') as app,
         coalesce(instance, -1) as instance
-      from run where tenant_id = ${tenant} and status in ('error', 'timed_out', 'lost') and status <> 'success'
-        and seq >= (select min(first_seq) from run_rollup where ${own})
-        and seq <= (select max(last_seq) from run_rollup where ${own}) and session_seq = ${session}
+      from daybook_run where tenant_id = ${tenant} and status in ('error', 'timed_out', 'lost') and status <> 'success'
+        and seq >= (select min(first_seq) from daybook_run_rollup where ${own})
+        and seq <= (select max(last_seq) from daybook_run_rollup where ${own}) and session_seq = ${session}
       group by 2, 3, 4, 5) as failed
-    cross join run cross join run_series
+    cross join daybook_run run cross join daybook_run_series run_series
     where run.seq = failed.seq and run_series.tenant_id = ${tenant} and run_series.kind = failed.kind
       and run_series.name = failed.name and run_series.app = failed.app and run_series.instance = failed.instance`;
 }

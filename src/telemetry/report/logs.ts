@@ -55,7 +55,7 @@ export async function readLogs(
     joinSql([
       sql`select run_log.seq, run_log.logged_at, run_log.level, run_log.message, run_log.fields, run_log.run_id,
           coalesce(run.registration, run.name) as name
-        from run_log ${byNumber} left join run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
+        from daybook_run_log run_log ${byNumber} left join daybook_run run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
         where run_log.tenant_id = ${tenant} and run_log.seq < ${before}`,
       ...(level === undefined
         ? []

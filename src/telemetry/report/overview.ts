@@ -28,7 +28,7 @@ export async function readOverview(store: Store, scope: Scope): Promise<Overview
       cast(coalesce(sum(case when status = 'running' then 1 else 0 end), 0) as bigint) as running,
       cast(coalesce(sum(dropped_runs), 0) as bigint) as runs, cast(coalesce(sum(dropped_logs), 0) as bigint) as logs,
       cast(coalesce(sum(dropped_events), 0) as bigint) as events
-    from session where started_at < ${until} and (stopped_at is null or stopped_at >= ${since})`);
+    from daybook_session where started_at < ${until} and (stopped_at is null or stopped_at >= ${since})`);
   const { running = 0, runs = 0, logs = 0, events = 0 } = sessions ?? {};
   return {
     ...{ since, until, ...tallyOf(addedUp(byKind)) },

@@ -59,7 +59,7 @@ export async function findSession(
   id: string,
 ): Promise<{ seq: number; started_at: number; stopped_at: number | null }> {
   const [row] = await store.read<{ seq: number; started_at: number; stopped_at: number | null }>(
-    sql`select seq, started_at, stopped_at from session where id = ${id}`,
+    sql`select seq, started_at, stopped_at from daybook_session where id = ${id}`,
   );
   if (row === undefined) throw new DaybookError("not_found", `there is no session ${id}`, { details: { id } });
   return row;
@@ -90,6 +90,6 @@ export function rollupsOf(scope: Scope): Sql {
   const columns = { span: "text", from_at: "integer", to_at: "integer" } as const;
   const found = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = piece.span
     and run_rollup.at >= piece.from_at and run_rollup.at < piece.to_at`;
-  return sql`run_series cross join ${rowSet("piece", columns, scope.pieces)} ${seekEach("run_rollup", found)}
+  return sql`daybook_run_series run_series cross join ${rowSet("piece", columns, scope.pieces)} ${seekEach("run_rollup", found)}
     where ${ofSeries(scope)}`;
 }

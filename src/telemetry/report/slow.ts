@@ -70,7 +70,7 @@ function slowestIn(store: Store, minutes: readonly Spot[], limit: number, which:
   const numbers = sql`run.seq >= run_rollup.first_seq and run.seq <= run_rollup.last_seq`;
   return store.readHeavy(sql`select run.seq, run.duration_ms
     from ${rowSet("v", columns, minutes)} ${seekEach("run_rollup", counts)}
-    cross join run_series ${seekEach("run", numbers, byNumber)}
+    cross join daybook_run_series run_series ${seekEach("run", numbers, byNumber)}
     where run_series.seq = run_rollup.series_seq and run.started_at >= v.at and run.started_at < v.at + ${minuteMs}
       and run.tenant_id = run_series.tenant_id and run.kind = run_series.kind
       and coalesce(run.registration, run.name) = run_series.name and coalesce(run.app, '') = run_series.app

@@ -22,10 +22,12 @@ export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[
     leaving.map(({ id }) => id),
   );
   const some = leaving.some((run) => run.logs > 0);
-  const logs = some ? await tx.run(sql`delete from run_log where tenant_id = ${tenant} and run_id ${those}`) : 0;
+  const logs = some
+    ? await tx.run(sql`delete from daybook_run_log where tenant_id = ${tenant} and run_id ${those}`)
+    : 0;
   const seqs = leaving.map(({ seq }) => seq);
   const runs = await tx.run(
-    sql`delete from run ${byNumber} where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`,
+    sql`delete from daybook_run ${byNumber} where seq ${anyOf("integer", seqs)} and tenant_id = ${tenant}`,
   );
   await lowerMark(tx);
   const until = leaving.reduce((latest, { started_at: at }) => Math.max(latest, at), 0);
@@ -42,14 +44,15 @@ export async function removeLogs(
   series?: LiveSeries,
 ): Promise<number> {
   const ids = runs.filter(({ pinned }) => pinned === 0).map(({ id }) => id);
-  const logs = await tx.run(sql`delete from run_log where seq in (select run_log.seq from run_log
+  const logs =
+    await tx.run(sql`delete from daybook_run_log where seq in (select run_log.seq from daybook_run_log run_log
     where run_log.tenant_id = ${tenant} and run_log.run_id ${anyOf("text", ids)}
-      and not exists (select 1 from run_pin where run_pin.tenant_id = run_log.tenant_id and run_pin.run_id = run_log.run_id)
+      and not exists (select 1 from daybook_run_pin run_pin where run_pin.tenant_id = run_log.tenant_id and run_pin.run_id = run_log.run_id)
     order by run_log.run_id, run_log.seq limit ${limits.retainRowsMax})`);
   const last = runs.at(-1);
   if (last === undefined) return logs;
   if (series !== undefined) {
-    await tx.run(sql`update run_series set logs_gone_seq = ${greatest}(logs_gone_seq, ${last.seq})
+    await tx.run(sql`update daybook_run_series set logs_gone_seq = ${greatest}(logs_gone_seq, ${last.seq})
       where tenant_id = ${tenant} and name = ${series.name} and kind = 'listener'`);
   }
   await account(tx, { tenant, what: "log", reason: "age", removed: logs, until: last.started_at });
@@ -67,7 +70,7 @@ export async function account(
   },
 ): Promise<void> {
   if (gone.removed === 0) return;
-  await tx.run(sql`insert into run_eviction (tenant_id, day_at, what, reason, removed, until_at)
+  await tx.run(sql`insert into daybook_run_eviction as run_eviction (tenant_id, day_at, what, reason, removed, until_at)
     values (${gone.tenant}, ${tx.now - (tx.now % dayMs)}, ${gone.what}, ${gone.reason}, ${gone.removed}, ${gone.until})
     on conflict (tenant_id, day_at, what, reason) do update set removed = run_eviction.removed + excluded.removed,
       until_at = ${greatest}(run_eviction.until_at, excluded.until_at)`);

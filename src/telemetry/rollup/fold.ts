@@ -11,7 +11,7 @@ import { writeRollups } from "./write-rollup.ts";
 
 /** Up to which run all are in the rollups. */
 export async function readMark(store: Pick<Store, "read">): Promise<number> {
-  const [mark] = await store.read<{ folded_seq: number }>(sql`select folded_seq from run_fold`);
+  const [mark] = await store.read<{ folded_seq: number }>(sql`select folded_seq from daybook_run_fold`);
   return mark?.folded_seq ?? 0;
 }
 
@@ -69,13 +69,13 @@ async function addSlice(
   const [own, whole] = [await seriesOf(tx, counted), await seriesOf(tx, counted.map(wholeOf))];
   await writeRollups(tx, [...counted, ...counted], [...own, ...whole]);
   await writeFailures(tx, failed, await seriesOf(tx, failed));
-  await tx.run(sql`update run_fold set folded_seq = ${to}`);
+  await tx.run(sql`update daybook_run_fold set folded_seq = ${to}`);
   return true;
 }
 
 /** Until commit nobody else folds, or removes what was folded. */
 export async function lockMark(tx: Tx): Promise<number> {
-  const mark = await tx.get<{ folded_seq: number }>(sql`select folded_seq from run_fold ${forUpdate}`);
+  const mark = await tx.get<{ folded_seq: number }>(sql`select folded_seq from daybook_run_fold ${forUpdate}`);
   return mark?.folded_seq ?? 0;
 }
 
@@ -83,5 +83,7 @@ export async function lockMark(tx: Tx): Promise<number> {
  *  that would take it for folded. PostgreSQL never gives a number twice. */
 export async function lowerMark(tx: Tx): Promise<void> {
   if (tx.dialect !== "sqlite") return;
-  await tx.run(sql`update run_fold set folded_seq = min(folded_seq, (select coalesce(max(seq), 0) from run))`);
+  await tx.run(
+    sql`update daybook_run_fold set folded_seq = min(folded_seq, (select coalesce(max(seq), 0) from daybook_run))`,
+  );
 }

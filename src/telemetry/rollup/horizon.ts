@@ -36,13 +36,13 @@ export function createHorizon(store: Pick<Store, "dialect" | "read">): () => Pro
 }
 
 async function highestSeq(store: Pick<Store, "read">): Promise<number> {
-  const [row] = await store.read<{ seq: number | null }>(sql`select max(seq) as seq from run`);
+  const [row] = await store.read<{ seq: number | null }>(sql`select max(seq) as seq from daybook_run`);
   return row?.seq ?? 0;
 }
 
 async function lastGiven(store: Pick<Store, "read">): Promise<number> {
   const [row] = await store.read<{ seq: number }>(
-    sql`select case when is_called then last_value else 0 end as seq from run_seq_seq`,
+    sql`select case when is_called then last_value else 0 end as seq from daybook_run_seq_seq`,
   );
   return row?.seq ?? 0;
 }
@@ -50,7 +50,7 @@ async function lastGiven(store: Pick<Store, "read">): Promise<number> {
 /** The transactions that may hold rows of `run` which nobody sees yet: an insert locks its table before anything else. */
 async function readWriters(store: Pick<Store, "read">): Promise<string[]> {
   const rows = await store.read<{ writer: string }>(sql`select virtualtransaction as writer from pg_locks
-    where locktype = 'relation' and relation = 'run'::regclass and granted
+    where locktype = 'relation' and relation = 'daybook_run'::regclass and granted
       and database = (select oid from pg_database where datname = current_database())
       and mode in ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')`);
   return rows.map(({ writer }) => writer);

@@ -48,12 +48,12 @@ export function countRuns({ after, to }: Slice): Sql {
   return sql`select ${identity}, session_seq, started_at / ${rawSql(String(minuteMs))} as minute, count(*) as runs,
       ${byStatus} ${byDuration} sum(duration_ms) as sum_ms, max(duration_ms) as max_ms,
       min(seq) as first_seq, max(seq) as last_seq
-    from run where seq > ${after} and seq <= ${to} group by 1, 2, 3, 4, 5, 6, 7`;
+    from daybook_run run where seq > ${after} and seq <= ${to} group by 1, 2, 3, 4, 5, 6, 7`;
 }
 
 // Cancelled and skipped runs ended as somebody meant them to; these are what a person wants to hear of.
 export function readFailures({ after, to }: Slice): Sql {
   return sql`select ${identity}, seq, id, started_at, status, coalesce(error_type, 'Error') as error_type,
       substr(coalesce(error_message, ''), 1, 1000) as error_message
-    from run where seq > ${after} and seq <= ${to} and status in ('error', 'timed_out', 'lost') order by seq`;
+    from daybook_run where seq > ${after} and seq <= ${to} and status in ('error', 'timed_out', 'lost') order by seq`;
 }

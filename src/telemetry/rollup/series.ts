@@ -24,7 +24,9 @@ export async function seriesOf(tx: Tx, keys: readonly SeriesKey[]): Promise<numb
     for (const row of await find(tx, part)) found.set(idOf(row), row.seq);
     const missing = part.filter((key) => !found.has(idOf(key)));
     if (missing.length === 0) continue;
-    await tx.run(sql`insert into run_series (tenant_id, kind, name, app, instance) ${eachRow(columns, missing)}`);
+    await tx.run(
+      sql`insert into daybook_run_series (tenant_id, kind, name, app, instance) ${eachRow(columns, missing)}`,
+    );
     for (const row of await find(tx, missing)) found.set(idOf(row), row.seq);
   }
   return keys.map((key) => found.get(idOf(key)) ?? 0);
@@ -32,7 +34,7 @@ export async function seriesOf(tx: Tx, keys: readonly SeriesKey[]): Promise<numb
 
 function find(tx: Tx, keys: readonly SeriesKey[]) {
   return tx.all<SeriesKey & { seq: number }>(sql`select run_series.* from ${rowSet("v", columns, keys)}
-    cross join run_series where run_series.tenant_id = v.tenant_id and run_series.kind = v.kind
+    cross join daybook_run_series run_series where run_series.tenant_id = v.tenant_id and run_series.kind = v.kind
       and run_series.name = v.name and run_series.app = v.app and run_series.instance = v.instance`);
 }
 

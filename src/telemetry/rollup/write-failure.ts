@@ -50,7 +50,7 @@ export async function writeFailures(tx: Tx, failed: readonly Failed[], series: r
   }
   for (const rows of inParts([...sums.values()])) {
     // Slices are folded in order, so the last of a later one is later.
-    await tx.run(sql`insert into run_failure (series_seq, at, fingerprint, runs, first_at, last_at, last_seq, last_run_id,
+    await tx.run(sql`insert into daybook_run_failure as run_failure (series_seq, at, fingerprint, runs, first_at, last_at, last_seq, last_run_id,
         last_status, error_type, error_message) ${eachRow(columns, rows)}
       on conflict (series_seq, at, fingerprint) do update set runs = run_failure.runs + excluded.runs,
         first_at = ${least}(run_failure.first_at, excluded.first_at),

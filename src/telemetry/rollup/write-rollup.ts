@@ -39,7 +39,7 @@ export async function writeRollups(tx: Tx, counted: readonly Counted[], series: 
     if (each.session_seq !== null) addTo(sums, { series_seq, span: "session", at: each.session_seq }, each);
   }
   for (const rows of inParts([...sums.values()])) {
-    await tx.run(sql`insert into run_rollup (${names}) ${eachRow(columns, rows)}
+    await tx.run(sql`insert into daybook_run_rollup as run_rollup (${names}) ${eachRow(columns, rows)}
       on conflict (series_seq, span, at) do update set ${added},
         max_ms = ${greatest}(run_rollup.max_ms, excluded.max_ms),
         first_seq = ${least}(run_rollup.first_seq, excluded.first_seq),

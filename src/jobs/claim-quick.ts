@@ -1,0 +1,70 @@
+// On PostgreSQL a statement that waits for the answer to the one before costs a round trip, and a claim as claim.ts makes it is
+// six of them. Most claims take plain jobs from lanes that the last look found, and need no answer on the way: they are sent
+// at once, behind the settle of the same turn. What they cannot decide (limits, orders, gates, hosts, other lanes) is left in
+// line for claim.ts, in the same transaction, so the order within a lane is the same.
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { arrayOf } from "../storage/word.ts";
+import type { Claimed, ClaimedJob, Claimer } from "./claim.ts";
+import { candidateColumns } from "./candidate.ts";
+import { enterTogether } from "./enter-lanes.ts";
+import { lookAhead } from "./lane.ts";
+import { tie } from "./state.ts";
+
+export type QuickClaim = {
+  readonly jobs: readonly ClaimedJob[];
+  /** Something that was not taken stands in line. */
+  readonly more: boolean;
+};
+
+const nothing: QuickClaim = { jobs: [], more: true };
+
+/** Takes plain jobs of the lanes that are next in turn. Not awaited before the caller's next statement, it costs no round trip
+ *  of its own. */
+export async function claimQuick(tx: Tx, claimer: Claimer, want: number, attempted: Claimed[]): Promise<QuickClaim> {
+  const { turns } = claimer;
+  const lanes = turns.next.lanes.slice(0, Math.min(want, limits.claimLanesMax));
+  if (tx.dialect === "sqlite" || lanes.length === 0 || claimer.queues !== null) return nothing;
+  const ids = Array.from({ length: want }, () => tx.ids());
+  const [, jobs] = await Promise.all([
+    enterTogether(tx, lanes),
+    tx.all<ClaimedJob>(takePlain(tx, claimer, { ids, want, share: Math.ceil(want / lanes.length) })),
+    lookAhead(tx, turns, lanes, limits.claimLanesMax),
+  ]);
+  for (const { seq, run_id } of jobs) attempted.push({ seq, run_id });
+  return { jobs, more: turns.next.lanes.length + turns.next.tenants.length > 0 };
+}
+
+type Wanted = { readonly ids: readonly string[]; readonly want: number; readonly share: number };
+
+// A job is plain when nobody has to be asked whether it may run: no limit, no order, no key that its start frees, not to be
+// run alone, hosted here, its name not paused. The first of a lane that is not ends what is taken from it.
+function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }: Wanted): ReturnType<typeof sql> {
+  return sql`with open as materialized (
+      select lane.seq, lane.queue, entered.turn
+      from unnest(string_to_array(current_setting('daybook.lanes'), ',')::bigint[]) with ordinality as entered(seq, turn)
+      join daybook_lane lane on lane.seq = entered.seq
+      where lane.paused_at is null and lane.limit_max is null and lane.rate_max is null
+        and not exists (select 1 from daybook_reservation reservation where reservation.lane_seq = lane.seq
+          and reservation.status = 'active' and reservation.expires_at > ${tx.now})
+        and exists (select 1 from daybook_session session where session.seq = ${sessionSeq} and session.status = 'running')),
+    found as materialized (select line.seq, open.seq as lane_seq, open.queue, line.ties, line.available_at,
+        row_number() over (order by open.turn, line.priority desc, line.position, line.seq) as place
+      from open cross join lateral (
+        select line.seq, line.ties, line.available_at, line.priority, line.position from daybook_line line
+        where line.lane_seq = open.seq and line.status = 'queued'
+        order by line.priority desc, line.position, line.seq limit ${share} for update skip locked) as line),
+    judged as materialized (select found.*, job.timeout_ms, bool_or(found.ties & ${tie.limit | tie.order} <> 0 or job.alone > 1
+          or job.key_scope = 'queued' or job.name <> all(${arrayOf("text", [...hosts])})
+          or exists (select 1 from daybook_paused_name paused
+            where paused.tenant_id = job.tenant_id and paused.name = job.name))
+        over (partition by found.lane_seq order by found.place) as ends
+      from found join daybook_job job on job.seq = found.seq),
+    plain as (select judged.*, row_number() over (order by judged.place) as number from judged where not ends limit ${want}),
+    taken as (update daybook_line as line set status = 'running', run_id = (${arrayOf("text", ids)})[plain.number],
+        session_seq = ${sessionSeq}, started_at = ${tx.now}, timeout_at = ${tx.now} + plain.timeout_ms
+      from plain where line.seq = plain.seq returning line.seq, line.run_id)
+    select ${candidateColumns}, taken.run_id, line.lane_seq, line.queue
+    from plain as line join taken on taken.seq = line.seq join daybook_job job on job.seq = line.seq order by line.number`;
+}

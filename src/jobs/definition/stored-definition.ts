@@ -1,0 +1,159 @@
+// A definition as the book knows it: its settings, written down by whoever hosts it, so that a job can be made by its name
+// alone, from a shell or from another program, as the program that runs it would make it.
+import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
+import { durationMs } from "../../core/duration.ts";
+import { toJson } from "../../core/json.ts";
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import type { Awaitable } from "../../storage/store.ts";
+import type { ColumnType } from "../../storage/word.ts";
+import { defineJob, type AnyJob, type JobOptions } from "../define.ts";
+import type { Engine } from "../engine.ts";
+import type { Backoff } from "../retry.ts";
+import { standardSchema } from "./json-schema.ts";
+
+export type DefinitionRow = {
+  readonly name: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly attempts: number;
+  readonly backoff: string | null;
+  readonly timeout_ms: number | null;
+  readonly losses: number;
+  readonly concurrency: number | null;
+  /** How many of one key may run; the key is a function of the params, and so only the program can make it. */
+  readonly key_concurrency: number | null;
+  readonly rate_max: number | null;
+  readonly rate_ms: number | null;
+  /** 1 when the rate counts each key apart, which again only the program can make. */
+  readonly rate_by_key: number;
+  readonly params_schema: string | null;
+  readonly app: string | null;
+  readonly instance: number | null;
+  readonly registration: string | null;
+};
+
+export const definitionColumns: Readonly<Record<keyof DefinitionRow, ColumnType>> = {
+  name: "text",
+  queue: "text",
+  priority: "integer",
+  attempts: "integer",
+  backoff: "text",
+  timeout_ms: "integer",
+  losses: "integer",
+  concurrency: "integer",
+  key_concurrency: "integer",
+  rate_max: "integer",
+  rate_ms: "integer",
+  rate_by_key: "integer",
+  params_schema: "text",
+  app: "text",
+  instance: "integer",
+  registration: "text",
+};
+
+export const selectDefinitions: Sql = sql`select ${rawSql(Object.keys(definitionColumns).join(", "))} from daybook_definition`;
+
+/** How a statement is read: by the transaction that its caller is in, or by the book. */
+export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
+
+/** What the book says of a definition that was found by its name alone. */
+export type ByName = {
+  /** What whoever makes a job of it should be told, if anything. */
+  readonly warning: string | null;
+  /** False when a limit of it needs a key that only its program can make: such a limit is not counted. */
+  readonly countable: boolean;
+};
+
+/** The definition of that name: this process's own, or else the book's. */
+export function knownJob(
+  { definitions, store }: Pick<Engine, "definitions" | "store">,
+  name: string,
+  read: ReadRows = (statement) => store.read(statement),
+): Awaitable<AnyJob | undefined> {
+  return definitions.get(name) ?? findDefinition(read, name);
+}
+
+export async function findDefinition(read: ReadRows, name: string): Promise<AnyJob | undefined> {
+  const [row] = await read<DefinitionRow>(sql`${selectDefinitions} where name = ${name}`);
+  return row === undefined ? undefined : toDefinition(row);
+}
+
+// So many names are looked through for the one that was meant.
+const namesReadMax = 1000;
+
+export async function storedNames(read: ReadRows): Promise<string[]> {
+  const rows = await read<{ name: string }>(
+    sql`select name from daybook_definition order by name limit ${namesReadMax}`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** The defaults stand in for a name that nobody has hosted, and the answer says so. */
+export function neverHosted(name: string): AnyJob {
+  return {
+    ...defineJob(name, { run: () => undefined }),
+    byName: { warning: neverHostedWarning(name), countable: true },
+  };
+}
+
+export function neverHostedWarning(name: string): string {
+  return `job "${name}" was never hosted by this book: it waits for a program that lists it`;
+}
+
+function toDefinition(row: DefinitionRow): AnyJob {
+  const { name, rate_max: max, rate_ms: per, app, instance, registration } = row;
+  const uncounted = [...(row.key_concurrency === null ? [] : ["limit"]), ...(row.rate_by_key === 1 ? ["rate"] : [])];
+  const warning =
+    uncounted.length === 0
+      ? null
+      : `the ${uncounted.join(" and the ")} of job "${name}" goes by a key that only its program can make of the params: ` +
+        "this job is not counted there";
+  const schema = row.params_schema === null ? {} : { params: standardSchema(JSON.parse(row.params_schema)) };
+  const rate = max === null || per === null || row.rate_by_key === 1 ? {} : { rate: { max, per } };
+  const options: JobOptions<unknown, unknown, unknown> = { ...schema, ...rate, run: () => undefined };
+  return {
+    kind: "job",
+    name,
+    queue: row.queue,
+    priority: row.priority,
+    attempts: row.attempts,
+    backoff: row.backoff === null ? undefined : (JSON.parse(row.backoff) as Backoff),
+    timeoutMs: row.timeout_ms,
+    losses: row.losses,
+    concurrency: row.concurrency,
+    options: options as unknown as AnyJob["options"],
+    byName: { warning, countable: uncounted.length === 0 },
+    ...(app === null || instance === null || registration === null ? {} : { owner: { app, instance, registration } }),
+  };
+}
+
+export function toDefinitionRow(definition: AnyJob): DefinitionRow {
+  const { name, queue, priority, attempts, backoff, timeoutMs, losses, concurrency, options, owner } = definition;
+  const { limit, rate } = options;
+  return {
+    ...{ name, queue, priority, attempts, losses, concurrency },
+    backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
+    timeout_ms: timeoutMs,
+    key_concurrency: limit?.concurrency ?? null,
+    rate_max: rate?.max ?? null,
+    rate_ms: rate === undefined ? null : durationMs(rate.per, "rate per"),
+    rate_by_key: rate?.key === undefined ? 0 : 1,
+    params_schema: jsonSchemaOf(options.params),
+    app: owner?.app ?? null,
+    instance: owner?.instance ?? null,
+    registration: owner?.registration ?? null,
+  };
+}
+
+const schemaBytesMax = 65_536;
+
+// Not every library offers it, and one that does may find that a schema cannot be said in JSON: then it is left to the run.
+function jsonSchemaOf(schema: unknown): string | null {
+  const { jsonSchema } = (schema as Partial<StandardJSONSchemaV1> | undefined)?.["~standard"] ?? {};
+  try {
+    const input = jsonSchema?.input({ target: "draft-2020-12" });
+    return input === undefined ? null : toJson(input, { what: "params schema", bytesMax: schemaBytesMax });
+  } catch {
+    return null;
+  }
+}

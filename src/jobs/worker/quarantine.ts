@@ -1,0 +1,97 @@
+// A job that was lost twice runs alone in its process: the workers of one book share a process, and so the fate of a job
+// that ends it. While one of them claims or runs such a job, the others claim nothing.
+import type { Clock } from "../../core/clock.ts";
+import type { Engine } from "../engine.ts";
+
+export type Member = {
+  /** Places that are taken: by what runs, or by a claim under way. */
+  readonly inHand: number;
+  /** The process may have become empty, or open again. */
+  wake(): void;
+};
+
+export type Quarantine = {
+  /** Returns the function that leaves. */
+  join(member: Member): () => void;
+  /** No worker of the process holds anything. */
+  readonly idle: boolean;
+  /** A job that must be alone runs, or is being claimed, so nothing else may be. */
+  readonly closed: boolean;
+  /** Lets `member` claim what must run alone; false while the process is not empty. */
+  enter(member: Member): boolean;
+  /** The claim is over. */
+  leave(member: Member): void;
+  aloneStarted(): void;
+  aloneEnded(): void;
+  wakeOthers(member: Member): void;
+  /** Asks all workers to claim nothing for a while, so that the process becomes empty. */
+  drain(): void;
+  /** Enough time has passed since the last drain for another one. */
+  mayDrain(): boolean;
+  mustDrain(): boolean;
+};
+
+// A drain gives up after this long, and the next one, for longer, comes much later: other jobs must not stand still for
+// one that keeps killing its process.
+const drainMs = 10_000;
+const drainMsMax = 300_000;
+const restFactor = 10;
+
+const quarantines = new WeakMap<Pick<Engine, "clock">, Quarantine>();
+
+export function quarantineOf(engine: Pick<Engine, "clock">): Quarantine {
+  let found = quarantines.get(engine);
+  if (found === undefined) quarantines.set(engine, (found = createQuarantine(engine.clock)));
+  return found;
+}
+
+function createQuarantine(clock: Clock): Quarantine {
+  const members = new Set<Member>();
+  let claiming: Member | undefined;
+  let aloneRunning = 0;
+  let drainSince = Number.NEGATIVE_INFINITY;
+  let drainingMs = drainMs;
+  let emptied = true;
+  const isIdle = (): boolean => ![...members].some((member) => member.inHand > 0);
+  const mayDrain = (): boolean => clock.monotonic() - drainSince >= restFactor * drainingMs;
+  return {
+    join(member) {
+      members.add(member);
+      return () => members.delete(member);
+    },
+    get idle() {
+      return isIdle();
+    },
+    get closed() {
+      return aloneRunning > 0 || claiming !== undefined;
+    },
+    enter(member) {
+      if (claiming !== undefined || aloneRunning > 0 || !isIdle()) return false;
+      claiming = member;
+      return true;
+    },
+    leave(member) {
+      if (claiming === member) claiming = undefined;
+    },
+    aloneStarted: () => void aloneRunning++,
+    aloneEnded: () => void aloneRunning--,
+    wakeOthers(member) {
+      for (const other of members) if (other !== member) other.wake();
+    },
+    mayDrain,
+    drain() {
+      if (!mayDrain()) return;
+      // The last drain was too short for what ran here, so this one is longer.
+      drainingMs = emptied ? drainMs : Math.min(drainMsMax, 2 * drainingMs);
+      emptied = false;
+      drainSince = clock.monotonic();
+      clock.after(drainingMs, () => members.forEach((member) => member.wake()));
+    },
+    mustDrain() {
+      if (clock.monotonic() - drainSince >= drainingMs) return false;
+      if (!isIdle()) return true;
+      emptied = true;
+      return false;
+    },
+  };
+}
