@@ -21,7 +21,7 @@ function firstClaim(at: TestEngine, around: Around): Engine {
   const write = (<T>(unit: (tx: Tx) => Promise<T>, options: Parameters<Store["write"]>[1]): Promise<T> => {
     const isTurn = options?.beat === false;
     if (!isTurn || seen) return at.store.write(unit, options);
-    return at.rows("select seq from daybook_job where status = 'queued'").then((queued) => {
+    return at.rows("select seq from daybook_line where status = 'queued'").then((queued) => {
       if (queued.length === 0) return at.store.write(unit, options);
       seen = true;
       return around((last) =>
@@ -57,7 +57,7 @@ for (const backend of backends) {
         const made = await at.jobs.enqueueMany(held.job, params);
         const worker = await startWorker(firstClaim(at, around), { concurrency: 2 });
         await whileTimePasses(at.clock, held.whenBegun(2), 50);
-        const running = await at.rows("select seq from daybook_job where status = 'running'");
+        const running = await at.rows("select seq from daybook_line where status = 'running'");
         held.begun.forEach(({ succeed }) => succeed());
         (await held.whenBegun(3)).succeed();
 
