@@ -3,7 +3,7 @@
 
 pragma application_id = 1148805739;
 
-pragma user_version = 10;
+pragma user_version = 8;
 
 CREATE TABLE daybook_app_instance (
   seq integer primary key,
