@@ -20,8 +20,7 @@ export async function closeRooms(rooms: Rooms): Promise<void> {
   endWatching(store);
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
-    if (attachment !== undefined) await store.write((tx) => freeReservationsOf(tx, jobs.hooks, attachment.key.seq));
-    await attachment?.detach();
+    await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs.hooks, seq));
   } finally {
     // A book that can no longer be written is closed all the same; others will find its session silent.
     await store.close();

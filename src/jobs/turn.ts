@@ -4,8 +4,9 @@ import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, forShare, rowsInto, rowSet, skipLocked } from "../storage/word.ts";
+import { anyOf, rowsInto, rowSet, skipLocked } from "../storage/word.ts";
 import { writeLogs } from "../telemetry/log.ts";
+import { isAlive } from "../telemetry/session.ts";
 import {
   claim,
   claimAlone,
@@ -131,15 +132,6 @@ function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
   if (due.length === 0) return;
   const ours = new Set(jobs.map((job) => job.seq));
   if (due.some((seq) => !ours.has(seq))) tx.wake(jobsChannel);
-}
-
-// A session that others have ended must not claim: nobody would recover what it took. The lock makes whoever is just
-// ending it wait for us, and find what we took.
-async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
-  const row = await tx.get(
-    sql`select seq from daybook_session where seq = ${sessionSeq} and status = 'running' ${forShare}`,
-  );
-  return row !== undefined;
 }
 
 // We may hold limits by now. Whoever holds one of these rows may be about to end its run, and waits for just those limits;

@@ -2,7 +2,7 @@
 // last words when an exception that nobody caught ends the process.
 import { describeError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
-import type { Store } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { startHeart, type Heart } from "./heart.ts";
 import { onLastWords } from "./last-words.ts";
 import { thisProcess } from "./process-identity.ts";
@@ -18,7 +18,8 @@ export type Attachment = {
   /** Calls back when it is no longer overdue, until the function that it returns is called. */
   onTimely(hear: () => void): () => void;
   readonly watch: Watch;
-  detach(): Promise<void>;
+  /** Ends the session, and in the same transaction lets go what it holds. */
+  detach(letGo?: (tx: Tx, key: SessionKey) => Promise<unknown>): Promise<void>;
 };
 
 export type AttachOptions = {
@@ -89,15 +90,18 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
       return () => ears.delete(hear);
     },
     watch,
-    detach: () => (detaching ??= detach()),
+    detach: (letGo) => (detaching ??= detach(letGo)),
   };
 
-  async function detach(): Promise<void> {
+  async function detach(letGo?: (tx: Tx, key: SessionKey) => Promise<unknown>): Promise<void> {
     detached = true;
     forgetLastWords();
     watch.stop();
     await replacing;
     await heart.stop();
-    await store.write((tx) => stopSession(tx, key.id));
+    await store.write(async (tx) => {
+      await stopSession(tx, key.id);
+      await letGo?.(tx, key);
+    });
   }
 }

@@ -7,7 +7,7 @@
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { sql, type Sql } from "../storage/sql.ts";
-import { greatest } from "../storage/word.ts";
+import { forShare, greatest } from "../storage/word.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 export type SessionStatus = "running" | "success" | "error" | "unknown";
@@ -96,3 +96,12 @@ export function listSessions({ before, limit }: SessionPage): Sql {
 }
 
 export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;
+
+/** A session that others have ended must take nothing: nobody would recover it. The lock makes whoever is just ending it wait
+ *  for us, and find what we took. */
+export async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
+  const row = await tx.get(
+    sql`select seq from daybook_session where seq = ${sessionSeq} and status = 'running' ${forShare}`,
+  );
+  return row !== undefined;
+}

@@ -7,6 +7,7 @@ import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
+import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../cancel.ts";
 import { closeLane } from "../enter-lanes.ts";
 import { passOn } from "../free-permits.ts";
@@ -45,6 +46,9 @@ export async function reserveLane(
   hooks: JobHooks,
   { lane, sessionSeq, note, jobId = null, lastsMs = limits.reservationMs }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
+  // A book that closes lets go what it holds, and whoever waits for that in the same book must not get it: nobody would be left
+  // to release it.
+  if (!(await isAlive(tx, sessionSeq))) throw new DaybookError("closed", "the session of this book has ended");
   await closeLane(tx, lane);
   const stale = await tx.all<ReservationRow>(
     sql`select * from daybook_reservation reservation where lane_seq = ${lane} and status = 'active' and expires_at <= ${tx.now} ${forUpdate}`,

@@ -64,7 +64,6 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
       const ask = (): Promise<ReservationRow | Refused> =>
         within(
           async (tx) => {
-            await refuseEnded(tx, sessionSeq());
             const lane = await laneOf(tx, tx.tenant, queue);
             const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
             if ("made" in asked) return asked.made;
@@ -82,15 +81,6 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
     release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq()), { shared: false }),
     list: (options = {}) => listReservations(store, tenant, options),
   };
-}
-
-// A book that closes gives back what it holds, and who waits for that in the same book must not get it: nobody would be left to
-// release it.
-async function refuseEnded(tx: Tx, sessionSeq: number): Promise<void> {
-  const session = await tx.get<{ status: string }>(
-    sql`select status from daybook_session session where seq = ${sessionSeq}`,
-  );
-  if (session?.status !== "running") throw new DaybookError("closed", "the session of this book has ended");
 }
 
 export function refusedBy(tx: Tx, refusal: DaybookError, holder: ReservationRow | undefined): Refused {
