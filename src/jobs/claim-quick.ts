@@ -49,22 +49,22 @@ function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }:
         and not exists (select 1 from daybook_reservation reservation where reservation.lane_seq = lane.seq
           and reservation.status = 'active' and reservation.expires_at > ${tx.now})
         and exists (select 1 from daybook_session session where session.seq = ${sessionSeq} and session.status = 'running')),
-    found as materialized (select line.seq, open.seq as lane_seq, open.queue, line.ties, line.available_at,
+    found as materialized (select line.*, open.seq as lane_seq, open.queue,
         row_number() over (order by open.turn, line.priority desc, line.position, line.seq) as place
       from open cross join lateral (
         select line.seq, line.ties, line.available_at, line.priority, line.position from daybook_line line
         where line.lane_seq = open.seq and line.status = 'queued'
         order by line.priority desc, line.position, line.seq limit ${share} for update skip locked) as line),
-    judged as materialized (select found.*, job.timeout_ms, bool_or(found.ties & ${tie.limit | tie.order} <> 0 or job.alone > 1
-          or job.key_scope = 'queued' or job.name <> all(${arrayOf("text", [...hosts])})
-          or exists (select 1 from daybook_paused_name paused
-            where paused.tenant_id = job.tenant_id and paused.name = job.name))
-        over (partition by found.lane_seq order by found.place) as ends
-      from found join daybook_job job on job.seq = found.seq),
-    plain as (select judged.*, row_number() over (order by judged.place) as number from judged where not ends limit ${want}),
-    taken as (update daybook_line as line set status = 'running', run_id = (${arrayOf("text", ids)})[plain.number],
-        session_seq = ${sessionSeq}, started_at = ${tx.now}, timeout_at = ${tx.now} + plain.timeout_ms
-      from plain where line.seq = plain.seq returning line.seq, line.run_id)
-    select ${candidateColumns}, taken.run_id, line.lane_seq, line.queue
-    from plain as line join taken on taken.seq = line.seq join daybook_job job on job.seq = line.seq order by line.number`;
+    judged as materialized (select ${candidateColumns}, line.lane_seq, line.queue, line.place,
+        line.ties & ${tie.limit | tie.order} <> 0 or job.alone > 1 or job.key_scope is not distinct from 'queued'
+          or job.name <> all(${arrayOf("text", [...hosts])})
+          or (job.tenant_id, job.name) in (select paused.tenant_id, paused.name from daybook_paused_name paused) as special
+      from found line join daybook_job job on job.seq = line.seq),
+    stop as materialized (select judged.lane_seq, min(judged.place) as place from judged where judged.special group by judged.lane_seq),
+    taken as (update daybook_line as line set status = 'running', run_id = (${arrayOf("text", ids)})[judged.place],
+        session_seq = ${sessionSeq}, started_at = ${tx.now}, timeout_at = ${tx.now} + judged.timeout_ms
+      from judged left join stop on stop.lane_seq = judged.lane_seq
+      where line.seq = judged.seq and judged.place <= ${want} and (stop.place is null or judged.place < stop.place)
+      returning judged.*, line.run_id)
+    select * from taken order by place`;
 }

@@ -93,7 +93,7 @@ export async function claim(tx: Tx, claimer: Claimer, want: number, attempted: C
   }
   // The next claim begins behind what was served; when all were closed, behind what was looked at.
   const lanes = batch.jobs.length > 0 ? batch.jobs.map((job) => job.lane_seq) : looked;
-  for (const lane of lanes) served(claimer.turns, lane);
+  served(claimer.turns, lanes);
   return toClaim(batch, gates, { more: pass.length > 0 || more, looked });
 }
 

@@ -70,12 +70,14 @@ export function newTurns(): Turns {
   return { tenant: 0, lanes: new Map(), next: { tenants: [], lanes: [] } };
 }
 
-/** Notes that a lane was served, so that the next look begins behind it and its tenant. */
-export function served(turns: Turns, lane: number): void {
-  const tenant = Math.floor(lane / lanesPerTenant);
-  turns.tenant = tenant;
+/** Notes that these were served, so that the next look begins behind them and their tenants. */
+export function served(turns: Turns, lanes: readonly number[]): void {
   if (turns.lanes.size > turnsKeptMax) turns.lanes.clear();
-  turns.lanes.set(tenant, lane);
+  for (const lane of lanes) turns.lanes.set((turns.tenant = Math.floor(lane / lanesPerTenant)), lane);
+  const done = new Set(lanes);
+  const { next } = turns;
+  const later = next.lanes.filter((lane) => done.has(lane));
+  turns.next = { ...next, lanes: [...next.lanes.filter((lane) => !done.has(lane)), ...later] };
 }
 
 // The turns of so many tenants are remembered; with more, some begin with their first lane again.
@@ -106,7 +108,7 @@ export async function nextLanes(
  *  tenant that comes anew are found by the look after this one. */
 export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<void> {
   const { tenants } = turns.next;
-  for (const lane of lanes) served(turns, lane);
+  served(turns, lanes);
   const share = Math.max(1, Math.ceil(most / Math.max(1, tenants.length)));
   const [next, ...found] = await Promise.all([
     tenantsInTurn(tx, turns.tenant, most),

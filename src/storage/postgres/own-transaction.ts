@@ -74,7 +74,7 @@ async function runOnce<T>(
     if (tx.competesFor !== undefined && isBusy(parts, tx.competesFor)) turn.name ??= tx.competesFor;
     if (turn.name !== undefined) takeTurn(client, turn, turn.name);
     const level = by === "user" ? "serializable" : "read committed";
-    begun = control(client, `begin isolation level ${level}, read write`, parts.server);
+    begun = control(client, `begin isolation level ${level}, read write${by === "user" ? "" : "; set local plan_cache_mode = force_generic_plan"}`, parts.server);
     begun.catch(() => undefined);
     return begun;
   };
