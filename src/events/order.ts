@@ -60,8 +60,10 @@ type Ordered = Pick<OrderedJob, "tenant_id" | "limit_key">;
 
 /** A second look at every key with open deliveries, some at a time: what a transaction that saw too little left behind. */
 export function createOrderSweep(): (tx: Tx) => Promise<number> {
-  let from = "";
+  let reached = "";
   return async (tx) => {
+    // Of its own: two sweeps at once would lock keys out of their order.
+    let from = reached;
     let released = 0;
     for (let looked = 0; looked < limits.claimParkedMax; looked++) {
       const next = await nextKey(tx, from);
@@ -70,6 +72,7 @@ export function createOrderSweep(): (tx: Tx) => Promise<number> {
       const [tenant_id = "", ...key] = next.split("\n");
       released += await letNextGo(tx, { tenant_id, limit_key: key.join("\n") });
     }
+    reached = from;
     return released;
   };
 }

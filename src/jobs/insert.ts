@@ -244,10 +244,10 @@ async function insertOnPostgres(tx: Tx, shape: Shape, rows: readonly Filled[]): 
   const columns = { ...job, ...line, given: "integer" } as const;
   const [jobNames, lineNames] = [job, line].map((of) => rawSql(Object.keys(of).join(", ")));
   const numbered = sql`with v as materialized (
-      select nextval(pg_get_serial_sequence('daybook_job', 'seq')) as seq, u.*
+      select nextval('daybook_job_seq_seq') as seq, u.*
       from ${unnested("u", columns, given)} order by u.ordinality),
     j as (insert into daybook_job (seq, ${jobNames ?? sql``}) select seq, ${jobNames ?? sql``} from v
-      on conflict do nothing returning seq, id)`;
+      ${shape === usual ? sql`` : sql`on conflict do nothing`} returning seq, id)`;
   const standing = sql`insert into daybook_line (seq, position, ${lineNames ?? sql``})
     select v.seq, coalesce(v.given, v.seq * 100), ${lineNames ?? sql``}`;
   if (shape === usual) return tx.run(sql`${numbered} ${standing} from v`);

@@ -3,7 +3,7 @@
 //
 // A lane's number is its tenant's number × 1,000,000 plus its own, so the lanes of a tenant stand together in the claim index
 // and a tenant is found, or passed, by one seek, however many queues it has.
-import { rawSql, sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 
@@ -99,22 +99,28 @@ export async function nextLanes(
   );
   const looked = inTurn(found);
   const ours = queues === null ? looked : await ofQueues(tx, looked, queues);
-  turns.next = { tenants, lanes: ours };
+  // With nothing in line, what comes next is likely to come where something came before.
+  if (tenants.length > 0) turns.next = { tenants, lanes: ours };
   const more = ours.length > most || tenants.length === most || found.some((lanes) => lanes.length === share);
   return { lanes: ours.slice(0, most), looked: ours.length > most ? ours.slice(0, most) : looked, more };
 }
 
-/** Looks for the lanes of the next claim while this one serves `lanes`: a look and a claim that are sent together. Lanes of a
- *  tenant that comes anew are found by the look after this one. */
-export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<void> {
+/** Looks for the other lanes that the next claim may serve while this one serves `lanes`: a look and a claim that are sent
+ *  together. Lanes of a tenant that comes anew are found by the look after this one. */
+export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<number[]> {
   const { tenants } = turns.next;
   served(turns, lanes);
   const share = Math.max(1, Math.ceil(most / Math.max(1, tenants.length)));
-  const [next, ...found] = await Promise.all([
-    tenantsInTurn(tx, turns.tenant, most),
-    ...tenants.map((tenant) => lanesInTurn(tx, tenant, turns.lanes.get(tenant) ?? 0, share)),
+  const own = turns.tenant;
+  const [others, ...found] = await Promise.all([
+    tenantsInTurn(tx, own, most, own - 1),
+    ...tenants.map((tenant) => {
+      const after = turns.lanes.get(tenant) ?? 0;
+      return lanesInTurn(tx, tenant, after, share, lanes.includes(after) ? after - 1 : after);
+    }),
   ]);
-  turns.next = { tenants: next, lanes: inTurn(found) };
+  turns.next = { tenants: [...others, own], lanes: [] };
+  return inTurn(found);
 }
 
 /** So many lanes are looked at for those of one's own queues. */
@@ -139,8 +145,11 @@ async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<st
   return lanes.filter((lane) => ours.has(lane));
 }
 
-/** The tenants after this one that have something in line, in turn, round to itself. Each costs one seek. */
-async function tenantsInTurn(tx: Tx, after: number, most: number): Promise<number[]> {
+/** The tenants after this one that have something in line, in turn, round to the `last`: itself, or the one before it. Each
+ *  costs one seek. On PostgreSQL that seek passes by what has left the line since it was last vacuumed, so a look at the others
+ *  must not begin among one's own. */
+async function tenantsInTurn(tx: Tx, after: number, most: number, last: number = after): Promise<number[]> {
+  const end = (last + 1) * lanesPerTenant;
   const rows = await tx.all<{ tenant: number; round: number }>(sql`
     with recursive ahead (tenant, place) as (
       select (${firstLane(sql`${(after + 1) * lanesPerTenant}`)}) / ${perTenant}, 1
@@ -148,39 +157,48 @@ async function tenantsInTurn(tx: Tx, after: number, most: number): Promise<numbe
       select (${firstLane(sql`(ahead.tenant + 1) * ${perTenant}`)}) / ${perTenant}, place + 1
       from ahead where ahead.tenant is not null and place < ${most}
     ), around (tenant, place) as (
-      select (${firstLane(sql`0`)}) / ${perTenant}, 1
+      select (${firstLane(sql`0`, end)}) / ${perTenant}, 1
       union all
-      select (${firstLane(sql`(around.tenant + 1) * ${perTenant}`)}) / ${perTenant}, place + 1
-      from around where around.tenant < ${after} and place < ${most}
+      select (${firstLane(sql`(around.tenant + 1) * ${perTenant}`, end)}) / ${perTenant}, place + 1
+      from around where around.tenant < ${last} and place < ${most}
     )
     select tenant, 0 as round from ahead where tenant is not null
-    union all select tenant, 1 from around where tenant <= ${after}`);
+    union all select tenant, 1 from around where tenant is not null`);
   rows.sort((a, b) => a.round - b.round || a.tenant - b.tenant);
   return rows.slice(0, most).map((row) => row.tenant);
 }
 
-/** The lanes of a tenant that have something in line, beginning behind the one that was served last. */
-async function lanesInTurn(tx: Tx, tenant: number, after: number, most: number): Promise<number[]> {
-  const from = Math.max(after, tenant * lanesPerTenant - 1);
-  const end = (tenant + 1) * lanesPerTenant;
+/** The lanes of a tenant that have something in line, beginning behind the one that was served last, round to the `last`. */
+async function lanesInTurn(
+  tx: Tx,
+  tenant: number,
+  after: number,
+  most: number,
+  last: number = after,
+): Promise<number[]> {
+  const [start, end] = [tenant * lanesPerTenant, (tenant + 1) * lanesPerTenant];
+  const from = Math.max(after, start - 1);
   const rows = await tx.all<{ lane: number; round: number }>(sql`
     with recursive ahead (lane, place) as (
-      select (${firstLane(sql`${from + 1}`)}), 1
+      select (${firstLane(sql`${from + 1}`, end)}), 1
       union all
-      select (${firstLane(sql`ahead.lane + 1`)}), place + 1 from ahead where ahead.lane < ${end} and place < ${most}
+      select (${firstLane(sql`ahead.lane + 1`, end)}), place + 1
+      from ahead where ahead.lane is not null and place < ${most}
     ), around (lane, place) as (
-      select (${firstLane(sql`${tenant * lanesPerTenant}`)}), 1
+      select (${firstLane(sql`${start}`, last + 1)}), 1
       union all
-      select (${firstLane(sql`around.lane + 1`)}), place + 1 from around where around.lane < ${from} and place < ${most}
+      select (${firstLane(sql`around.lane + 1`, last + 1)}), place + 1
+      from around where around.lane < ${last} and place < ${most}
     )
-    select lane, 0 as round from ahead where lane < ${end}
-    union all select lane, 1 from around where lane <= ${from}`);
+    select lane, 0 as round from ahead where lane is not null
+    union all select lane, 1 from around where lane is not null`);
   rows.sort((a, b) => a.round - b.round || a.lane - b.lane);
   return rows.slice(0, most).map((row) => row.lane);
 }
 
-/** The first lane from this number on that has something in line. */
-function firstLane(from: ReturnType<typeof sql>): ReturnType<typeof sql> {
+/** The first lane from this number on that has something in line, and before that one. */
+function firstLane(from: Sql, before?: number): Sql {
+  const end = before === undefined ? sql`` : sql`and line.lane_seq < ${before}`;
   return sql`select min(line.lane_seq) from daybook_line line ${indexedBy("jobs_to_claim")}
-    where line.status = 'queued' and line.lane_seq >= ${from}`;
+    where line.status = 'queued' and line.lane_seq >= ${from} ${end}`;
 }

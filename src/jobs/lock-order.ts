@@ -10,7 +10,7 @@
 // later (the rest of a group that they hold, those that wait for a slot) is locked by nobody who waits for what they
 // hold, or is passed by. A claim comes last in its turn and waits for nobody: what is locked, it leaves for the next look.
 // So does a prune. Whoever closes a lane (enter-lanes.ts) does that before all of this.
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { lockLimits, lockNames, type Limited } from "./limit.ts";
@@ -34,6 +34,12 @@ export async function lockJobs(
     from daybook_line line join daybook_job job on job.seq = line.seq
     where line.seq ${anyOf("integer", seqsOf(jobs))} order by line.seq for update of line`);
   await lockLimits(tx, lockNames(rows.filter((row) => row.limits !== null)));
+}
+
+/** Rows of the line that a statement is about to change in an order of its own. */
+export async function lockLines(tx: Tx, which: Sql): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  await tx.all(sql`select seq from daybook_line where seq in (${which}) order by seq for update`);
 }
 
 /** The row of the line of one job, for a verb that knows the job by its id: whoever is just claiming it is waited for. */

@@ -160,7 +160,8 @@ type Left = Pick<JobRow, "seq" | "waits_for" | "waits_key" | "awaited">;
 
 async function leaveLine(tx: Tx, which: Sql): Promise<Left[]> {
   if (tx.dialect === "sqlite") return eachOf(tx, which, (rows) => rowsInto(onSqlite.leave, ["seq"], rows));
-  return tx.all<Left>(sql`delete from daybook_line where seq in (${which}) and started_at is null
+  return tx.all<Left>(sql`delete from daybook_line where seq = any(array(
+      select seq from daybook_line where seq in (${which}) and started_at is null order by seq for update))
     returning seq, waits_for, waits_key, awaited`);
 }
 
@@ -240,12 +241,13 @@ type Ends = { readonly from: Part; readonly ended: Sql };
 // PostgreSQL deletes and inserts in one statement, because each one costs a round trip; SQLite cannot.
 async function becomeRuns(tx: Tx, rows: readonly Claimed[], { from, ended }: Ends): Promise<Owned[]> {
   if (tx.dialect === "postgres") {
-    return tx.all<Owned>(sql`with v as (select * from ${from}),
-      line as (delete from daybook_line line using v where ${stillOurs} returning line.*),
+    return tx.all<Owned>(sql`with v as (
+        delete from daybook_line line using ${from} where ${stillOurs} returning v.*, line.session_seq, line.started_at,
+          line.lane_seq, line.awaited, line.kind, line.cancel_requested_at, line.ties, line.position),
       run as (insert into daybook_run (${runColumns})
-        select ${runOfJob}, line.run_id, line.session_seq, line.started_at, ${ended}
-        from line join v on v.seq = line.seq join daybook_job job on job.seq = line.seq)
-      select ${owned} from line`);
+        select ${runOfJob}, v.run_id, v.session_seq, v.started_at, ${ended}
+        from v join daybook_job job on job.seq = v.seq)
+      select ${owned} from v`);
   }
   await tx.run(sql`insert into daybook_run (${runColumns})
     select ${runOfJob}, line.run_id, line.session_seq, line.started_at, ${ended}

@@ -75,12 +75,15 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
     write(tx, hooks, work),
     mayClaimQuickly ? claimQuick(tx, claimer, work.want, work.attempted) : undefined,
   ]);
-  const due = work.lookForDue ? await releaseDue(tx, limits.claimParkedMax) : [];
-  if (work.lookForDue) await releaseRates(tx);
+  // Who serves a reservation closes its lane before it locks anything else (lock-order.ts), so others release what is due.
+  const releases = work.lookForDue && claimer.reserved === undefined;
+  const due = releases ? await releaseDue(tx, limits.claimParkedMax) : [];
+  if (releases) await releaseRates(tx);
   const jobs = quick?.jobs ?? [];
   const want = work.want - jobs.length;
   const claims = alive && want > 0;
-  const moreHosted = work.lookForHosted && (!claims || (await releaseHosted(tx, claimer, want)));
+  const moreHosted =
+    work.lookForHosted && claimer.reserved === undefined && (!claims || (await releaseHosted(tx, claimer, want)));
   const goesOn = claims && (quick?.more !== false || due.length > 0 || moreHosted);
   const rest = goesOn ? await claimFor(tx, claimer, work, want) : nothing;
   const claimed = jobs.length === 0 ? rest : { ...rest, jobs: [...jobs, ...rest.jobs], more: rest.more || want === 0 };

@@ -2,8 +2,10 @@
 // simulation) a timer of that clock does, because a thread has no part in their time.
 import { systemClock } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { startThread } from "../storage/thread.ts";
+import { skipLocked } from "../storage/word.ts";
 import type { HeartData, HeartMessage } from "./heart-thread.ts";
 import { beatStatement, type SessionError } from "./session.ts";
 
@@ -38,6 +40,9 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
     due: () => clock.monotonic() - Math.max(askedMs, beat[0] ?? 0) >= limits.beatMs,
     async run(tx) {
       const atMs = (askedMs = clock.monotonic());
+      // The unit holds locks: whoever holds the session may be waiting for one of them. Then the thread beats.
+      const free = await tx.get(sql`select seq from daybook_session where id = ${session} ${skipLocked}`);
+      if (free === undefined) return;
       if ((await tx.run(beatStatement(session, tx.now))) === 0) return lose();
       const wasOverdue = isOverdue();
       beat[0] = Math.max(atMs, beat[0] ?? 0);

@@ -22,11 +22,10 @@ const most: Readonly<Record<Backend, Readonly<Record<"enqueue" | "claim" | "turn
   },
   postgres: {
     enqueue: { statements: 1, roundTrips: 2 },
-    // It knows of no lane yet, and looks for them step by step.
-    claim: { statements: 8, roundTrips: 8 },
     // All from begin to claim in one flush, the commit in the second.
+    claim: { statements: 5, roundTrips: 2 },
     turn: { statements: 9, roundTrips: 2 },
-    lastTurn: { statements: 9, roundTrips: 3 },
+    lastTurn: { statements: 9, roundTrips: 2 },
   },
 };
 

@@ -11,11 +11,18 @@ for (const backend of backends) {
     test("a job costs three write transactions: its enqueue, its claim, and its end with a look for the next", async (t) => {
       const commits: number[] = [];
       let committed = 0;
-      const fault = (moment: string, text: string): void =>
-        void (moment === "after" && text === "commit" && committed++);
+      const listening = Promise.withResolvers<void>();
+      const fault = (moment: string, text: string): void => {
+        if (moment !== "after") return;
+        if (text === "commit") committed++;
+        if (text.startsWith("listen")) listening.resolve();
+      };
       const quick = job("quick", { run: () => undefined });
       const at = await openEngine(t, backend, { use: [quick], fault });
       const worker = await startWorker(at.engine);
+      // Whoever begins to hear others looks once.
+      if (backend === "postgres") await listening.promise;
+      await new Promise((resolve) => setImmediate(resolve));
       await worker.idle();
 
       for (let made = 0; made < 20; made++) {

@@ -39,16 +39,26 @@ type Given = {
   readonly at: TestEngine;
   /** In the order of their numbers; in the line they stand in the opposite order. */
   readonly running: readonly ClaimedJob[];
+  readonly queued: readonly string[];
+  readonly group: string;
 };
 
 async function given(t: TestContext): Promise<Given> {
   const at = await openEngine(t, "postgres", { use: [plain] });
-  const jobs = await at.jobs.enqueueMany(plain, [{}, {}, {}, {}, {}, {}, {}, {}]);
+  const { id: group, jobs } = await at.groups.create({ mode: "parallel", onFailure: "continue" }, (each) => {
+    for (let n = 0; n < 8; n++) each.add(plain, {});
+  });
   // The rows themselves lie in the opposite order, too: one that is written is written behind the others.
   for (const { id } of jobs.toReversed()) await at.jobs.move(id, "last");
   const running = await at.claim(4);
   assert.equal(running.length, 4);
-  return { at, running: running.toSorted((a, b) => a.seq - b.seq) };
+  const begun = new Set(running.map(({ id }) => id));
+  return {
+    at,
+    group,
+    running: running.toSorted((a, b) => a.seq - b.seq),
+    queued: jobs.flatMap(({ id }) => (begun.has(id) ? [] : id)),
+  };
 }
 
 const endings = (jobs: readonly ClaimedJob[]) =>
@@ -57,6 +67,8 @@ const endings = (jobs: readonly ClaimedJob[]) =>
 type Verb = {
   readonly name: string;
   readonly run: (given: Given) => Promise<unknown>;
+  readonly prepare?: (given: Given) => Promise<unknown>;
+  readonly whiches?: readonly ("running" | "queued")[];
 };
 
 const verbs: readonly Verb[] = [
@@ -70,12 +82,27 @@ const verbs: readonly Verb[] = [
   },
   { name: "cancelling a running job", run: ({ at, running }) => at.jobs.cancel(running[0]?.id ?? "") },
   { name: "a claim", run: ({ at }) => at.claim(4) },
+  {
+    // It holds the queued job that it moves before it knows which others must make room.
+    whiches: ["running"],
+    name: "moving jobs to where there is no room",
+    prepare: ({ at, queued: [first = "", , , last = ""] }) => at.jobs.move(first, { after: last }),
+    async run({ at, queued: [, second = "", third = ""] }) {
+      for (let n = 0; n < 6; n++) {
+        await at.jobs.move(second, { before: third });
+        await at.jobs.move(third, { before: second });
+      }
+    },
+  },
+  { name: "normalising a queue", run: ({ at }) => at.queues.normalise("default") },
+  { name: "cancelling a group", run: ({ at, group }) => at.groups.cancel(group) },
 ];
 
-for (const { name, run } of verbs) {
-  for (const which of ["running", "queued"] as const) {
+for (const { name, run, prepare, whiches = ["running", "queued"] } of verbs) {
+  for (const which of whiches) {
     test(`${name} waits for the first ${which} job before it holds a later one`, async (t) => {
       const set = await given(t);
+      await prepare?.(set);
       const { at } = set;
       const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
       const query = async (text: string): Promise<number[]> =>

@@ -7,6 +7,7 @@ import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { rowsInto, rowSet } from "../../storage/word.ts";
+import { lockLines } from "../lock-order.ts";
 import { standingUpTo, type Line, type Neighbour } from "./neighbours.ts";
 import { spread, spreadFromFront } from "./spot.ts";
 
@@ -54,6 +55,7 @@ async function renumber(tx: Tx, places: readonly Neighbour[]): Promise<void> {
   for (let from = 0; from < places.length; from += limits.bulkRowsMax) {
     const slice = places.slice(from, from + limits.bulkRowsMax);
     const columns = { position: "integer", seq: "integer" } as const;
+    await lockLines(tx, sql`select v.seq from ${rowSet("v", columns, slice)}`);
     await tx.run(
       tx.dialect === "sqlite"
         ? rowsInto(setPosition, Object.keys(columns), slice)

@@ -7,6 +7,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
 import { findLane } from "../lane.ts";
+import { lockLines } from "../lock-order.ts";
 import { holdLines } from "./hold.ts";
 
 export type NormaliseOptions = {
@@ -30,6 +31,7 @@ export async function normaliseLane(tx: Tx, queue: string, options: NormaliseOpt
     coalesce(sum(case when old <> spot then 1 else 0 end), 0) as changed from ${numbered(lane.seq)}`);
   const { jobs = 0, changed = 0 } = counted ?? {};
   if (options.dryRun === true || changed === 0) return { jobs, changed };
+  await lockLines(tx, sql`select v.seq from ${numbered(lane.seq)}`);
   return {
     jobs,
     changed: await tx.run(sql`update daybook_line as line set position = v.spot from ${numbered(lane.seq)}

@@ -95,7 +95,7 @@ const largePieceBytes = 32_768;
 // A large answer arrives in pieces of 64 KiB, and Node hands over dozens of them before anybody else has a turn: 100,000
 // rows held the loop for 100 ms. After each large piece the others come first.
 function takeTurns(client: PoolClient): void {
-  const { stream } = (client as unknown as { connection: Connection }).connection;
+  const { stream } = (client as unknown as Connected).connection;
   stream.on("data", (piece: Buffer) => {
     if (piece.length < largePieceBytes) return;
     stream.pause();
@@ -133,6 +133,16 @@ export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
+type Connected = { readonly connection: Connection };
+
+// What is sent in one breath leaves in one piece: a write of its own costs a statement more than the server takes for it.
+function sendTogether(session: Session): void {
+  const stream = (session as unknown as Partial<Connected>).connection?.stream;
+  if (stream === undefined || stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
+}
+
 export type Answer = { rows: unknown[]; count: number };
 
 /** Sends one statement. Engine statements are prepared once per connection, by a name made from their text. */
@@ -142,6 +152,7 @@ export async function send(session: Session, query: Query, server: Server, prepa
     const values = query.params as unknown[];
     // The extended protocol refuses a second statement in one text, which the simple one would run.
     const how = prepared ? { name: statementName(query.text) } : { queryMode: "extended" };
+    sendTogether(session);
     const result = await session.query({ text: query.text, values, ...how });
     server.fault?.("after", query.text);
     return { rows: result.rows, count: result.rowCount ?? 0 };
@@ -164,6 +175,7 @@ export async function sendAlone(session: Session, query: Query, server: Server):
 export async function control(session: Session, text: string, server: Server): Promise<string> {
   try {
     server.fault?.("before", text);
+    sendTogether(session);
     const { command } = await session.query(text);
     server.fault?.("after", text);
     return command;

@@ -2,11 +2,11 @@
 import type { Client } from "pg";
 import type { Clock } from "../../core/clock.ts";
 import { jitter, type Random } from "../../core/random.ts";
-import { connectClient, quoteName, type Server } from "./connect.ts";
+import { connectClient, control, quoteName, type Server } from "./connect.ts";
 
 export type Listening = { close(): Promise<void> };
 
-type Parts = { server: Server; channel: string; clock: Clock; random: Random };
+type Parts = { server: Server; channel: string; origin: string; clock: Clock; random: Random };
 
 export function listenPostgres(parts: Parts, hear: (channel: string | null) => void): Listening {
   const { clock, random } = parts;
@@ -20,8 +20,11 @@ export function listenPostgres(parts: Parts, hear: (channel: string | null) => v
         const lost = new Promise<void>((resolve) => client?.once("end", resolve));
         // Closed while it connected: nobody else knows of this connection yet.
         if (stop.signal.aborted) await client.end();
-        client.on("notification", (notice) => hear(notice.payload ?? null));
-        await client.query(`listen ${quoteName(parts.channel)}`);
+        client.on("notification", ({ payload = "" }) => {
+          const [origin = "", channel = null] = payload.split(" ");
+          if (origin !== parts.origin) hear(channel);
+        });
+        await control(client, `listen ${quoteName(parts.channel)}`, parts.server);
         // Whatever was said while nobody listened yet, or any more, is not repeated, so everybody looks once.
         hear(null);
         failures = 0;

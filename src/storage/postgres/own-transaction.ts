@@ -60,6 +60,12 @@ function isBusy({ pool, clock }: PostgresParts, name: string): boolean {
   return false;
 }
 
+const beginUser = "begin isolation level serializable, read write";
+
+/** The engine's statements find their rows by index whatever the values are, so planning them anew each time is time lost: it
+ *  takes longer than a claim of one job. */
+const beginEngine = `begin isolation level read committed, read write; set local plan_cache_mode = force_generic_plan`;
+
 async function runOnce<T>(
   parts: PostgresParts,
   unit: (tx: Tx) => Awaitable<T>,
@@ -73,8 +79,7 @@ async function runOnce<T>(
     if (begun !== undefined) return begun;
     if (tx.competesFor !== undefined && isBusy(parts, tx.competesFor)) turn.name ??= tx.competesFor;
     if (turn.name !== undefined) takeTurn(client, turn, turn.name);
-    const level = by === "user" ? "serializable" : "read committed";
-    begun = control(client, `begin isolation level ${level}, read write${by === "user" ? "" : "; set local plan_cache_mode = force_generic_plan"}`, parts.server);
+    begun = control(client, by === "user" ? beginUser : beginEngine, parts.server);
     begun.catch(() => undefined);
     return begun;
   };
@@ -165,12 +170,16 @@ export async function take(parts: PostgresParts): Promise<PoolClient> {
 
 /** Commits, telling other processes which channels woke. */
 export async function commit(
-  parts: Pick<PostgresParts, "channel" | "location" | "server">,
+  parts: Pick<PostgresParts, "channel" | "location" | "origin" | "server">,
   client: Client | PoolClient,
   channels: ReadonlySet<string>,
 ): Promise<void> {
   const notices = [...channels].map((each) =>
-    client.query({ name: "notify", text: "select pg_notify($1, $2)", values: [parts.channel, each] }),
+    client.query({
+      name: "notify",
+      text: "select pg_notify($1, $2)",
+      values: [parts.channel, `${parts.origin} ${each}`],
+    }),
   );
   killPoint("storage.commit");
   let done: string;

@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import type { Random } from "../../core/random.ts";
+import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
 import { tellAll } from "../after-commit.ts";
 import type { Migration } from "../migrate.ts";
@@ -26,6 +26,8 @@ export type PostgresParts = {
   readonly server: Server;
   readonly location: string;
   readonly channel: string;
+  /** Who tells others of a wake, so that it does not listen to itself. */
+  readonly origin: string;
   readonly pool: Pool;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -63,6 +65,7 @@ export async function openPostgres(
     server,
     location,
     channel: `daybook:${schema}`,
+    origin: systemRandom().toString(36).slice(2),
     pool,
     clock,
     ids,
