@@ -108,7 +108,7 @@ export type Book = AsyncDisposable & {
 
 export function createBook(rooms: Rooms, tenantId: string): Book {
   const { store, attachment } = rooms;
-  const within: Within = (unit, { shared }) =>
+  const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const refuse = (verb: string): void => refuseInsideUnit(`book.${verb}`, store);
   const close = async (): Promise<void> => {

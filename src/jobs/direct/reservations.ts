@@ -62,23 +62,20 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
       const lastsMs = durationMs(expires, "expires", { min: 1, max: limits.reservationMsMax });
       const waitMs = wait === true ? limits.durationMsMax : wait === false ? 0 : durationMs(wait, "wait");
       const ask = (): Promise<ReservationRow | Refused> =>
-        within(
-          async (tx) => {
-            const lane = await laneOf(tx, tx.tenant, queue);
-            const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
-            if ("made" in asked) return asked.made;
-            return refusedBy(tx, await heldByOther(tx, queue, asked.holder), asked.holder);
-          },
-          { shared: false },
-        );
+        within(async (tx) => {
+          const lane = await laneOf(tx, tx.tenant, queue);
+          const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
+          if ("made" in asked) return asked.made;
+          return refusedBy(tx, await heldByOther(tx, queue, asked.holder), asked.holder);
+        });
       const row = await waitForTurn(store, waitMs, ask);
       return { id: row.id, expiresAt: row.expires_at };
     },
     async renew(id) {
-      const row = await within((tx) => renewReservation(tx, id, sessionSeq()), { shared: false });
+      const row = await within((tx) => renewReservation(tx, id, sessionSeq()));
       return { id: row.id, expiresAt: row.expires_at };
     },
-    release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq()), { shared: false }),
+    release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
     list: (options = {}) => listReservations(store, tenant, options),
   };
 }
@@ -107,8 +104,6 @@ export async function heldByOther(
   );
 }
 
-type Row = ReservationRow & { queue: string; session_id: string };
-
 async function listReservations(
   store: Store,
   tenant: string,
@@ -116,18 +111,10 @@ async function listReservations(
 ): Promise<ReservationRecord[]> {
   refuseUnknown(options, ["all"], "the list of reservations");
   const which = options.all === true ? sql`` : sql`and reservation.status = 'active'`;
-  const rows = await store.readHeavy<Row>(sql`select reservation.*, lane.queue, session.id as session_id
-    from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq join daybook_session session on session.seq = reservation.session_seq
+  return store.readHeavy<ReservationRecord>(sql`select reservation.id, lane.queue, reservation.status,
+      session.id as "sessionId", reservation.note, reservation.job_id as "jobId", reservation.reserved_at as "reservedAt",
+      reservation.expires_at as "expiresAt", reservation.ended_at as "endedAt"
+    from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq
+    join daybook_session session on session.seq = reservation.session_seq
     where reservation.tenant_id = ${tenant} ${which} order by reservation.seq desc limit 500`);
-  return rows.map((row) => ({
-    id: row.id,
-    queue: row.queue,
-    status: row.status,
-    sessionId: row.session_id,
-    note: row.note,
-    jobId: row.job_id,
-    reservedAt: row.reserved_at,
-    expiresAt: row.expires_at,
-    endedAt: row.ended_at,
-  }));
 }

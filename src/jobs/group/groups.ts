@@ -66,14 +66,14 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
         found.set(wanted, definition);
         members.push(await prepareJob(definition, params, more));
       }
-      return within((tx) => createGroup(tx, options, members), { shared: false });
+      return within((tx) => createGroup(tx, options, members));
     },
     async add(id: string, definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await lookUp(definition), params, options);
-      const [made] = await within((tx) => addToGroup(tx, id, [prepared]), { shared: false });
+      const [made] = await within((tx) => addToGroup(tx, id, [prepared]));
       return made as Enqueued;
     },
-    cancel: (id) => within((tx) => cancelGroup(tx, hooks, id), { shared: false }),
+    cancel: (id) => within((tx) => cancelGroup(tx, hooks, id)),
   };
 }
 
