@@ -33,7 +33,7 @@ export type { Job, JobOptions } from "./jobs/define.ts";
 export type { FireInfo, JobInfo } from "./jobs/context.ts";
 export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
-export type { AwaitOptions } from "./jobs/await-end.ts";
+export type { AwaitOptions } from "./jobs/waiters.ts";
 export { giveUp } from "./jobs/advice.ts";
 export type { AwaitableJob } from "./jobs/result.ts";
 export type { Step } from "./jobs/step.ts";

@@ -22,7 +22,7 @@ import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
 import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
-import type { AwaitOptions } from "./await-end.ts";
+import type { AwaitOptions } from "./waiters.ts";
 import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */

@@ -9,9 +9,9 @@ import type { Store, Tx } from "../../storage/store.ts";
 import type { Engine } from "../engine.ts";
 import type { Within } from "../jobs.ts";
 import { laneOf } from "../lane.ts";
+import { awaitEnd } from "../waiters.ts";
 import { releaseReservation, renewReservation, reserveLane } from "./reservation.ts";
 import type { ReservationRow, ReservationStatus } from "./reservation.ts";
-import { waitForTurn, type Refused } from "./wait-for-turn.ts";
 
 export type ReservationRecord = {
   readonly id: string;
@@ -78,6 +78,25 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
     release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
     list: (options = {}) => listReservations(store, tenant, options),
   };
+}
+
+/** Somebody else holds the queue, until then at the latest: it may never be released, and then it expires. */
+export type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
+
+/** Asks until the turn is granted, for at most `waitMs`; with 0 it asks once and throws the refusal. Whoever ends a
+ *  reservation wakes those who wait, in every process. */
+export function waitForTurn<T extends object>(
+  store: Store,
+  waitMs: number,
+  ask: () => Promise<T | Refused>,
+): Promise<T> {
+  return awaitEnd(store, "a turn", waitMs, async (waited) => {
+    const asked = await ask();
+    if (!("refusal" in asked)) return { ended: asked };
+    if (waitMs === 0) throw asked.refusal;
+    if (waited !== undefined) throw new DaybookError("timeout", asked.refusal.message, asked.refusal);
+    return { waitsFor: "any", atMostMs: asked.expiresInMs };
+  });
 }
 
 export function refusedBy(tx: Tx, refusal: DaybookError, holder: ReservationRow | undefined): Refused {

@@ -19,9 +19,8 @@ import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
 import { directKind } from "./release-turn.ts";
-import { heldByOther, refusedBy } from "./reservations.ts";
+import { heldByOther, refusedBy, waitForTurn, type Refused } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
-import { waitForTurn, type Refused } from "./wait-for-turn.ts";
 import { releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 

@@ -3,14 +3,14 @@ import { DaybookError } from "../../core/error.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
-import { awaitEnd, type AwaitOptions } from "../await-end.ts";
 import { refuseToBlock } from "../wait-inside.ts";
+import { awaitEnd, awaitMs, type AwaitOptions } from "../waiters.ts";
 import { findGroup, type GroupRecord } from "./read-group.ts";
 
 export async function groupDone(store: Store, tenant: string, id: string, options: AwaitOptions): Promise<GroupRecord> {
   refuseInsideUnit("done", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
-  return awaitEnd(store, options, { verb: "done", what }, async (waited) => {
+  return awaitEnd(store, what, awaitMs(options, "done"), async (waited) => {
     const [open] = await store.read<{ seq: number }>(
       sql`select seq from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
     );
