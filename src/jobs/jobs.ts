@@ -107,6 +107,9 @@ export type Jobs = JobVerbs & {
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
 export type Within = <T>(unit: (tx: Tx) => Promise<T>, how?: { readonly shared: boolean }) => Promise<T>;
 
+/** The definition that a verb is about. */
+export type LookUp = (wanted: AnyJob | string) => Awaitable<AnyJob>;
+
 /** `read` is how definitions are looked up in the book: in a transaction, by it. */
 export function jobVerbs(
   engine: Pick<Engine, "store" | "definitions" | "hooks">,
@@ -119,7 +122,7 @@ export function jobVerbs(
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
     awaitable(store, tx.tenant, withWarning(await enqueue(tx, prepared), prepared));
-  const known = (definition: AnyJob | string): Awaitable<AnyJob> => lookUp(engine, definition, strict, read);
+  const known: LookUp = (wanted) => lookUp(engine, wanted, strict, read);
   return {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await known(definition), params, options);

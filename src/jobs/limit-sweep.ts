@@ -5,7 +5,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
-import { lockLimits, nameOfKey, ofKey, ofName, rateLock, takenPermits, tryLimits } from "./limit.ts";
+import { lockLimits, nameOfKey, rateLock, takenPermits, tryLimits } from "./limit.ts";
 import { release } from "./park.ts";
 import { roomInRate } from "./rate.ts";
 import { limitsOfFirst, ruleOfFirst } from "./release-rates.ts";
@@ -73,9 +73,9 @@ async function roomOfRate(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
 }
 
 async function roomOf(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
-  const name = nameOfKey(key);
   const { name: nameMax = 0, key: keyMax = 0 } = await limitsOfFirst(tx, { tenant, waitsFor: "key", key });
-  const taken = takenPermits(tenant, key, name === undefined ? ofKey(key) : ofName(name));
-  const used = await tx.get<{ count: number }>(sql`select count(*) as count from (${taken}) as taken`);
-  return Math.max(0, (name === undefined ? keyMax : nameMax) - (used?.count ?? 0));
+  const used = await tx.get<{ count: number }>(
+    sql`select count(*) as count from (${takenPermits(tenant, key)}) as taken`,
+  );
+  return Math.max(0, (nameOfKey(key) === undefined ? keyMax : nameMax) - (used?.count ?? 0));
 }

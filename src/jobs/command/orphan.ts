@@ -1,13 +1,15 @@
 // A program outlives its worker when that is killed: nobody is left to tell it. Whoever recovers the run on the same host
 // ends it. A number is not enough for that, since the system gives it to others: the process must have the start that was
 // written down, or be one of the same group that carries the run's id in its environment.
+import { readdirSync, readFileSync } from "node:fs";
 import { defineFact } from "../../core/fact.ts";
 import { sql } from "../../storage/sql.ts";
-import { isProvablyGone, pidExists, thisProcess, type ProcessIdentity } from "../../telemetry/process-identity.ts";
+import { isProvablyGone, pidExists, processStarted, thisProcess } from "../../telemetry/process-identity.ts";
+import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
 import type { Engine } from "../engine.ts";
 import { endCommand, openCommandColumns, type OpenCommand } from "./command-row.ts";
+import { runVariable } from "./environment.ts";
 import { readEnd } from "./log-file.ts";
-import { groupsOfRun } from "./process-group.ts";
 import { signalGroupOf, termMs } from "./program.ts";
 
 type Fate = "ended" | "gone" | "unknown";
@@ -97,5 +99,45 @@ async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
     for (const group of groupsOfRun(row)) signalGroupOf(group, signal);
     const until = clock.monotonic() + termMs;
     while (groupsOfRun(row).length > 0 && clock.monotonic() < until) await clock.sleep(lookEveryMs);
+  }
+}
+
+/** The groups that are proven to be the run's; none where the system does not tell. */
+function groupsOfRun(row: Pick<OpenCommand, "run_id" | "pid" | "process_started">): number[] {
+  const { pid, process_started: started } = row;
+  if (pid !== null && started !== null && processStarted(pid) === started) return [pid];
+  // Its first process is gone, or its number was never written down; the others carry the run's id.
+  const groups = new Set<number>();
+  for (const member of processes()) {
+    const group = groupOf(member);
+    if (group === undefined || (pid !== null && group !== pid) || groups.has(group)) continue;
+    if (carries(member, row.run_id)) groups.add(group);
+  }
+  return [...groups];
+}
+
+function processes(): number[] {
+  return (read(() => readdirSync("/proc")) ?? []).filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+// The fifth field of /proc/<pid>/stat; the second may hold spaces. A zombie has ended.
+function groupOf(pid: number): number | undefined {
+  const stat = read(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const [state, , group] = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];
+  return state === undefined || state === "Z" || state === "X" ? undefined : Number(group);
+}
+
+// Only the owner may read it, so what can be read may also be ended.
+function carries(pid: number, runId: string): boolean {
+  const environment = read(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? "";
+  return environment.split("\0").includes(`${runVariable}=${runId}`);
+}
+
+// Processes come and go while they are read.
+function read<T>(from: () => T): T | undefined {
+  try {
+    return from();
+  } catch {
+    return undefined;
   }
 }

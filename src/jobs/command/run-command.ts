@@ -9,12 +9,11 @@ import type { RunContext } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import { fillArgv, type ArgvTemplate } from "./argv.ts";
 import { collectArtifacts, type Artifact, type Artifacts } from "./artifacts.ts";
-import { commandError } from "./command-error.ts";
 import { beginCommand, endCommand, type CommandEnding } from "./command-row.ts";
 import type { CommandEnvironment } from "./environment.ts";
-import { logPath, openLog, type LogFile, type LogSummary } from "./log-file.ts";
+import { logPath, openLog, type CommandLog, type LogFile, type LogSummary } from "./log-file.ts";
 import { endOrphan } from "./orphan.ts";
-import type { ProgramEnd } from "./program.ts";
+import { commandError, type ProgramEnd } from "./program.ts";
 import { supervise } from "./supervise.ts";
 
 export type CommandPlan = {
@@ -29,13 +28,7 @@ export type CommandPlan = {
 export type CommandResult = {
   readonly exitCode: number;
   readonly signal: null;
-  readonly log: {
-    readonly path: string;
-    /** All that it said; the file has the first of it, and the last. */
-    readonly bytes: number;
-    readonly truncated: boolean;
-    readonly tail: string;
-  };
+  readonly log: CommandLog;
   readonly artifacts: readonly Artifact[];
   /** How many more files there were than are listed. */
   readonly artifactsLeftOut: number;
@@ -106,12 +99,11 @@ async function gather(plan: CommandPlan, cwd: string, log: LogFile, signal: Abor
 
 function resultOf(argv: readonly string[], end: ProgramEnd, summary: LogSummary, made: Artifacts): CommandResult {
   const { exitCode, signal } = end;
-  const { path, bytes, truncated, tail } = summary;
+  const { failure: _failure, ...log } = summary;
   if (exitCode !== 0 || signal !== null) {
-    const last = lastLines(tail);
+    const last = lastLines(log.tail);
     throw commandError(describeEnd(argv, end) + (last === "" ? " and said nothing" : `. It said last:\n${last}`));
   }
-  const log = { path, bytes, truncated, tail };
   return { exitCode, signal: null, log, artifacts: made.found, artifactsLeftOut: made.leftOut };
 }
 

@@ -65,8 +65,7 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
         within(async (tx) => {
           const lane = await laneOf(tx, tx.tenant, queue);
           const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
-          if ("made" in asked) return asked.made;
-          return refusedBy(tx, await heldByOther(tx, queue, asked.holder), asked.holder);
+          return "made" in asked ? asked.made : refusedBy(tx, queue, asked.holder);
         });
       const row = await waitForTurn(store, waitMs, ask);
       return { id: row.id, expiresAt: row.expires_at };
@@ -99,28 +98,25 @@ export function waitForTurn<T extends object>(
   });
 }
 
-export function refusedBy(tx: Tx, refusal: DaybookError, holder: ReservationRow | undefined): Refused {
-  return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
-}
-
-/** The error for one who asked for a queue that is held. */
-export async function heldByOther(
+/** What one is told who asked for a queue that is held. */
+export async function refusedBy(
   tx: Tx,
   queue: string,
   holder: ReservationRow | undefined,
   sessionSeq?: number,
-): Promise<DaybookError> {
+): Promise<Refused> {
   const session = await tx.get<{ id: string }>(
     sql`select id from daybook_session session where seq = ${holder?.session_seq ?? null}`,
   );
   const own = sessionSeq !== undefined && holder?.session_seq === sessionSeq;
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
-  return new DaybookError(
+  const refusal = new DaybookError(
     "conflict",
     `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: ` +
       (own ? "this process holds it itself, so release it first" : "wait for it, or ask again later"),
     { details: { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null } },
   );
+  return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
 }
 
 async function listReservations(

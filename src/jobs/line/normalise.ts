@@ -7,7 +7,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
 import { findLane } from "../lane.ts";
-import { holdLines } from "./hold.ts";
+import { holdLines } from "./neighbours.ts";
 
 export type NormaliseOptions = {
   /** Only counts. */

@@ -4,10 +4,9 @@
 import { DaybookError } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
-import type { Awaitable, Tx } from "../../storage/store.ts";
+import type { Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
-import type { AnyJob } from "../define.ts";
-import type { Within } from "../jobs.ts";
+import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import type { AwaitableJob } from "../result.ts";
 import { findTemplate, toTemplate, type TemplateRow } from "./template.ts";
@@ -17,7 +16,7 @@ type From = {
   readonly template: string;
   readonly overrides: unknown;
   readonly options: EnqueueOptions;
-  readonly lookUp: (name: string) => Awaitable<AnyJob>;
+  readonly lookUp: LookUp;
   readonly enqueue: (tx: Tx, prepared: Prepared) => Promise<AwaitableJob>;
 };
 

@@ -7,9 +7,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AnyJob, Job, JobSettings } from "../define.ts";
-import type { ReadRows } from "../definition/stored-definition.ts";
-import type { Engine } from "../engine.ts";
-import { lookUp, type Within } from "../jobs.ts";
+import type { LookUp, Within } from "../jobs.ts";
 import { findTemplate, selectTemplates, toTemplate, type TemplateRecord, type TemplateRow } from "./template.ts";
 import { archiveTemplate, createTemplate, editTemplate, restoreTemplate } from "./write-template.ts";
 
@@ -66,17 +64,11 @@ type Given = TemplateChanges & { readonly job?: AnyJob | string };
 
 const known = ["job", "params", "queue", "priority", "attempts", "backoff", "timeout", "losses"];
 
-export function templateVerbs(
-  engine: Pick<Engine, "definitions" | "store">,
-  strict: boolean,
-  within: Within,
-  read?: ReadRows,
-): TemplateVerbs {
-  const nameOf = async (job: AnyJob | string): Promise<string> => (await lookUp(engine, job, strict, read)).name;
+export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
   return {
     async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
       refuseUnknown(options, known, `template ${quote(name)}`);
-      const jobName = await nameOf(job);
+      const jobName = (await lookUp(job)).name;
       return within((tx) => createTemplate(tx, name, { ...options, jobName }));
     },
     async edit(name: string, { job, ...changes }: Given) {
@@ -84,7 +76,7 @@ export function templateVerbs(
       if (job === undefined && Object.values(changes).every((value) => value === undefined)) {
         throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
       }
-      const jobName = job === undefined ? undefined : await nameOf(job);
+      const jobName = job === undefined ? undefined : (await lookUp(job)).name;
       return within((tx) => editTemplate(tx, name, { ...changes, jobName }));
     },
     archive: (name) => within((tx) => archiveTemplate(tx, name)),
