@@ -54,18 +54,18 @@ const underWay = new Map<string, Promise<void>>();
 
 /** Who comes while another of this process is at it waits for the same end. */
 export function endOrphan(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
-  const known = underWay.get(row.run_id);
+  const known = underWay.get(row.runId);
   if (known !== undefined) return known;
-  const ending = seeTo(engine, row, self).finally(() => underWay.delete(row.run_id));
-  underWay.set(row.run_id, ending);
+  const ending = seeTo(engine, row, self).finally(() => underWay.delete(row.runId));
+  underWay.set(row.runId, ending);
   return ending;
 }
 
 async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
   const fate = await fateOf(engine, row, self);
   if (fate === undefined) return;
-  const { tenant_id: tenant, run_id: runId, job_id: jobId, pid } = row;
-  const log = row.log_path === null ? undefined : await readEnd(row.log_path);
+  const { tenant, runId, jobId, pid, logPath } = row;
+  const log = logPath === null ? undefined : await readEnd(logPath);
   const ending = { note: notes[fate], ...(log === undefined ? {} : { log }) };
   // Another process may have come after our signals and found nobody: who ended it has the last word.
   const over = fate === "ended" ? notes.gone : null;
@@ -77,19 +77,18 @@ async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): P
 /** Undefined when it is for others to judge. */
 async function fateOf(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<Fate | undefined> {
   if (!isOfThisKernel(row, self)) {
-    const { host, host_boot: hostBoot, host_namespace: hostNamespace, process_started: processStarted } = row;
-    const other = { host, hostBoot, hostNamespace, pid: row.pid ?? 0, processStarted };
+    const other = { ...row, pid: row.pid ?? 0 };
     return isProvablyGone(other, self, { sameMachine: engine.store.dialect === "sqlite" }) ? "gone" : undefined;
   }
   if (groupsOfRun(row).length === 0) {
-    return row.process_started === null && row.pid !== null && pidExists(row.pid) ? "unknown" : "gone";
+    return row.processStarted === null && row.pid !== null && pidExists(row.pid) ? "unknown" : "gone";
   }
   await endGroups(engine, row);
   return "ended";
 }
 
 function isOfThisKernel(row: OpenCommand, self: ProcessIdentity): boolean {
-  const { host, host_boot: boot, host_namespace: namespace } = row;
+  const { host, hostBoot: boot, hostNamespace: namespace } = row;
   return host === self.host && boot !== null && boot === self.hostBoot && namespace === self.hostNamespace;
 }
 
@@ -103,15 +102,14 @@ async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
 }
 
 /** The groups that are proven to be the run's; none where the system does not tell. */
-function groupsOfRun(row: Pick<OpenCommand, "run_id" | "pid" | "process_started">): number[] {
-  const { pid, process_started: started } = row;
+function groupsOfRun({ runId, pid, processStarted: started }: OpenCommand): number[] {
   if (pid !== null && started !== null && processStarted(pid) === started) return [pid];
   // Its first process is gone, or its number was never written down; the others carry the run's id.
   const groups = new Set<number>();
   for (const member of processes()) {
     const group = groupOf(member);
     if (group === undefined || (pid !== null && group !== pid) || groups.has(group)) continue;
-    if (carries(member, row.run_id)) groups.add(group);
+    if (carries(member, runId)) groups.add(group);
   }
   return [...groups];
 }

@@ -43,7 +43,6 @@ export async function runCommand(
   const { job } = context;
   if (process.platform === "win32") throw commandError("programs need process groups, which Windows does not have");
   const argv = fillArgv(job.name, plan.argv, params);
-  const row = { tenant_id: job.tenant, run_id: job.runId };
   const by = thisProcess();
   const begun = await beginCommand(engine, job, { argv, logPath: logPath(engine.files, job.runId), by });
   if (begun === undefined) {
@@ -52,7 +51,7 @@ export async function runCommand(
   killPoint("command.begun");
   const close = (ending: CommandEnding): Promise<unknown> =>
     // The run's own ending says the same, and is kept until it is written.
-    endCommand(engine, row, ending).catch((error: unknown) => context.log(describeError(error).message, {}, "error"));
+    endCommand(engine, job, ending).catch((error: unknown) => context.log(describeError(error).message, {}, "error"));
   let log: LogFile | undefined;
   try {
     // A program that was left by the last try must not run beside this one.
