@@ -14,7 +14,7 @@ import type { AnyJob } from "./jobs/define.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
-import { jobReads, jobVerbs, lookUp, lookUpHere, type Jobs, type Within } from "./jobs/jobs.ts";
+import { jobReads, jobVerbs, lookUp, lookUpHere, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
 import { startWorker } from "./jobs/worker/start-worker.ts";
@@ -108,8 +108,9 @@ export type Book = AsyncDisposable & {
 
 export function createBook(rooms: Rooms, tenantId: string): Book {
   const { store, attachment } = rooms;
-  const within: Within = (unit, { shared }) =>
+  const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
   const refuse = (verb: string): void => refuseInsideUnit(`book.${verb}`, store);
   const close = async (): Promise<void> => {
     refuse("close");
@@ -156,7 +157,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
             ),
     }),
     groups: outsideUnits(store, "groups", {
-      ...groupVerbs(rooms.jobs, (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false), within),
+      ...groupVerbs(rooms.jobs, known, within),
       ...groupReads(store, tenantId),
     }),
     reservations: outsideUnits(store, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
@@ -179,7 +180,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     ),
     queues: outsideUnits(store, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
     templates: outsideUnits(store, "templates", {
-      ...templateVerbs(rooms.jobs, rooms.worker !== false, within),
+      ...templateVerbs(known, within),
       ...templateReads(store, tenantId),
     }),
     runs: outsideUnits(store, "runs", openRuns(store, tenantId)),

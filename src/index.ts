@@ -33,7 +33,7 @@ export type { Job, JobOptions } from "./jobs/define.ts";
 export type { FireInfo, JobInfo } from "./jobs/context.ts";
 export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
-export type { AwaitOptions } from "./jobs/await-end.ts";
+export type { AwaitOptions } from "./jobs/waiters.ts";
 export { giveUp } from "./jobs/advice.ts";
 export type { AwaitableJob } from "./jobs/result.ts";
 export type { Step } from "./jobs/step.ts";
@@ -48,9 +48,16 @@ export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
 export type { Recovery } from "./jobs/recover.ts";
 export type { JobInLine, LineOptions, LinePage } from "./jobs/line/read-line.ts";
 export type { QueueRecord, Queues, QueueVerbs } from "./jobs/queues.ts";
-export type { TemplateChanges, TemplateOptions, TemplateSettings } from "./jobs/template/settings.ts";
 export type { TemplateRecord } from "./jobs/template/template.ts";
-export type { TemplateFilter, TemplatePage, Templates, TemplateVerbs } from "./jobs/template/templates.ts";
+export type {
+  TemplateChanges,
+  TemplateFilter,
+  TemplateOptions,
+  TemplatePage,
+  Templates,
+  TemplateSettings,
+  TemplateVerbs,
+} from "./jobs/template/templates.ts";
 export type { Pruned } from "./jobs/prune/prune.ts";
 export type { FinishedStatus, PruneOptions } from "./jobs/prune/rule.ts";
 export type { LaneLimits } from "./jobs/pause.ts";

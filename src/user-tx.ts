@@ -3,7 +3,7 @@ import { callVerbs, type CallVerbs } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
 import type { ReadRows } from "./jobs/definition/stored-definition.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
-import { jobVerbs, lookUp, type JobVerbs } from "./jobs/jobs.ts";
+import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
@@ -51,6 +51,7 @@ export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) =>
 
 function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
   const read: ReadRows = (statement) => tx.all(statement);
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false, read);
   return {
     get jobs() {
       return tracked(
@@ -61,11 +62,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     get groups() {
       return tracked(
         unit,
-        groupVerbs(
-          rooms.jobs,
-          (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false, read),
-          (work) => work(tx),
-        ),
+        groupVerbs(rooms.jobs, known, (work) => work(tx)),
       );
     },
     get schedules() {
@@ -95,7 +92,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     get templates() {
       return tracked(
         unit,
-        templateVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
+        templateVerbs(known, (work) => work(tx)),
       );
     },
     get records() {

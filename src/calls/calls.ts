@@ -51,7 +51,6 @@ export type CallsParts = {
 };
 
 export function callVerbs({ room, hooks, sends }: CallsParts, within: Within): CallVerbs {
-  const alone = { shared: false } as const;
   return {
     async submit(options) {
       const prepared = prepareCall(options);
@@ -64,10 +63,10 @@ export function callVerbs({ room, hooks, sends }: CallsParts, within: Within): C
         { shared: idempotencyKey === null },
       );
     },
-    cancel: (id) => within((tx) => cancelCall(tx, hooks, id), alone),
-    resend: (id, options = {}) => within((tx) => resendCall(tx, room, id, options), alone),
-    reschedule: (id, when) => within((tx) => rescheduleCall(tx, id, when), alone),
-    delete: (id) => within((tx) => deleteCall(tx, id), alone),
+    cancel: (id) => within((tx) => cancelCall(tx, hooks, id)),
+    resend: (id, options = {}) => within((tx) => resendCall(tx, room, id, options)),
+    reschedule: (id, when) => within((tx) => rescheduleCall(tx, id, when)),
+    delete: (id) => within((tx) => deleteCall(tx, id)),
   };
 }
 

@@ -4,11 +4,9 @@ import { DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
-import { passOn } from "./free-permits.ts";
-import { lockGroupsOf, memberEnded } from "./group/advance.ts";
-import { tellEnded, type JobHooks } from "./hooks.ts";
-import { cancelChannel, doneChannel, jobNow, type JobRow } from "./job.ts";
-import { freeKeys } from "./free-keys.ts";
+import { lockGroupsOf, memberEnded, tellLeft } from "./group/advance.ts";
+import type { JobHooks } from "./hooks.ts";
+import { cancelChannel, jobNow, type JobRow } from "./job.ts";
 import { lockGroupOf } from "./lock-order.ts";
 import { cancelInLine } from "./state.ts";
 
@@ -34,7 +32,6 @@ export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Prom
 async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, { tenant, id }: JobKey): Promise<boolean> {
   const [row] = await cancelInLine(tx, sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`);
   if (row === undefined) return false;
-  await passOn(tx, [row]);
   await tellCancelled(tx, hooks, row);
   return true;
 }
@@ -52,10 +49,7 @@ async function tryCancel(tx: Tx, hooks: JobHooks, job: JobKey): Promise<Cancelle
 
 /** Tells the rooms above, and its group, of a job that was cancelled before it ran. */
 export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
-  const { tenant_id: tenant, id, name, attempt } = row;
-  if (row.awaited !== 0) tx.wake(doneChannel);
-  await freeKeys(tx, [row]);
-  await tellEnded(tx, hooks, row, { tenant, id, name, status: "cancelled", attempt, run: null, retriedBy: null });
+  await tellLeft(tx, hooks, [row], "cancelled");
   for (const group of (await lockGroupsOf(tx, [row])).values()) await memberEnded(tx, hooks, group, row);
 }
 

@@ -13,10 +13,8 @@ import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
 import { checkBackoff, type Backoff } from "./retry.ts";
 
-/** `Context` is what the front door gives to a handler; this room only passes it on. */
-export type JobOptions<Params, Result, Context> = {
-  /** Checks and types the params. Any Standard Schema: zod, valibot, arktype … */
-  readonly params?: StandardSchemaV1<unknown, Params> | undefined;
+/** What a definition says of its jobs, and a template or an enqueue may say otherwise. */
+export type JobSettings = {
   readonly queue?: string;
   /** −1000 … 1000; higher runs first. */
   readonly priority?: number;
@@ -28,6 +26,12 @@ export type JobOptions<Params, Result, Context> = {
   readonly timeout?: Duration;
   /** How often its process may be lost while it runs alone, before it is given up; default 3. */
   readonly losses?: number;
+};
+
+/** `Context` is what the front door gives to a handler; this room only passes it on. */
+export type JobOptions<Params, Result, Context> = JobSettings & {
+  /** Checks and types the params. Any Standard Schema: zod, valibot, arktype … */
+  readonly params?: StandardSchemaV1<unknown, Params> | undefined;
   /** How many may run at the same time in one tenant, in all processes together. */
   readonly concurrency?: number;
   /** How many with the same key may run at the same time. */

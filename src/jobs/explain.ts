@@ -3,12 +3,9 @@ import { DaybookError } from "../core/error.ts";
 import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { hostOrObstacle, hostOrPause, willTakeIt } from "./explain-host.ts";
-import { explainKey } from "./explain-key.ts";
-import { explainTime } from "./explain-time.ts";
-import { explainTurn } from "./explain-turn.ts";
-import { jobNow, type JobRow, type JobStatus } from "./job.ts";
-import type { LaneRow } from "./lane.ts";
+import { countAhead, heldOr, type Explained, type Look } from "./explain-lane.ts";
+import { explainWaiting } from "./explain-wait.ts";
+import { jobNow, type JobStatus } from "./job.ts";
 
 export type Explanation = {
   readonly id: string;
@@ -20,97 +17,56 @@ export type Explanation = {
 };
 
 export async function explainJob(store: Store, tenant: string, id: string): Promise<Explanation> {
-  const job = await one<JobRow>(store, sql`select * from ${jobNow} where job.tenant_id = ${tenant} and job.id = ${id}`);
+  const look: Look = {
+    now: store.clock.now(),
+    all: (statement) => store.read(statement),
+    get: async <R>(statement: Sql) => (await store.read<R>(statement))[0],
+    count: async (statement) => (await store.readHeavy<{ n: number }>(statement))[0]?.n ?? 0,
+  };
+  const job = await look.get<Explained>(sql`select job.*, lane.queue
+    from ${jobNow} join daybook_lane lane on lane.seq = job.lane_seq where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
-  const [reason, ...because] = await explain(store, job);
+  const [reason, ...because] = await explain(look, job);
   return { id, status: job.status, reason: reason ?? job.status, because };
 }
 
-async function explain(store: Store, job: JobRow): Promise<string[]> {
+async function explain(look: Look, job: Explained): Promise<readonly string[]> {
   switch (job.status) {
     case "waiting":
-      return explainWaiting(store, job);
+      return explainWaiting(look, job);
     case "queued":
-      return explainQueued(store, job);
+      return explainQueued(look, job);
     case "running":
-      return explainRunning(store, job);
+      return explainRunning(look, job);
     default:
-      return explainEnded(store, job);
+      return explainEnded(look, job);
   }
 }
 
-async function explainWaiting(store: Store, job: JobRow): Promise<string[]> {
-  switch (job.waits_for) {
-    case "time":
-      return explainTime(store, job);
-    case "key":
-      return explainKey(store, job);
-    case "host":
-      return explainHost(store, job);
-    case "alone":
-      return explainAlone(store, job);
-    default:
-      return explainTurn(store, job);
-  }
+async function explainQueued(look: Look, job: Explained): Promise<string[]> {
+  const ahead = await countAhead(look, job, sql`status = 'queued'`);
+  const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${job.queue}.`;
+  return heldOr(look, job, ["place", place], (session) => [`Session ${session} runs ${job.name}.`]);
 }
 
-async function explainHost(store: Store, job: JobRow): Promise<string[]> {
-  const host = await hostOrPause(store, job);
-  return "obstacle" in host ? host.obstacle : ["host", willTakeIt(host, job)];
-}
-
-async function explainAlone(store: Store, job: JobRow): Promise<string[]> {
-  const host = await hostOrObstacle(store, job);
-  const why = "Its process was lost twice while it ran, so it runs alone, once a session has nothing else to run.";
-  return "obstacle" in host ? [...host.obstacle, why] : ["alone", why, `Session ${host.session} runs ${job.name}.`];
-}
-
-async function explainQueued(store: Store, job: JobRow): Promise<string[]> {
-  const lane = await one<LaneRow>(store, sql`select * from daybook_lane lane where seq = ${job.lane_seq}`);
-  const ahead = await countAhead(store, job);
-  const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${lane?.queue}.`;
-  const host = await hostOrObstacle(store, job);
-  if ("obstacle" in host) return [...host.obstacle, place];
-  return ["place", place, `Session ${host.session} runs ${job.name}.`];
-}
-
-async function explainRunning(store: Store, job: JobRow): Promise<string[]> {
-  const session = await one<{ id: string; host: string; pid: number }>(
-    store,
+async function explainRunning(look: Look, job: Explained): Promise<string[]> {
+  const session = await look.get<{ id: string; host: string; pid: number }>(
     sql`select id, host, pid from daybook_session session where seq = ${job.session_seq}`,
   );
   const since = job.started_at === null ? "" : ` since ${isoTime(job.started_at)}`;
   const by = `It runs${since} in session ${session?.id} (process ${session?.pid} on ${session?.host}).`;
-  return [
-    "running",
-    by,
-    ...(job.cancel_requested_at === null ? [] : ["It was asked to cancel and has not ended yet."]),
-  ];
+  const asked = job.cancel_requested_at === null ? [] : ["It was asked to cancel and has not ended yet."];
+  return ["running", by, ...asked];
 }
 
-async function explainEnded(store: Store, job: JobRow): Promise<string[]> {
-  const run = await one<{ status: string; error_type: string | null; error_message: string | null }>(
-    store,
+async function explainEnded(look: Look, job: Explained): Promise<string[]> {
+  const run = await look.get<{ status: string; error_type: string | null; error_message: string | null }>(
     sql`select status, error_type, error_message from daybook_run where job_seq = ${job.seq}`,
   );
-  const next = await one<{ id: string }>(store, sql`select id from daybook_job where retry_of = ${job.seq}`);
+  const next = await look.get<{ id: string }>(sql`select id from daybook_job where retry_of = ${job.seq}`);
   const when = job.finished_at === null ? "" : ` at ${isoTime(job.finished_at)}`;
   const error = run?.error_type == null ? "" : `: ${run.error_type}: ${run.error_message ?? ""}`;
   const how =
     run === undefined ? `It was ${job.status}${when}, before it ran` : `Its run ended as ${run.status}${when}${error}`;
   return [job.status, `${how}.`, ...(next === undefined ? [] : [`Job ${next.id} tries again.`])];
-}
-
-// The line may be long, so it is not counted on this thread.
-async function countAhead(store: Store, job: JobRow): Promise<number> {
-  const [row] = await store.readHeavy<{ n: number }>(
-    sql`select count(*) as n from daybook_line where status = 'queued' and lane_seq = ${job.lane_seq} and (
-      priority > ${job.priority} or (priority = ${job.priority}
-        and (position, seq) < (${job.position}, ${job.seq})))`,
-  );
-  return row?.n ?? 0;
-}
-
-async function one<R>(store: Store, statement: Sql): Promise<R | undefined> {
-  return (await store.read<R>(statement))[0];
 }

@@ -11,6 +11,7 @@ import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
 import { logRefused, resultJson } from "./result-json.ts";
+import { endingOf } from "./run.ts";
 import { settle } from "./settle.ts";
 import { refuseInsideStep } from "./step.ts";
 
@@ -28,17 +29,8 @@ export async function finishRun<T>(
     async (tx) => {
       const made = await work(tx);
       killPoint("jobs.finish.worked");
-      const durationMs = engine.clock.monotonic() - state.startedMs;
-      const ending = {
-        seq: job.seq,
-        runId: job.run_id,
-        plain: job.group_seq === null && job.kind === null,
-        attempt: job.attempt,
-        status: "success",
-        durationMs,
-        ...(kept = resultJson(made)),
-      } as const;
-      const { ended } = await settle(tx, engine.hooks, [ending]);
+      kept = resultJson(made);
+      const { ended } = await settle(tx, engine.hooks, [{ ...endingOf(engine, state, "success"), ...kept }]);
       if (!ended.has(job.run_id)) {
         throw new DaybookError(
           "conflict",

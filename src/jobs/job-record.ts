@@ -52,14 +52,14 @@ export type JobRun = {
 };
 
 // A finished job's start is in its run; an open one's is in the line.
-const columns = sql`select job.seq, job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for,
-    coalesce(line.priority, job.priority) as priority, line.position, job.created_at, coalesce(line.available_at, job.due_at, job.created_at) as available_at,
-    coalesce(line.started_at, run.started_at) as started_at, coalesce(run.ended_at, job.cancelled_at) as finished_at,
-    job.params, job.origin, job.attempt, job.attempts, job.losses, job.alone, job.key, job.tags,
-    coalesce(line.run_id, run.id) as run_id, line.progress, line.progress_note, job.cause_run_id, job.root_run_id,
-    job_template.name as template, session.id as session_id, parent.id as parent_id, child.id as child_id,
-    run.status as run_status, run.ended_at, run.duration_ms, run.error_type, run.error_message, run.error_trace,
-    run.result, ${commandColumns}`;
+const columns = sql`select job.seq, job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for as "waitsFor",
+    coalesce(line.priority, job.priority) as priority, line.position, job.created_at as "createdAt",
+    coalesce(line.available_at, job.due_at, job.created_at) as "availableAt",
+    coalesce(line.started_at, run.started_at) as "startedAt", coalesce(run.ended_at, job.cancelled_at) as "finishedAt",
+    job.params, job.origin, job.attempt, job.attempts, job.losses, job.key, job.tags, job_template.name as template,
+    parent.id as "retryOf", child.id as "retriedBy", coalesce(line.run_id, run.id) as "runId", session.id as "sessionId",
+    job.alone, line.progress, line.progress_note, job.cause_run_id, job.root_run_id, run.status as run_status,
+    run.ended_at, run.duration_ms, run.error_type, run.error_message, run.error_trace, run.result, ${commandColumns}`;
 
 const around = sql`left join daybook_run run on run.job_seq = job.seq
   left join daybook_job_template job_template
@@ -83,44 +83,24 @@ export function selectOpenRecords(by: Sql): Sql {
     where job.seq = line.seq and lane.seq = job.lane_seq`;
 }
 
-export type RecordRow = CommandColumns & {
-  seq: number;
-  id: string;
-  name: string;
-  queue: string;
-  status: JobStatus;
-  waits_for: WaitsFor | null;
-  priority: number;
-  position: number | null;
-  created_at: number;
-  available_at: number;
-  started_at: number | null;
-  finished_at: number | null;
-  params: string;
-  origin: JobOrigin;
-  attempt: number;
-  attempts: number;
-  losses: number;
-  alone: number;
-  key: string | null;
-  tags: string | null;
-  template: string | null;
-  run_id: string | null;
-  progress: number | null;
-  progress_note: string | null;
-  cause_run_id: string | null;
-  root_run_id: string | null;
-  session_id: string | null;
-  parent_id: string | null;
-  child_id: string | null;
-  run_status: RunStatus | null;
-  ended_at: number | null;
-  duration_ms: number | null;
-  error_type: string | null;
-  error_message: string | null;
-  error_trace: string | null;
-  result: string | null;
-};
+export type RecordRow = Omit<JobRecord, "params" | "tags" | "gone" | "progress" | "cause" | "run"> &
+  CommandColumns & {
+    readonly seq: number;
+    readonly params: string;
+    readonly tags: string | null;
+    readonly alone: number;
+    readonly progress: number | null;
+    readonly progress_note: string | null;
+    readonly cause_run_id: string | null;
+    readonly root_run_id: string | null;
+    readonly run_status: RunStatus | null;
+    readonly ended_at: number | null;
+    readonly duration_ms: number | null;
+    readonly error_type: string | null;
+    readonly error_message: string | null;
+    readonly error_trace: string | null;
+    readonly result: string | null;
+  };
 
 /** `gone` are the ids of sessions whose process is. */
 export function toRecord(row: RecordRow, gone: ReadonlySet<string>): JobRecord {
@@ -130,13 +110,13 @@ export function toRecord(row: RecordRow, gone: ReadonlySet<string>): JobRecord {
     name: row.name,
     queue: row.queue,
     status: row.status,
-    waitsFor: row.waits_for,
+    waitsFor: row.waitsFor,
     priority: row.priority,
     position: row.position,
-    createdAt: row.created_at,
-    availableAt: row.available_at,
-    startedAt: row.started_at,
-    finishedAt: row.finished_at,
+    createdAt: row.createdAt,
+    availableAt: row.availableAt,
+    startedAt: row.startedAt,
+    finishedAt: row.finishedAt,
     params: JSON.parse(row.params) as unknown,
     origin: row.origin,
     attempt: row.attempt,
@@ -145,11 +125,11 @@ export function toRecord(row: RecordRow, gone: ReadonlySet<string>): JobRecord {
     key: row.key,
     tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
     template: row.template,
-    retryOf: row.parent_id,
-    retriedBy: row.child_id,
-    runId: row.run_id,
-    sessionId: row.session_id,
-    gone: row.session_id !== null && gone.has(row.session_id),
+    retryOf: row.retryOf,
+    retriedBy: row.retriedBy,
+    runId: row.runId,
+    sessionId: row.sessionId,
+    gone: row.sessionId !== null && gone.has(row.sessionId),
     progress: row.progress === null ? null : { done: row.progress, note: row.progress_note },
     cause: runId === null || rootRunId === null ? null : { runId, rootRunId },
     run: toRun(row),
@@ -157,11 +137,11 @@ export function toRecord(row: RecordRow, gone: ReadonlySet<string>): JobRecord {
 }
 
 function toRun(row: RecordRow): JobRun | null {
-  if (row.run_status === null || row.run_id === null) return null;
+  if (row.run_status === null || row.runId === null) return null;
   return {
-    id: row.run_id,
+    id: row.runId,
     status: row.run_status,
-    startedAt: row.started_at ?? 0,
+    startedAt: row.startedAt ?? 0,
     endedAt: row.ended_at ?? 0,
     durationMs: row.duration_ms ?? 0,
     attempt: row.attempt,

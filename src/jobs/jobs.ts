@@ -22,7 +22,7 @@ import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
 import { enqueueFrom } from "./template/enqueue-from.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
-import type { AwaitOptions } from "./await-end.ts";
+import type { AwaitOptions } from "./waiters.ts";
 import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
@@ -105,7 +105,10 @@ export type Jobs = JobVerbs & {
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
-export type Within = <T>(unit: (tx: Tx) => Promise<T>, how: { shared: boolean }) => Promise<T>;
+export type Within = <T>(unit: (tx: Tx) => Promise<T>, how?: { readonly shared: boolean }) => Promise<T>;
+
+/** The definition that a verb is about. */
+export type LookUp = (wanted: AnyJob | string) => Awaitable<AnyJob>;
 
 /** `read` is how definitions are looked up in the book: in a transaction, by it. */
 export function jobVerbs(
@@ -119,7 +122,7 @@ export function jobVerbs(
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
     awaitable(store, tx.tenant, withWarning(await enqueue(tx, prepared), prepared));
-  const known = (definition: AnyJob | string): Awaitable<AnyJob> => lookUp(engine, definition, strict, read);
+  const known: LookUp = (wanted) => lookUp(engine, wanted, strict, read);
   return {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await known(definition), params, options);
@@ -150,21 +153,21 @@ export function jobVerbs(
         (await enqueueMany(tx, prepared)).map((made, index) =>
           awaitable(store, tx.tenant, withWarning(made, prepared[index] ?? {})),
         );
-      return within(makeAll, { shared: false });
+      return within(makeAll);
     },
     enqueueFrom: (template, overrides, options = {}) =>
       enqueueFrom(within, { template, overrides, options, lookUp: known, enqueue: make }),
-    cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id), { shared: false }),
-    retry: (id) => within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id)), { shared: false }),
-    pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null), { shared: false }),
-    resume: (name) => within((tx) => resumeName(tx, name), { shared: false }),
-    move: (id, to) => within((tx) => moveJob(tx, id, to), { shared: false }),
-    prioritise: (id, priority) => within((tx) => prioritiseJob(tx, id, priority), { shared: false }),
+    cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id)),
+    retry: (id) => within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id))),
+    pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null)),
+    resume: (name) => within((tx) => resumeName(tx, name)),
+    move: (id, to) => within((tx) => moveJob(tx, id, to)),
+    prioritise: (id, priority) => within((tx) => prioritiseJob(tx, id, priority)),
     async edit(id, params) {
       // A schema may take its time, so no transaction is held meanwhile.
-      const name = await within((tx) => nameOfJob(tx, id), { shared: false });
+      const name = await within((tx) => nameOfJob(tx, id));
       const prepared = await prepareParams(await knownJob(engine, name, read), params);
-      return within((tx) => editJob(tx, id, prepared), { shared: false });
+      return within((tx) => editJob(tx, id, prepared));
     },
   };
 }

@@ -5,10 +5,10 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
-import { limitsOf, lockLimits, nameOfKey, ofKey, ofName, rateLock, takenPermits, tryLimits } from "./limit.ts";
-import { release, waitsKey } from "./park.ts";
+import { lockLimits, nameOfKey, rateLock, takenPermits, tryLimits } from "./limit.ts";
+import { release } from "./park.ts";
 import { roomInRate } from "./rate.ts";
-import { ruleOfFirst } from "./release-rates.ts";
+import { limitsOfFirst, ruleOfFirst } from "./release-rates.ts";
 
 /** A limit that jobs wait for, or with `time` a rate. */
 export type LimitKey = { readonly waitsFor?: "key" | "time"; readonly tenant: string; readonly key: string };
@@ -73,15 +73,9 @@ async function roomOfRate(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
 }
 
 async function roomOf(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
-  const name = nameOfKey(key);
-  const waits = waitsKey({ tenant, waitsFor: "key", key });
-  const next = await tx.get<{ limits: string | null }>(sql`select job.limits
-    from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_job job
-    where line.status = 'waiting' and line.waits_for = 'key' and line.waits_key = ${waits} and line.waits_key is not null
-      and job.seq = line.seq
-    order by line.lane_seq, line.priority desc, line.position, line.seq limit 1`);
-  const taken = takenPermits(tenant, key, name === undefined ? ofKey(key) : ofName(name));
-  const used = await tx.get<{ count: number }>(sql`select count(*) as count from (${taken}) as taken`);
-  const { name: nameMax = 0, key: keyMax = 0 } = limitsOf({ limits: next?.limits ?? null });
-  return Math.max(0, (name === undefined ? keyMax : nameMax) - (used?.count ?? 0));
+  const { name: nameMax = 0, key: keyMax = 0 } = await limitsOfFirst(tx, { tenant, waitsFor: "key", key });
+  const used = await tx.get<{ count: number }>(
+    sql`select count(*) as count from (${takenPermits(tenant, key)}) as taken`,
+  );
+  return Math.max(0, (nameOfKey(key) === undefined ? keyMax : nameMax) - (used?.count ?? 0));
 }

@@ -96,21 +96,15 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
 }
 
 /** How many permits of a limit are taken. Direct work that waits for its turn comes before what stands in line, in whatever
- *  queue, so a permit of its limits is kept for it. `where` names the limit in the words of the direct job. */
-export function takenPermits(tenant: string, key: string, where: Sql): Sql {
+ *  queue, so a permit of its limits is kept for it. */
+export function takenPermits(tenant: string, key: string): Sql {
+  const name = nameOfKey(key);
+  const where = name === undefined ? sql`job.limit_key = ${key}` : sql`job.name = ${name}`;
   return sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}
     union all select -line.seq from daybook_line line ${indexedBy("jobs_waiting")}
       cross join daybook_job job cross join daybook_reservation reservation
     where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'reservation' and job.seq = line.seq
       and job.tenant_id = ${tenant} and ${where} and reservation.id = line.waits_key and reservation.status = 'active'`;
-}
-
-export function ofName(name: string): Sql {
-  return sql`job.name = ${name}`;
-}
-
-export function ofKey(key: string): Sql {
-  return sql`job.limit_key = ${key}`;
 }
 
 /** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
@@ -122,14 +116,14 @@ export function createPermits(
   const used = new Map<string, Set<number>>();
   const usedUp = new Map<string, number>();
 
-  async function takenOf(tenant: string, key: string, where: Sql): Promise<Set<number>> {
+  async function takenOf(tenant: string, key: string): Promise<Set<number>> {
     const name = `${tenant}\n${key}`;
     let numbers = used.get(name);
     if (numbers !== undefined) return numbers;
     const rows = await tx.all<{ number: number }>(
       direct
         ? sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}`
-        : takenPermits(tenant, key, where),
+        : takenPermits(tenant, key),
     );
     used.set(name, (numbers = new Set(rows.map((row) => row.number))));
     return numbers;
@@ -152,11 +146,11 @@ export function createPermits(
       const { tenant_id, seq: job_seq } = job;
       const { name, key, rate } = limitsOf(job);
       const mine: [Set<number>, Permit][] = [];
-      const limits: [string, number, Sql][] = [];
-      if (name !== undefined) limits.push([nameKey(job.name), name, ofName(job.name)]);
-      if (key !== undefined && job.limit_key !== null) limits.push([job.limit_key, key, ofKey(job.limit_key)]);
-      for (const [limit_key, most, where] of limits) {
-        const taken = await takenOf(tenant_id, limit_key, where);
+      const limits: [string, number][] = [];
+      if (name !== undefined) limits.push([nameKey(job.name), name]);
+      if (key !== undefined && job.limit_key !== null) limits.push([job.limit_key, key]);
+      for (const [limit_key, most] of limits) {
+        const taken = await takenOf(tenant_id, limit_key);
         if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
         mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
       }

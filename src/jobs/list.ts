@@ -1,5 +1,6 @@
 // Reading jobs: lists with filters and a cursor, one job with its chain and its run.
 import { goneSessions } from "../telemetry/gone-sessions.ts";
+import { checkCount } from "../core/count.ts";
 import type { Duration } from "../core/duration.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
@@ -62,10 +63,7 @@ const filters: readonly (keyof JobFilter)[] = [
 
 export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
   refuseUnknown(filter, filters, "the list of jobs");
-  const limit = filter.limit ?? limits.pageDefault;
-  if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
-    throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
-  }
+  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const before = filter.after === undefined ? Number.MAX_SAFE_INTEGER : Number(filter.after);
   if (!Number.isSafeInteger(before)) throw invalid(`${filter.after} is not a cursor: give "next" of the page before`);
   const wanted = joinSql([
@@ -208,7 +206,7 @@ export async function readChain(store: Store, tenant: string, id: string): Promi
 
 // Only what runs asks for the sessions that are gone.
 async function toRecords(store: Store, rows: readonly RecordRow[]): Promise<JobRecord[]> {
-  const runs = rows.some((row) => row.session_id !== null);
+  const runs = rows.some((row) => row.sessionId !== null);
   const gone = new Set(runs ? (await goneSessions(store)).map(({ id }) => id) : []);
   return rows.map((row) => toRecord(row, gone));
 }

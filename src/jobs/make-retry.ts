@@ -19,8 +19,10 @@ export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise
   const delay = Math.max(planned, again.atLeastMs ?? 0);
   const reason = again.behind !== undefined ? "group" : delay > 0 ? "time" : null;
   const row: NewJob = {
-    ...kept(old),
+    // What a job is and belongs to, its next try is and belongs to as well; an insert takes the columns of a new job alone.
+    ...old,
     id: tx.ids(),
+    idempotency_key: null,
     status: reason === null ? "queued" : "waiting",
     waits_for: reason,
     waits_key: again.behind ?? null,
@@ -54,37 +56,4 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
       ? `job ${old.id} has been retried already`
       : `key ${quote(old.key)} of ${old.name} is taken by job ${holder.id}, which is ${holder.status}: wait for it`;
   return new DaybookError("conflict", why, { details: { id: old.id } });
-}
-
-// What a job is and belongs to, its next try is and belongs to as well.
-function kept(old: JobRow): Omit<NewJob, "id" | "status" | "created_at" | "available_at" | "waits_for" | "waits_key"> {
-  return {
-    tenant_id: old.tenant_id,
-    lane_seq: old.lane_seq,
-    name: old.name,
-    priority: old.priority,
-    params: old.params,
-    attempts: old.attempts,
-    losses_max: old.losses_max,
-    backoff: old.backoff,
-    timeout_ms: old.timeout_ms,
-    key: old.key,
-    key_scope: old.key_scope,
-    limits: old.limits,
-    limit_key: old.limit_key,
-    tags: old.tags,
-    cause_run_id: old.cause_run_id,
-    root_run_id: old.root_run_id,
-    template_id: old.template_id,
-    group_seq: old.group_seq,
-    group_slot: old.group_slot,
-    awaited: old.awaited,
-    kind: old.kind,
-    kind_seq: old.kind_seq,
-    about: old.about,
-    app: old.app,
-    instance: old.instance,
-    registration: old.registration,
-    traceparent: old.traceparent,
-  };
 }

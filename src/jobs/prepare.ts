@@ -11,13 +11,11 @@ import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause, type Cause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
 import type { RunOwner } from "../telemetry/run.ts";
-import { checkPriority, validateParams, type AnyJob, type JobOptions } from "./define.ts";
+import { checkPriority, validateParams, type AnyJob, type JobOptions, type JobSettings } from "./define.ts";
 import type { Limits } from "./limit.ts";
-import { checkBackoff, type Backoff } from "./retry.ts";
+import { checkBackoff } from "./retry.ts";
 
-export type EnqueueOptions = {
-  readonly queue?: string;
-  readonly priority?: number;
+export type EnqueueOptions = JobSettings & {
   /** Not before this time. */
   readonly at?: TimeInput;
   /** Not before this long from now. */
@@ -33,10 +31,6 @@ export type EnqueueOptions = {
   /** The same key and params again give the same job; other params are refused. */
   readonly idempotencyKey?: string;
   readonly tags?: readonly string[];
-  readonly attempts?: number;
-  readonly backoff?: Backoff;
-  readonly timeout?: Duration;
-  readonly losses?: number;
 };
 
 export type OnConflict = "keep" | "replace" | "error";

@@ -41,10 +41,10 @@ export type Queues = QueueVerbs & {
 
 export function queueVerbs(within: Within): QueueVerbs {
   return {
-    pause: (queue, note) => within((tx) => pauseLane(tx, queue, note ?? null), { shared: false }),
-    resume: (queue) => within((tx) => resumeLane(tx, queue), { shared: false }),
-    limit: (queue, to) => within((tx) => limitLane(tx, queue, to), { shared: false }),
-    normalise: (queue, options = {}) => within((tx) => normaliseLane(tx, queue, options), { shared: false }),
+    pause: (queue, note) => within((tx) => pauseLane(tx, queue, note ?? null)),
+    resume: (queue) => within((tx) => resumeLane(tx, queue)),
+    limit: (queue, to) => within((tx) => limitLane(tx, queue, to)),
+    normalise: (queue, options = {}) => within((tx) => normaliseLane(tx, queue, options)),
   };
 }
 
@@ -55,42 +55,31 @@ export function queueReads(store: Store, tenant: string): Omit<Queues, keyof Que
   };
 }
 
-type Row = {
-  queue: string;
-  waiting: number;
-  queued: number;
-  running: number;
-  failed: number;
-  oldest_at: number | null;
-  paused_at: number | null;
-  paused_note: string | null;
-  limit_max: number | null;
-  rate_max: number | null;
-  rate_ms: number | null;
+type Row = Omit<QueueRecord, "paused" | "rate"> & {
+  readonly pausedAt: number | null;
+  readonly note: string | null;
+  readonly max: number | null;
+  readonly perMs: number | null;
 };
 
 /** Counts what is open and what failed; finished work is counted by rollups, not by reading all of it. */
 async function listQueues(store: Store, tenant: string): Promise<QueueRecord[]> {
-  const rows = await store.readHeavy<Row>(sql`select lane.queue, lane.paused_at, lane.paused_note, lane.limit_max,
-      lane.rate_max, lane.rate_ms,
+  const rows = await store.readHeavy<Row>(sql`select lane.queue,
+      (select count(*) from daybook_line where status = 'waiting' and lane_seq = lane.seq) as waiting,
       (select count(*) from daybook_line where status = 'queued' and lane_seq = lane.seq) as queued,
       (select count(*) from daybook_line where status = 'running' and lane_seq = lane.seq) as running,
-      (select count(*) from daybook_line where status = 'waiting' and lane_seq = lane.seq) as waiting,
       (select count(*) from daybook_run run join daybook_job job on job.seq = run.job_seq
         where run.tenant_id = lane.tenant_id and run.status <> 'success' and run.status in ('error', 'timed_out', 'lost')
           and job.lane_seq = lane.seq) as failed,
       (select min(job.created_at) from daybook_line line join daybook_job job on job.seq = line.seq
-        where line.status = 'queued' and line.lane_seq = lane.seq) as oldest_at
+        where line.status = 'queued' and line.lane_seq = lane.seq) as "oldestAt",
+      lane.limit_max as concurrency, lane.paused_at as "pausedAt", lane.paused_note as note, lane.rate_max as max,
+      lane.rate_ms as "perMs"
     from daybook_lane lane where tenant_id = ${tenant} order by lane.queue`);
-  return rows.map((row) => ({
-    queue: row.queue,
-    waiting: row.waiting,
-    queued: row.queued,
-    running: row.running,
-    failed: row.failed,
-    oldestAt: row.oldest_at,
-    paused: row.paused_at === null ? null : { at: row.paused_at, note: row.paused_note },
-    concurrency: row.limit_max,
-    rate: row.rate_max === null || row.rate_ms === null ? null : { max: row.rate_max, perMs: row.rate_ms },
+  return rows.map(({ pausedAt: at, note, concurrency, max, perMs, ...row }) => ({
+    ...row,
+    paused: at === null ? null : { at, note },
+    concurrency,
+    rate: max === null || perMs === null ? null : { max, perMs },
   }));
 }

@@ -54,9 +54,7 @@ export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<v
 }
 
 async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {
-  const row = await tx.get<RateWindow>(
-    sql`select window_at, used, let_in from daybook_rate_window where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`,
-  );
+  const row = await readWindow(tx, rule);
   const current = windowAt(tx.now, rule.ms, row);
   // The clock was set. What follows counts from here, also when nothing can start now.
   if (row !== undefined && current.window_at < row.window_at - (row.window_at % rule.ms)) {
@@ -67,6 +65,15 @@ async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {
 }
 
 export type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
+
+/** The window that was last counted in, if anything was. */
+export async function readWindow(
+  tx: Pick<Tx, "get">,
+  { tenant, key }: Pick<RateRule, "tenant" | "key">,
+): Promise<RateWindow | undefined> {
+  return tx.get<RateWindow>(sql`select window_at, used, let_in from daybook_rate_window
+    where tenant_id = ${tenant} and rate_key = ${key}`);
+}
 
 /** The window of a rate at `now`, after the one that was last counted in. */
 export function windowAt(now: number, ms: number, last: RateWindow | undefined): RateWindow {

@@ -4,8 +4,8 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
-import { limitsOf, rateLock, tryLimits } from "./limit.ts";
-import { release, waitsKey } from "./park.ts";
+import { limitsOf, rateLock, tryLimits, type Limits } from "./limit.ts";
+import { release, waitsKey, type Reason } from "./park.ts";
 import { windowAt, type RateRule, type RateWindow } from "./rate.ts";
 
 type Rate = { readonly tenant_id: string; readonly rate_key: string };
@@ -40,14 +40,18 @@ async function letIn(tx: Tx, { tenant_id: tenant, rate_key: key }: Rate): Promis
 
 /** The rule that the first of those who wait for the rate has; undefined when nobody does. */
 export async function ruleOfFirst(tx: Tx, tenant: string, key: string): Promise<RateRule | undefined> {
-  const waits = waitsKey({ tenant, waitsFor: "time", key });
+  const { rate } = await limitsOfFirst(tx, { tenant, waitsFor: "time", key });
+  return rate && { tenant, ...rate };
+}
+
+/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
+export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
   const first = await tx.get<{ limits: string | null }>(sql`select job.limits
     from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_job job
-    where line.status = 'waiting' and line.waits_for = 'time' and line.waits_key = ${waits} and line.waits_key is not null
-      and job.seq = line.seq
+    where line.status = 'waiting' and line.waits_for = ${reason.waitsFor} and line.waits_key = ${waitsKey(reason)}
+      and line.waits_key is not null and job.seq = line.seq
     order by line.lane_seq, line.priority desc, line.position, line.seq limit 1`);
-  const rate = first && limitsOf(first).rate;
-  return rate && { tenant, ...rate };
+  return limitsOf(first ?? { limits: null });
 }
 
 async function setWindow(

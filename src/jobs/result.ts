@@ -7,11 +7,11 @@ import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
-import { awaitEnd, type AwaitOptions } from "./await-end.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
 import { offerFreeKey } from "./limit-sweep.ts";
 import { refuseToBlock } from "./wait-inside.ts";
+import { awaitEnd, awaitMs, type AwaitOptions } from "./waiters.ts";
 
 /** What an enqueue made, and the way to its result. */
 export type AwaitableJob<Result = unknown> = Enqueued<Result> & {
@@ -41,7 +41,7 @@ export async function awaitResult(
   refuseInsideUnit("result", store, "wait after it, because the job begins only then");
   const id = idOf(job);
   const what = `job ${id}`;
-  return awaitEnd(store, options, { verb: "result", what }, async (waited) => {
+  return awaitEnd(store, what, awaitMs(options, "result"), async (waited) => {
     const last = await lastOfChain(store, tenant, id);
     if (last.finished_at !== null) return { ended: resultOf(last) };
     await refuseToBlock(store, { tenant, what, which: sql`job.seq = ${last.seq}` });

@@ -103,7 +103,8 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
   return { ...endingOf(engine, state, status), error, shutdown: cause === "shutdown" };
 }
 
-function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
+/** How a run that ends now has ended. */
+export function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
   const { seq, run_id: runId, id, name, attempt, lane_seq: lane, group_seq: group, kind } = state.job;
   const plain = group === null && kind === null;
   const limited = state.job.limits !== null || state.job.limit_key !== null;

@@ -78,32 +78,31 @@ export function scheduleVerbs(
   read?: ReadRows,
 ): ScheduleVerbs {
   const lookUp: LookUp = (name) => knownJob(engine, name, read);
-  const alone = { shared: false } as const;
-  const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template), alone);
+  const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template));
   const around = { readTemplate, prepareEvent: engine.hooks.prepareEvent };
   return {
     async create(name: string, options: ScheduleOptions<never>) {
       refuseTenants(name, options);
       const checked = await checkSchedule(name, options, lookUp, around);
-      const row = await within((tx) => createSchedule(tx, name, checked), alone);
+      const row = await within((tx) => createSchedule(tx, name, checked));
       return { ...toSchedule(row), warning: checked.warning };
     },
     async edit(name, changes) {
       refuseTenants(name, changes);
-      const old = await within((tx) => findSchedule(tx, name), alone);
+      const old = await within((tx) => findSchedule(tx, name));
       const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), lookUp, around));
       const edit = { checked, revision: old.revision };
-      const row = await within((tx) => editSchedule(tx, name, edit), alone);
+      const row = await within((tx) => editSchedule(tx, name, edit));
       return { ...toSchedule(row), warning: checked.warning };
     },
-    pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null), alone),
-    resume: (name) => within((tx) => resumeSchedule(tx, name), alone),
-    remove: (name) => within((tx) => removeSchedule(tx, name), alone),
-    trigger: (name) => within((tx) => triggerSchedule(tx, engine.hooks, name), alone),
+    pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null)),
+    resume: (name) => within((tx) => resumeSchedule(tx, name)),
+    remove: (name) => within((tx) => removeSchedule(tx, name)),
+    trigger: (name) => within((tx) => triggerSchedule(tx, engine.hooks, name)),
     async backfill(name, from, to, options = {}) {
       refuseUnknown(options, ["dryRun"], "backfill");
       const stretch = { from: timeMs(from, "from"), to: timeMs(to, "to"), dryRun: options.dryRun ?? false };
-      return within((tx) => backfillSchedule(tx, engine.hooks, { name, ...stretch }), alone);
+      return within((tx) => backfillSchedule(tx, engine.hooks, { name, ...stretch }));
     },
   };
 }

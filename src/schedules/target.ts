@@ -12,7 +12,7 @@ import { findDefinition, neverHostedWarning } from "../jobs/definition/stored-de
 import type { JobHooks, ToSay } from "../jobs/hooks.ts";
 import { mergeParams } from "../jobs/template/enqueue-from.ts";
 import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
-import type { TemplateRow } from "../jobs/template/template.ts";
+import { selectTemplates, type TemplateRow } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
@@ -194,25 +194,23 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
     const prepared = await withSettings(tx, stored, row.target_name);
     return { prepared: { ...prepared, cause: undefined }, templateId: null };
   }
-  const template =
-    await tx.get<Template>(sql`select id, job_name, params, queue, priority, attempts, backoff, timeout_ms,
-      losses, archived_at from daybook_job_template
+  const template = await tx.get<TemplateRow>(sql`${selectTemplates}
     where tenant_id = ${row.tenant_id} and name = ${row.target_name} ${forShare}`);
   if (template === undefined) return { refused: `there is no template "${row.target_name}"` };
-  if (template.archived_at !== null) return { refused: `template "${row.target_name}" is archived` };
+  if (template.archivedAt !== null) return { refused: `template "${row.target_name}" is archived` };
   const defaults = JSON.parse(template.params) as unknown;
   const merged = mergeParams(defaults, overrides);
-  const prepared = await withSettings(tx, stored, template.job_name);
+  const prepared = await withSettings(tx, stored, template.job);
   return {
     prepared: {
       ...prepared,
-      name: template.job_name,
+      name: template.job,
       params: toJson(merged, { what: "params" }),
       queue: settings.queue ?? template.queue ?? prepared.queue,
       priority: settings.priority ?? template.priority ?? prepared.priority,
       attempts: template.attempts ?? prepared.attempts,
       backoff: template.backoff ?? prepared.backoff,
-      timeoutMs: template.timeout_ms ?? prepared.timeoutMs,
+      timeoutMs: template.timeoutMs ?? prepared.timeoutMs,
       losses: template.losses ?? prepared.losses,
       cause: undefined,
     },
@@ -234,11 +232,6 @@ async function withSettings(tx: Tx, stored: StoredTarget, jobName: string): Prom
     ...(owner === undefined ? {} : { owner }),
   };
 }
-
-type Template = Pick<
-  TemplateRow,
-  "id" | "job_name" | "params" | "queue" | "priority" | "attempts" | "backoff" | "timeout_ms" | "losses" | "archived_at"
->;
 
 /** A template that is not there, or archived, is refused when the schedule is made. */
 export async function refuseMissingTemplate(tx: Tx, row: Pick<ScheduleRow, "target" | "target_name">): Promise<void> {

@@ -78,7 +78,7 @@ export async function openEngine(
     contextFor: (run) => run,
   };
   const tenant: TestEngine["tenant"] = (id) => {
-    const within: Parameters<typeof jobVerbs>[2] = (unit, { shared }) =>
+    const within: Parameters<typeof jobVerbs>[2] = (unit, { shared } = { shared: false }) =>
       store.write(unit, { by: shared ? "shared" : "engine", tenant: id });
     return {
       jobs: { ...jobVerbs(engine, true, within), ...jobReads(engine, id) },

@@ -1,6 +1,7 @@
 // A program as the run that started it shows it.
 import { sql } from "../../storage/sql.ts";
 import type { Artifact } from "./artifacts.ts";
+import type { CommandLog } from "./log-file.ts";
 
 /** What a run knows of the program that it started. */
 export type CommandRecord = {
@@ -11,12 +12,7 @@ export type CommandRecord = {
   readonly exitCode: number | null;
   readonly signal: string | null;
   /** `bytes` is null when nobody saw the end of the output. */
-  readonly log: {
-    readonly path: string;
-    readonly bytes: number | null;
-    readonly truncated: boolean;
-    readonly tail: string;
-  } | null;
+  readonly log: (Omit<CommandLog, "bytes"> & { readonly bytes: number | null }) | null;
   readonly artifacts: readonly Artifact[];
   /** How many more files there were than are listed. */
   readonly artifactsLeftOut: number;

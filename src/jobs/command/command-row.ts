@@ -12,20 +12,17 @@ import type { Artifacts } from "./artifacts.ts";
 import type { LogSummary } from "./log-file.ts";
 import type { ProgramEnd } from "./program.ts";
 
-export type OpenCommand = {
-  readonly tenant_id: string;
-  readonly run_id: string;
-  readonly job_id: string;
-  readonly host: string;
-  readonly host_boot: string | null;
-  readonly host_namespace: string | null;
+export type OpenCommand = Omit<ProcessIdentity, "pid"> & {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly jobId: string;
   readonly pid: number | null;
-  readonly process_started: string | null;
-  readonly log_path: string | null;
+  readonly logPath: string | null;
 };
 
-export const openCommandColumns = sql`command.tenant_id, command.run_id, command.job_id, command.host, command.host_boot,
-  command.host_namespace, command.pid, command.process_started, command.log_path`;
+export const openCommandColumns = sql`command.tenant_id as tenant, command.run_id as "runId", command.job_id as "jobId",
+  command.host, command.host_boot as "hostBoot", command.host_namespace as "hostNamespace", command.pid,
+  command.process_started as "processStarted", command.log_path as "logPath"`;
 
 /** What is written before a program may be started; undefined when the run is no longer this process's. `before` is what
  *  is left of the run that this one continues. */
@@ -74,17 +71,17 @@ export type CommandEnding = Partial<ProgramEnd> & {
 /** Closes the row, once; whoever comes second changes nothing and hears false. `over` is a note that may be replaced. */
 export async function endCommand(
   engine: Engine,
-  row: Pick<OpenCommand, "tenant_id" | "run_id">,
+  { tenant, runId }: Pick<OpenCommand, "tenant" | "runId">,
   { exitCode, signal, log, artifacts, note }: CommandEnding,
   { over = null }: { over?: string | null } = {},
 ): Promise<boolean> {
-  const changed = await writeFor(engine, row.tenant_id, (tx) =>
+  const changed = await writeFor(engine, tenant, (tx) =>
     tx.run(sql`update daybook_run_command as run_command set ended_at = ${tx.now}, exit_code = ${exitCode ?? null}, signal = ${signal ?? null},
         log_bytes = ${log?.bytes ?? null}, log_truncated = ${log?.truncated === true ? 1 : 0},
         log_tail = ${log?.tail ?? null}, artifacts = ${JSON.stringify(artifacts?.found ?? [])},
         artifacts_left_out = ${artifacts?.leftOut ?? 0},
         note = ${note === null ? null : storableText(note, limits.errorMessageBytesMax)}
-      where tenant_id = ${row.tenant_id} and run_id = ${row.run_id}
+      where tenant_id = ${tenant} and run_id = ${runId}
         and (ended_at is null or note = ${over})`),
   );
   return changed === 1;

@@ -16,12 +16,15 @@ export type LogFile = {
   close(): Promise<LogSummary>;
 };
 
-export type LogSummary = {
+export type CommandLog = {
   readonly path: string;
-  /** All that was said; the file may hold less. */
+  /** All that the program said; the file has the first of it, and the last. */
   readonly bytes: number;
   readonly truncated: boolean;
   readonly tail: string;
+};
+
+export type LogSummary = CommandLog & {
   /** Why the file is not whole, when that is not the limit. */
   readonly failure: string | null;
 };

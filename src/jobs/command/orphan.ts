@@ -1,13 +1,15 @@
 // A program outlives its worker when that is killed: nobody is left to tell it. Whoever recovers the run on the same host
 // ends it. A number is not enough for that, since the system gives it to others: the process must have the start that was
 // written down, or be one of the same group that carries the run's id in its environment.
+import { readdirSync, readFileSync } from "node:fs";
 import { defineFact } from "../../core/fact.ts";
 import { sql } from "../../storage/sql.ts";
-import { isProvablyGone, pidExists, thisProcess, type ProcessIdentity } from "../../telemetry/process-identity.ts";
+import { isProvablyGone, pidExists, processStarted, thisProcess } from "../../telemetry/process-identity.ts";
+import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
 import type { Engine } from "../engine.ts";
 import { endCommand, openCommandColumns, type OpenCommand } from "./command-row.ts";
+import { runVariable } from "./environment.ts";
 import { readEnd } from "./log-file.ts";
-import { groupsOfRun } from "./process-group.ts";
 import { signalGroupOf, termMs } from "./program.ts";
 
 type Fate = "ended" | "gone" | "unknown";
@@ -52,18 +54,18 @@ const underWay = new Map<string, Promise<void>>();
 
 /** Who comes while another of this process is at it waits for the same end. */
 export function endOrphan(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
-  const known = underWay.get(row.run_id);
+  const known = underWay.get(row.runId);
   if (known !== undefined) return known;
-  const ending = seeTo(engine, row, self).finally(() => underWay.delete(row.run_id));
-  underWay.set(row.run_id, ending);
+  const ending = seeTo(engine, row, self).finally(() => underWay.delete(row.runId));
+  underWay.set(row.runId, ending);
   return ending;
 }
 
 async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
   const fate = await fateOf(engine, row, self);
   if (fate === undefined) return;
-  const { tenant_id: tenant, run_id: runId, job_id: jobId, pid } = row;
-  const log = row.log_path === null ? undefined : await readEnd(row.log_path);
+  const { tenant, runId, jobId, pid, logPath } = row;
+  const log = logPath === null ? undefined : await readEnd(logPath);
   const ending = { note: notes[fate], ...(log === undefined ? {} : { log }) };
   // Another process may have come after our signals and found nobody: who ended it has the last word.
   const over = fate === "ended" ? notes.gone : null;
@@ -75,19 +77,18 @@ async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): P
 /** Undefined when it is for others to judge. */
 async function fateOf(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<Fate | undefined> {
   if (!isOfThisKernel(row, self)) {
-    const { host, host_boot: hostBoot, host_namespace: hostNamespace, process_started: processStarted } = row;
-    const other = { host, hostBoot, hostNamespace, pid: row.pid ?? 0, processStarted };
+    const other = { ...row, pid: row.pid ?? 0 };
     return isProvablyGone(other, self, { sameMachine: engine.store.dialect === "sqlite" }) ? "gone" : undefined;
   }
   if (groupsOfRun(row).length === 0) {
-    return row.process_started === null && row.pid !== null && pidExists(row.pid) ? "unknown" : "gone";
+    return row.processStarted === null && row.pid !== null && pidExists(row.pid) ? "unknown" : "gone";
   }
   await endGroups(engine, row);
   return "ended";
 }
 
 function isOfThisKernel(row: OpenCommand, self: ProcessIdentity): boolean {
-  const { host, host_boot: boot, host_namespace: namespace } = row;
+  const { host, hostBoot: boot, hostNamespace: namespace } = row;
   return host === self.host && boot !== null && boot === self.hostBoot && namespace === self.hostNamespace;
 }
 
@@ -97,5 +98,44 @@ async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
     for (const group of groupsOfRun(row)) signalGroupOf(group, signal);
     const until = clock.monotonic() + termMs;
     while (groupsOfRun(row).length > 0 && clock.monotonic() < until) await clock.sleep(lookEveryMs);
+  }
+}
+
+/** The groups that are proven to be the run's; none where the system does not tell. */
+function groupsOfRun({ runId, pid, processStarted: started }: OpenCommand): number[] {
+  if (pid !== null && started !== null && processStarted(pid) === started) return [pid];
+  // Its first process is gone, or its number was never written down; the others carry the run's id.
+  const groups = new Set<number>();
+  for (const member of processes()) {
+    const group = groupOf(member);
+    if (group === undefined || (pid !== null && group !== pid) || groups.has(group)) continue;
+    if (carries(member, runId)) groups.add(group);
+  }
+  return [...groups];
+}
+
+function processes(): number[] {
+  return (read(() => readdirSync("/proc")) ?? []).filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+// The fifth field of /proc/<pid>/stat; the second may hold spaces. A zombie has ended.
+function groupOf(pid: number): number | undefined {
+  const stat = read(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  const [state, , group] = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];
+  return state === undefined || state === "Z" || state === "X" ? undefined : Number(group);
+}
+
+// Only the owner may read it, so what can be read may also be ended.
+function carries(pid: number, runId: string): boolean {
+  const environment = read(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? "";
+  return environment.split("\0").includes(`${runVariable}=${runId}`);
+}
+
+// Processes come and go while they are read.
+function read<T>(from: () => T): T | undefined {
+  try {
+    return from();
+  } catch {
+    return undefined;
   }
 }

@@ -6,7 +6,13 @@ import type { Writable } from "node:stream";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { quote } from "../../core/quote.ts";
 import { pidExists } from "../../telemetry/process-identity.ts";
-import { commandError } from "./command-error.ts";
+
+/** A program that could not be started or did not end well. Its run is recorded with this type. */
+export function commandError(message: string, cause?: unknown): Error {
+  const error = new Error(message, cause === undefined ? undefined : { cause });
+  error.name = "CommandError";
+  return error;
+}
 
 /** How long a group has after SIGTERM. Less than the engine's own grace, so that a run is over when it says so. */
 export const termMs = 3000;

@@ -9,12 +9,11 @@ import type { RunContext } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import { fillArgv, type ArgvTemplate } from "./argv.ts";
 import { collectArtifacts, type Artifact, type Artifacts } from "./artifacts.ts";
-import { commandError } from "./command-error.ts";
 import { beginCommand, endCommand, type CommandEnding } from "./command-row.ts";
 import type { CommandEnvironment } from "./environment.ts";
-import { logPath, openLog, type LogFile, type LogSummary } from "./log-file.ts";
+import { logPath, openLog, type CommandLog, type LogFile, type LogSummary } from "./log-file.ts";
 import { endOrphan } from "./orphan.ts";
-import type { ProgramEnd } from "./program.ts";
+import { commandError, type ProgramEnd } from "./program.ts";
 import { supervise } from "./supervise.ts";
 
 export type CommandPlan = {
@@ -29,13 +28,7 @@ export type CommandPlan = {
 export type CommandResult = {
   readonly exitCode: number;
   readonly signal: null;
-  readonly log: {
-    readonly path: string;
-    /** All that it said; the file has the first of it, and the last. */
-    readonly bytes: number;
-    readonly truncated: boolean;
-    readonly tail: string;
-  };
+  readonly log: CommandLog;
   readonly artifacts: readonly Artifact[];
   /** How many more files there were than are listed. */
   readonly artifactsLeftOut: number;
@@ -50,7 +43,6 @@ export async function runCommand(
   const { job } = context;
   if (process.platform === "win32") throw commandError("programs need process groups, which Windows does not have");
   const argv = fillArgv(job.name, plan.argv, params);
-  const row = { tenant_id: job.tenant, run_id: job.runId };
   const by = thisProcess();
   const begun = await beginCommand(engine, job, { argv, logPath: logPath(engine.files, job.runId), by });
   if (begun === undefined) {
@@ -59,7 +51,7 @@ export async function runCommand(
   killPoint("command.begun");
   const close = (ending: CommandEnding): Promise<unknown> =>
     // The run's own ending says the same, and is kept until it is written.
-    endCommand(engine, row, ending).catch((error: unknown) => context.log(describeError(error).message, {}, "error"));
+    endCommand(engine, job, ending).catch((error: unknown) => context.log(describeError(error).message, {}, "error"));
   let log: LogFile | undefined;
   try {
     // A program that was left by the last try must not run beside this one.
@@ -106,12 +98,11 @@ async function gather(plan: CommandPlan, cwd: string, log: LogFile, signal: Abor
 
 function resultOf(argv: readonly string[], end: ProgramEnd, summary: LogSummary, made: Artifacts): CommandResult {
   const { exitCode, signal } = end;
-  const { path, bytes, truncated, tail } = summary;
+  const { failure: _failure, ...log } = summary;
   if (exitCode !== 0 || signal !== null) {
-    const last = lastLines(tail);
+    const last = lastLines(log.tail);
     throw commandError(describeEnd(argv, end) + (last === "" ? " and said nothing" : `. It said last:\n${last}`));
   }
-  const log = { path, bytes, truncated, tail };
   return { exitCode, signal: null, log, artifacts: made.found, artifactsLeftOut: made.leftOut };
 }
 

@@ -1,5 +1,9 @@
 // Starts a program and stays with it until it and all it started are gone, by itself or because its run has to end.
-import type { Socket } from "node:net";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { killPoint } from "../../core/fault.ts";
 import { processStarted } from "../../telemetry/process-identity.ts";
@@ -8,7 +12,6 @@ import type { Engine } from "../engine.ts";
 import { noteProcess } from "./command-row.ts";
 import { environmentOf, type CommandEnvironment } from "./environment.ts";
 import type { LogFile } from "./log-file.ts";
-import { openPipe } from "./output-pipe.ts";
 import { startProgram, type Program, type ProgramEnd } from "./program.ts";
 
 /** How long the output may stay open when the group has ended: somebody who left the group has it. */
@@ -52,6 +55,29 @@ export async function supervise(
     signal.removeEventListener("abort", stop);
     writer.destroy();
     reader.destroy();
+  }
+}
+
+// One pipe for all that a program says. Its stdout and stderr are the same end of it, so what comes out is in the order
+// in which it went in; two pipes would be read one after the other. Node makes no pipes by themselves, so this is a
+// socket that nobody else can reach, with its name taken away as soon as both ends hold it. `writer` is for the program; ours is
+// closed once it has its own.
+async function openPipe(): Promise<{ reader: Socket; writer: Socket }> {
+  // The folder is the owner's alone.
+  const folder = await mkdtemp(join(tmpdir(), "daybook-"));
+  const server = createServer({ pauseOnConnect: true });
+  try {
+    server.listen(join(folder, "output"));
+    await once(server, "listening");
+    const writer = connect(join(folder, "output"));
+    const [[reader]] = (await Promise.all([once(server, "connection"), once(writer, "connect")])) as [
+      [Socket],
+      unknown,
+    ];
+    return { reader, writer };
+  } finally {
+    server.close();
+    await rm(folder, { recursive: true, force: true });
   }
 }
 

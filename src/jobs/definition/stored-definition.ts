@@ -5,34 +5,12 @@ import { durationMs } from "../../core/duration.ts";
 import { toJson } from "../../core/json.ts";
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable } from "../../storage/store.ts";
-import type { ColumnType } from "../../storage/word.ts";
 import { defineJob, type AnyJob, type JobOptions } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import type { Backoff } from "../retry.ts";
 import { standardSchema } from "./json-schema.ts";
 
-export type DefinitionRow = {
-  readonly name: string;
-  readonly queue: string;
-  readonly priority: number;
-  readonly attempts: number;
-  readonly backoff: string | null;
-  readonly timeout_ms: number | null;
-  readonly losses: number;
-  readonly concurrency: number | null;
-  /** How many of one key may run; the key is a function of the params, and so only the program can make it. */
-  readonly key_concurrency: number | null;
-  readonly rate_max: number | null;
-  readonly rate_ms: number | null;
-  /** 1 when the rate counts each key apart, which again only the program can make. */
-  readonly rate_by_key: number;
-  readonly params_schema: string | null;
-  readonly app: string | null;
-  readonly instance: number | null;
-  readonly registration: string | null;
-};
-
-export const definitionColumns: Readonly<Record<keyof DefinitionRow, ColumnType>> = {
+export const definitionColumns = {
   name: "text",
   queue: "text",
   priority: "integer",
@@ -41,14 +19,25 @@ export const definitionColumns: Readonly<Record<keyof DefinitionRow, ColumnType>
   timeout_ms: "integer",
   losses: "integer",
   concurrency: "integer",
+  // How many of one key may run; the key is a function of the params, and so only the program can make it.
   key_concurrency: "integer",
   rate_max: "integer",
   rate_ms: "integer",
+  // 1 when the rate counts each key apart, which again only the program can make.
   rate_by_key: "integer",
   params_schema: "text",
   app: "text",
   instance: "integer",
   registration: "text",
+} as const;
+
+type Cells = { readonly text: string; readonly integer: number };
+type Always = "name" | "queue" | "priority" | "attempts" | "losses" | "rate_by_key";
+
+export type DefinitionRow = {
+  readonly [Name in keyof typeof definitionColumns]:
+    | Cells[(typeof definitionColumns)[Name]]
+    | (Name extends Always ? never : null);
 };
 
 export const selectDefinitions: Sql = sql`select ${rawSql(Object.keys(definitionColumns).join(", "))} from daybook_definition`;

@@ -1,14 +1,14 @@
 // Whoever hosts definitions writes their settings to the book. The last process that begins to host a name wins, as the last
 // deployment of a program does.
 import { rawSql, sql } from "../../storage/sql.ts";
-import { anyOf, eachRow } from "../../storage/word.ts";
+import { anyOf, eachRow, greatest } from "../../storage/word.ts";
 import type { AnyJob } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { definitionColumns, selectDefinitions, toDefinitionRow, type DefinitionRow } from "./stored-definition.ts";
 
 const names = Object.keys(definitionColumns) as (keyof DefinitionRow)[];
 const settings = names.filter((name) => name !== "name");
-const replaced = [...settings, "updated_at", "session_seq"].map((name) => `${name} = excluded.${name}`);
+const replaced = [...settings, "session_seq"].map((name) => `${name} = excluded.${name}`).join(", ");
 
 /** Writes those that are new or have changed; most starts of a program find nothing to write. */
 export async function writeDefinitions(engine: Engine, definitions: Iterable<AnyJob>): Promise<void> {
@@ -39,7 +39,9 @@ export async function writeDefinitions(engine: Engine, definitions: Iterable<Any
         columns,
         sorted.map((row) => ({ ...row, ...written })),
       )}
-      on conflict (name) do update set ${rawSql(replaced.join(", "))}`);
+      on conflict (name) do update set ${rawSql(replaced)},
+        -- the clock of the last process may be behind that of the first
+        updated_at = ${greatest}(daybook_definition.hosted_at, excluded.updated_at)`);
   });
 }
 

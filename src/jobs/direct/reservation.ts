@@ -4,13 +4,12 @@
 //   running ──► direct ──► queue
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../cancel.ts";
 import { closeLane } from "../enter-lanes.ts";
-import { passOn } from "../free-permits.ts";
 import type { JobHooks } from "../hooks.ts";
 import { doneChannel, jobsChannel } from "../job.ts";
 import { cancelInLine } from "../state.ts";
@@ -50,10 +49,7 @@ export async function reserveLane(
   // to release it.
   if (!(await isAlive(tx, sessionSeq))) throw new DaybookError("closed", "the session of this book has ended");
   await closeLane(tx, lane);
-  const stale = await tx.all<ReservationRow>(
-    sql`select * from daybook_reservation reservation where lane_seq = ${lane} and status = 'active' and expires_at <= ${tx.now} ${forUpdate}`,
-  );
-  await endReservations(tx, hooks, stale, "expired");
+  await expire(tx, hooks, sql`lane_seq = ${lane} and expires_at <= ${tx.now}`);
   const made = await tx.get<ReservationRow>(sql`insert into daybook_reservation
       (tenant_id, id, lane_seq, session_seq, note, job_id, reserved_at, expires_at, lasts_ms)
     values (${tx.tenant}, ${tx.ids()}, ${lane}, ${sessionSeq}, ${note}, ${jobId}, ${tx.now},
@@ -78,21 +74,20 @@ export async function releaseReservation(tx: Tx, hooks: JobHooks, id: string, se
 }
 
 /** Those of a session that has ended: the queues go on. */
-export async function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
-  const held = await tx.all<ReservationRow>(
-    sql`select * from daybook_reservation reservation where session_seq = ${sessionSeq} and status = 'active' order by seq ${forUpdate}`,
-  );
-  await endReservations(tx, hooks, held, "expired");
-  return held.length;
+export function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
+  return expire(tx, hooks, sql`session_seq = ${sessionSeq}`);
 }
 
 /** Those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
-export async function expireReservations(tx: Tx, hooks: JobHooks): Promise<number> {
-  const stale = await tx.all<ReservationRow>(
-    sql`select * from daybook_reservation reservation where status = 'active' and expires_at <= ${tx.now} order by seq ${forUpdate}`,
-  );
-  await endReservations(tx, hooks, stale, "expired");
-  return stale.length;
+export function expireReservations(tx: Tx, hooks: JobHooks): Promise<number> {
+  return expire(tx, hooks, sql`expires_at <= ${tx.now}`);
+}
+
+async function expire(tx: Tx, hooks: JobHooks, which: Sql): Promise<number> {
+  const held = await tx.all<ReservationRow>(sql`select * from daybook_reservation reservation
+    where status = 'active' and ${which} order by seq ${forUpdate}`);
+  await endReservations(tx, hooks, held, "expired");
+  return held.length;
 }
 
 /** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
@@ -113,8 +108,6 @@ async function endReservations(
       sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
         and line.waits_for = 'reservation' and line.waits_key = ${id} and line.waits_key is not null`,
     );
-    // The permits that were kept for it are the next ones'.
-    await passOn(tx, unbegun);
     for (const row of unbegun) await tellCancelled(tx, hooks, row);
   }
   tx.wake(jobsChannel);

@@ -9,9 +9,9 @@ import type { Store, Tx } from "../../storage/store.ts";
 import type { Engine } from "../engine.ts";
 import type { Within } from "../jobs.ts";
 import { laneOf } from "../lane.ts";
+import { awaitEnd } from "../waiters.ts";
 import { releaseReservation, renewReservation, reserveLane } from "./reservation.ts";
 import type { ReservationRow, ReservationStatus } from "./reservation.ts";
-import { waitForTurn, type Refused } from "./wait-for-turn.ts";
 
 export type ReservationRecord = {
   readonly id: string;
@@ -62,52 +62,62 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
       const lastsMs = durationMs(expires, "expires", { min: 1, max: limits.reservationMsMax });
       const waitMs = wait === true ? limits.durationMsMax : wait === false ? 0 : durationMs(wait, "wait");
       const ask = (): Promise<ReservationRow | Refused> =>
-        within(
-          async (tx) => {
-            const lane = await laneOf(tx, tx.tenant, queue);
-            const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
-            if ("made" in asked) return asked.made;
-            return refusedBy(tx, await heldByOther(tx, queue, asked.holder), asked.holder);
-          },
-          { shared: false },
-        );
+        within(async (tx) => {
+          const lane = await laneOf(tx, tx.tenant, queue);
+          const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
+          return "made" in asked ? asked.made : refusedBy(tx, queue, asked.holder);
+        });
       const row = await waitForTurn(store, waitMs, ask);
       return { id: row.id, expiresAt: row.expires_at };
     },
     async renew(id) {
-      const row = await within((tx) => renewReservation(tx, id, sessionSeq()), { shared: false });
+      const row = await within((tx) => renewReservation(tx, id, sessionSeq()));
       return { id: row.id, expiresAt: row.expires_at };
     },
-    release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq()), { shared: false }),
+    release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
     list: (options = {}) => listReservations(store, tenant, options),
   };
 }
 
-export function refusedBy(tx: Tx, refusal: DaybookError, holder: ReservationRow | undefined): Refused {
-  return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
+/** Somebody else holds the queue, until then at the latest: it may never be released, and then it expires. */
+export type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
+
+/** Asks until the turn is granted, for at most `waitMs`; with 0 it asks once and throws the refusal. Whoever ends a
+ *  reservation wakes those who wait, in every process. */
+export function waitForTurn<T extends object>(
+  store: Store,
+  waitMs: number,
+  ask: () => Promise<T | Refused>,
+): Promise<T> {
+  return awaitEnd(store, "a turn", waitMs, async (waited) => {
+    const asked = await ask();
+    if (!("refusal" in asked)) return { ended: asked };
+    if (waitMs === 0) throw asked.refusal;
+    if (waited !== undefined) throw new DaybookError("timeout", asked.refusal.message, asked.refusal);
+    return { waitsFor: "any", atMostMs: asked.expiresInMs };
+  });
 }
 
-/** The error for one who asked for a queue that is held. */
-export async function heldByOther(
+/** What one is told who asked for a queue that is held. */
+export async function refusedBy(
   tx: Tx,
   queue: string,
   holder: ReservationRow | undefined,
   sessionSeq?: number,
-): Promise<DaybookError> {
+): Promise<Refused> {
   const session = await tx.get<{ id: string }>(
     sql`select id from daybook_session session where seq = ${holder?.session_seq ?? null}`,
   );
   const own = sessionSeq !== undefined && holder?.session_seq === sessionSeq;
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
-  return new DaybookError(
+  const refusal = new DaybookError(
     "conflict",
     `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: ` +
       (own ? "this process holds it itself, so release it first" : "wait for it, or ask again later"),
     { details: { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null } },
   );
+  return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
 }
-
-type Row = ReservationRow & { queue: string; session_id: string };
 
 async function listReservations(
   store: Store,
@@ -116,18 +126,10 @@ async function listReservations(
 ): Promise<ReservationRecord[]> {
   refuseUnknown(options, ["all"], "the list of reservations");
   const which = options.all === true ? sql`` : sql`and reservation.status = 'active'`;
-  const rows = await store.readHeavy<Row>(sql`select reservation.*, lane.queue, session.id as session_id
-    from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq join daybook_session session on session.seq = reservation.session_seq
+  return store.readHeavy<ReservationRecord>(sql`select reservation.id, lane.queue, reservation.status,
+      session.id as "sessionId", reservation.note, reservation.job_id as "jobId", reservation.reserved_at as "reservedAt",
+      reservation.expires_at as "expiresAt", reservation.ended_at as "endedAt"
+    from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq
+    join daybook_session session on session.seq = reservation.session_seq
     where reservation.tenant_id = ${tenant} ${which} order by reservation.seq desc limit 500`);
-  return rows.map((row) => ({
-    id: row.id,
-    queue: row.queue,
-    status: row.status,
-    sessionId: row.session_id,
-    note: row.note,
-    jobId: row.job_id,
-    reservedAt: row.reserved_at,
-    expiresAt: row.expires_at,
-    endedAt: row.ended_at,
-  }));
 }

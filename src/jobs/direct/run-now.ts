@@ -19,9 +19,8 @@ import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
 import { directKind } from "./release-turn.ts";
-import { heldByOther, refusedBy } from "./reservations.ts";
+import { refusedBy, waitForTurn, type Refused } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
-import { waitForTurn, type Refused } from "./wait-for-turn.ts";
 import { releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
@@ -134,9 +133,9 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
   const asked = await reserveLane(tx, engine.hooks, wanted);
   if (!("made" in asked)) {
     const own = await holdsByHand(tx, engine, asked.holder);
-    const refusal = await heldByOther(tx, prepared.queue, asked.holder, own ? engine.session().seq : undefined);
-    if (own) throw refusal;
-    return refusedBy(tx, refusal, asked.holder);
+    const refused = await refusedBy(tx, prepared.queue, asked.holder, own ? engine.session().seq : undefined);
+    if (own) throw refused.refusal;
+    return refused;
   }
   const { id, seq } = asked.made;
   const waits = { status: "waiting", waits_for: "reservation", waits_key: id } as const;

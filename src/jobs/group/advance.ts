@@ -1,5 +1,6 @@
 // What the end of a job means for its group, in the transaction in which it ends. A group's row is locked before anything
 // is decided about it: of two jobs that end at the same time, the later one sees the earlier.
+import { DaybookError } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, skipLocked } from "../../storage/word.ts";
@@ -8,7 +9,7 @@ import { passOn } from "../free-permits.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
-import { holdGroups, isCurrent, type GroupRow, type GroupStatus } from "./group.ts";
+import { holdGroups, isCurrent, lockGroup, type GroupRow, type GroupStatus } from "./group.ts";
 
 /** The groups of these jobs, locked in one order, by their row's number. */
 export async function lockGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_seq">[]): Promise<Map<number, GroupRow>> {
@@ -34,9 +35,29 @@ export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ende
   await goOn(tx, group);
 }
 
+export type CancelledGroup = { readonly id: string; readonly status: "cancelled" | "cancelling" };
+
+/** Cancels what has not begun and asks what runs to end; the group ends with the last of them. */
+export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<CancelledGroup> {
+  const group = await lockGroup(tx, id);
+  if (group.status !== "open") {
+    throw new DaybookError("conflict", `group ${id} is ${group.status} and cannot be cancelled`, {
+      details: { id, status: group.status },
+    });
+  }
+  group.cancel_requested_at ??= tx.now;
+  await tx.run(
+    sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at} where seq = ${group.seq}`,
+  );
+  await cancelRest(tx, hooks, group);
+  await goOn(tx, group);
+  const left = await tx.get(sql`select seq from daybook_line where group_seq = ${group.seq} limit 1`);
+  return { id, status: left === undefined ? "cancelled" : "cancelling" };
+}
+
 /** Cancels what has not begun and asks what runs to end. */
-export async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
-  await tellRest(tx, hooks, await cancelInLine(tx, openOf(group)), "cancelled");
+async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
+  await tellLeft(tx, hooks, await cancelInLine(tx, openOf(group)), "cancelled");
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
   await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq in (select seq from daybook_line where group_seq = ${group.seq} and started_at is not null ${skipLocked})`);
@@ -45,23 +66,24 @@ export async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Prom
 }
 
 async function skipRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
-  await tellRest(tx, hooks, await skipInLine(tx, openOf(group)), "skipped");
+  await tellLeft(tx, hooks, await skipInLine(tx, openOf(group)), "skipped");
 }
 
 function openOf(group: GroupRow): Sql {
   return sql`select seq from daybook_line where group_seq = ${group.seq}`;
 }
 
-async function tellRest(
+/** Tells the rooms above of jobs that left the line before they ran. What they would have used goes to the next. */
+export async function tellLeft(
   tx: Tx,
   hooks: JobHooks,
-  rest: readonly JobRow[],
+  left: readonly JobRow[],
   status: "cancelled" | "skipped",
 ): Promise<void> {
-  await passOn(tx, rest);
-  await freeKeys(tx, rest);
-  if (rest.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  for (const job of rest) {
+  await passOn(tx, left);
+  await freeKeys(tx, left);
+  if (left.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
+  for (const job of left) {
     const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
     const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0, error: null };
     await tellEnded(tx, hooks, job, { tenant, id, name, status, attempt, run, retriedBy: null });
@@ -69,7 +91,7 @@ async function tellRest(
 }
 
 /** Lets the next one begin, or ends the group when nobody is left. */
-export async function goOn(tx: Tx, group: GroupRow): Promise<void> {
+async function goOn(tx: Tx, group: GroupRow): Promise<void> {
   const next = await tx.get<{ seq: number; waits_for: string | null; available_at: number }>(sql`select seq, waits_for,
       available_at from daybook_line where group_seq = ${group.seq} order by group_slot limit 1`);
   if (next === undefined) return finish(tx, group);

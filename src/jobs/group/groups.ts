@@ -1,15 +1,17 @@
 // What a user does with groups, on the book and in a transaction.
-import type { Duration } from "../../core/duration.ts";
-import { invalid } from "../../core/error.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Awaitable, Store } from "../../storage/store.ts";
+import { refuseInsideUnit } from "../../storage/unit.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import type { Enqueued } from "../enqueue.ts";
-import type { Within } from "../jobs.ts";
+import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
-import { cancelGroup, type CancelledGroup } from "./cancel-group.ts";
+import { refuseToBlock } from "../wait-inside.ts";
+import { awaitEnd, awaitMs, type AwaitOptions } from "../waiters.ts";
+import { cancelGroup, type CancelledGroup } from "./advance.ts";
 import { addToGroup, createGroup, type GroupOptions, type MadeGroup } from "./create-group.ts";
-import { groupDone } from "./group-done.ts";
 import { findGroup, groupMembers, listGroups } from "./read-group.ts";
 import type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./read-group.ts";
 
@@ -42,10 +44,8 @@ export type Groups = GroupVerbs & {
   /** The last job of each slot, in order. */
   members(id: string): Promise<GroupMember[]>;
   /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
-  done(id: string, options?: { readonly timeout?: Duration }): Promise<GroupRecord>;
+  done(id: string, options?: AwaitOptions): Promise<GroupRecord>;
 };
-
-type LookUp = (definition: AnyJob | string) => Awaitable<AnyJob>;
 
 export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, within: Within): GroupVerbs {
   return {
@@ -66,14 +66,14 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
         found.set(wanted, definition);
         members.push(await prepareJob(definition, params, more));
       }
-      return within((tx) => createGroup(tx, options, members), { shared: false });
+      return within((tx) => createGroup(tx, options, members));
     },
     async add(id: string, definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await lookUp(definition), params, options);
-      const [made] = await within((tx) => addToGroup(tx, id, [prepared]), { shared: false });
+      const [made] = await within((tx) => addToGroup(tx, id, [prepared]));
       return made as Enqueued;
     },
-    cancel: (id) => within((tx) => cancelGroup(tx, hooks, id), { shared: false }),
+    cancel: (id) => within((tx) => cancelGroup(tx, hooks, id)),
   };
 }
 
@@ -84,4 +84,23 @@ export function groupReads(store: Store, tenant: string): Omit<Groups, keyof Gro
     members: (id) => groupMembers(store, tenant, id),
     done: (id, options = {}) => groupDone(store, tenant, id, options),
   };
+}
+
+// Whoever ends a group wakes those who wait, in every process.
+async function groupDone(store: Store, tenant: string, id: string, options: AwaitOptions): Promise<GroupRecord> {
+  refuseInsideUnit("done", store, "wait after it, because the jobs begin only then");
+  const what = `group ${id}`;
+  return awaitEnd(store, what, awaitMs(options, "done"), async (waited) => {
+    const [open] = await store.read<{ seq: number }>(
+      sql`select seq from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
+    );
+    // One that has ended stays as it is, so it is counted once; one that is not there is refused here.
+    if (open === undefined) return { ended: await findGroup(store, tenant, id) };
+    await refuseToBlock(store, { tenant, what, which: sql`job.group_seq = ${open.seq}` });
+    if (waited === undefined) return { waitsFor: { group: open.seq } };
+    const { progress } = await findGroup(store, tenant, id);
+    throw new DaybookError("timeout", `${what} is still open after ${waited} of waiting; it goes on`, {
+      details: { id, progress },
+    });
+  });
 }

@@ -7,7 +7,7 @@ import { nearest, refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { statusNow, type JobStatus } from "../job.ts";
-import type { GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
+import type { GroupMode, GroupStatus, OnFailure } from "./group.ts";
 
 export type GroupRecord = {
   readonly id: string;
@@ -54,10 +54,13 @@ const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not
 
 const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
-type Row = GroupRow & { [Status in JobStatus]: number };
+const columns = sql`g.id, g.name, g.mode, g.on_failure as "onFailure", g.status, g.created_at as "createdAt",
+  g.finished_at as "finishedAt", g.slots as total, ${counts}`;
+
+type Row = Omit<GroupRecord, "progress"> & GroupRecord["progress"];
 
 export async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
-  const [row] = await store.readHeavy<Row>(sql`select g.*, ${counts} from daybook_job_group g ${membersOf}
+  const [row] = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
     where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
   if (row !== undefined) return toRecord(row);
   throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
@@ -71,7 +74,7 @@ export async function listGroups(store: Store, tenant: string, filter: GroupFilt
   const after: Sql = filter.after === undefined ? sql`` : sql`and id < ${checkCursor(filter.after)}`;
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${status} ${after} order by id desc limit ${limit + 1})
-    select g.*, ${counts} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
+    select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
   const items = rows.slice(0, limit).map(toRecord);
   return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
@@ -97,15 +100,6 @@ export async function groupMembers(store: Store, tenant: string, id: string): Pr
 }
 
 function toRecord(row: Row): GroupRecord {
-  const { waiting, queued, running, completed, failed, cancelled, skipped } = row;
-  return {
-    id: row.id,
-    name: row.name,
-    mode: row.mode,
-    onFailure: row.on_failure,
-    status: row.status,
-    createdAt: row.created_at,
-    finishedAt: row.finished_at,
-    progress: { total: row.slots, waiting, queued, running, completed, failed, cancelled, skipped },
-  };
+  const { total, waiting, queued, running, completed, failed, cancelled, skipped, ...group } = row;
+  return { ...group, progress: { total, waiting, queued, running, completed, failed, cancelled, skipped } };
 }

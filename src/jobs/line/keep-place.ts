@@ -4,8 +4,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
 import type { JobRow } from "../job.ts";
-import { holdLines } from "./hold.ts";
-import { firstFrom, type Line } from "./neighbours.ts";
+import { firstFrom, holdLines, type Line } from "./neighbours.ts";
 import { gapAt, roomIn } from "./room.ts";
 
 /** Holds the lines of those jobs whose number another may have been given. Multiples of 100 are never given to anybody else. */

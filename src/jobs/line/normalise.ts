@@ -8,7 +8,7 @@ import type { Tx } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
 import { findLane } from "../lane.ts";
 import { lockLines } from "../lock-order.ts";
-import { holdLines } from "./hold.ts";
+import { holdLines } from "./neighbours.ts";
 
 export type NormaliseOptions = {
   /** Only counts. */

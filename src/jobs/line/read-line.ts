@@ -27,7 +27,7 @@ export type JobInLine = {
 
 export type LinePage = { readonly items: readonly JobInLine[]; readonly next: string | null };
 
-type Row = Omit<JobInLine, "place" | "createdAt"> & { seq: number; created_at: number; ahead: number };
+type Row = Omit<JobInLine, "place"> & { readonly seq: number; readonly ahead: number };
 
 /** One statement, so that the places are of one moment. A job that is moved between two pages may be on both or on neither. */
 export async function readLine(store: Store, tenant: string, queue: string, options: LineOptions): Promise<LinePage> {
@@ -36,21 +36,14 @@ export async function readLine(store: Store, tenant: string, queue: string, opti
   const lane = sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${checkName(queue, "queue")})`;
   const { ahead, behind } = options.after === undefined ? wholeLine : cutAt(lane, toCursor(options.after));
   const rows = await store.readHeavy<Row>(sql`select line.seq, job.id, job.name, line.priority, line.position,
-      job.created_at, ${ahead} as ahead
+      job.created_at as "createdAt", ${ahead} as ahead
     from daybook_line line ${indexedBy("jobs_to_claim")} cross join daybook_job job
     where line.status = 'queued' and line.lane_seq = ${lane} ${behind} and job.seq = line.seq
     order by line.priority desc, line.position, line.seq limit ${limit + 1}`);
   const items = rows.slice(0, limit);
   const last = items.at(-1);
   return {
-    items: items.map((row, index) => ({
-      place: row.ahead + index + 1,
-      id: row.id,
-      name: row.name,
-      priority: row.priority,
-      position: row.position,
-      createdAt: row.created_at,
-    })),
+    items: items.map(({ seq: _seq, ahead, ...job }, index) => ({ place: ahead + index + 1, ...job })),
     next: rows.length > limit && last !== undefined ? fromCursor(last) : null,
   };
 }

@@ -1,10 +1,10 @@
 // A job that has a place in line: it waits or is queued.
-import { DaybookError } from "../../core/error.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
+import { refusal } from "../cancel.ts";
 import { jobNow, type JobRow } from "../job.ts";
 import { lockLine } from "../lock-order.ts";
-import { holdLines } from "./hold.ts";
+import { holdLines } from "./neighbours.ts";
 
 export type Standing = Pick<JobRow, "seq" | "id" | "lane_seq" | "status" | "priority"> & {
   readonly position: number;
@@ -21,11 +21,8 @@ export async function holdPlaceOf(tx: Tx, id: string, verb: string): Promise<Sta
   // On PostgreSQL whoever is just claiming it is waited for, so what is read here stays true.
   await lockLine(tx, { tenant: tx.tenant, id });
   const job = await findPlaced(tx, id);
-  if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
-  if (stands(job)) return job;
-  throw new DaybookError("conflict", `job ${id} is ${job.status} and cannot be ${verb}`, {
-    details: { id, status: job.status },
-  });
+  if (job !== undefined && stands(job)) return job;
+  throw await refusal(tx, id, verb);
 }
 
 export async function findPlaced(tx: Tx, id: string): Promise<Standing | undefined> {

@@ -1,9 +1,8 @@
 // A family is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. It is
 // read twice with the same statements: off the event loop to find it, and in the transaction that removes it.
-import type { Sql } from "../../storage/sql.ts";
 import { sql } from "../../storage/sql.ts";
-import type { Awaitable } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
+import type { ReadRows } from "../definition/stored-definition.ts";
 import { statusNow, type JobRow } from "../job.ts";
 import { fits, type Rule } from "./rule.ts";
 
@@ -34,10 +33,12 @@ export type Family = {
 /** What families are asked for by. */
 export type Roots = { readonly heads: readonly number[]; readonly groups: readonly number[] };
 
-export type Read = <R>(statement: Sql) => Awaitable<R[]>;
-
 /** The roots among the jobs of a range. A group is found at its first job and nowhere else. */
-export async function findRoots(read: Read, rule: Rule, { after, to }: { after: number; to: number }): Promise<Roots> {
+export async function findRoots(
+  read: ReadRows,
+  rule: Rule,
+  { after, to }: { after: number; to: number },
+): Promise<Roots> {
   const rows = await read<{ seq: number; group_seq: number | null }>(sql`select job.seq, job.group_seq
     from daybook_job job left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq
     where job.seq > ${after} and job.seq <= ${to} and job.tenant_id = ${rule.tenant} and job.retry_of is null
@@ -53,7 +54,7 @@ export async function findRoots(read: Read, rule: Rule, { after, to }: { after: 
 }
 
 /** Those that are still there, in the order of their first jobs. */
-export async function readFamilies(read: Read, { heads, groups }: Roots): Promise<Family[]> {
+export async function readFamilies(read: ReadRows, { heads, groups }: Roots): Promise<Family[]> {
   if (heads.length + groups.length === 0) return [];
   // A chain is followed by the index that allows each job one retry.
   const rows = await read<Member & { head: number; root_group: number | null }>(sql`
@@ -122,7 +123,7 @@ function belongs({ group_seq: own, retry_of: parent }: Member, group: number | n
   return own === group || (own === null && parent !== null);
 }
 
-async function readGroups(read: Read, groups: readonly number[]): Promise<Map<number, number | null>> {
+async function readGroups(read: ReadRows, groups: readonly number[]): Promise<Map<number, number | null>> {
   if (groups.length === 0) return new Map();
   const rows = await read<{ seq: number; finished_at: number | null }>(
     sql`select seq, finished_at from daybook_job_group job_group where seq ${anyOf("integer", groups)}`,

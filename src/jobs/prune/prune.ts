@@ -1,12 +1,14 @@
 // Prune: finished jobs leave with everything that is theirs. It walks over the jobs by ranges of their numbers, off the
 // event loop, and removes what may leave in slices, each a short transaction of its own, so that writers get their turn
 // in between and a prune that is cut off has done the part it did.
+import { unlink } from "node:fs/promises";
+import { dirname, isAbsolute, resolve } from "node:path";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import type { ReadRows } from "../definition/stored-definition.ts";
 import type { JobHooks } from "../hooks.ts";
-import { deleteFiles } from "./delete-files.ts";
-import { findRoots, isFree, mayLeave, readFamilies, type Family, type Read } from "./family.ts";
+import { findRoots, isFree, mayLeave, readFamilies, type Family } from "./family.ts";
 import { removeFamilies } from "./remove.ts";
 import { pruneReservations } from "./reservations.ts";
 import { toRule, type PruneOptions, type Rule } from "./rule.ts";
@@ -81,7 +83,7 @@ async function* slicesOf(families: AsyncIterable<Weighed>): AsyncGenerator<Weigh
 
 /** The families that may leave. Jobs that are made meanwhile are not looked at. */
 async function* leaving(store: Store, rule: Rule, kinds: readonly string[]): AsyncGenerator<Weighed> {
-  const read: Read = (statement) => store.readHeavy(statement);
+  const read: ReadRows = (statement) => store.readHeavy(statement);
   const [end] = await read<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
   for (let after = 0; end?.seq != null && after < end.seq;) {
     const to = await endOfRange(read, after);
@@ -95,8 +97,24 @@ async function* leaving(store: Store, rule: Rule, kinds: readonly string[]): Asy
 }
 
 // Counted in rows, not in numbers: what earlier prunes have removed leaves wide gaps.
-async function endOfRange(read: Read, after: number): Promise<number> {
+async function endOfRange(read: ReadRows, after: number): Promise<number> {
   const [range] = await read<{ seq: number | null }>(sql`select max(seq) as seq
     from (select seq from daybook_job where seq > ${after} order by seq limit ${limits.pruneRowsMax}) as next`);
   return range?.seq ?? Number.MAX_SAFE_INTEGER;
+}
+
+// Their rows are gone by then, so nothing here may fail the prune: a file that cannot be deleted is left, and is not counted.
+// Only files that stand in the book's own folder are touched, whatever a row says.
+async function deleteFiles(folder: string, paths: readonly string[]): Promise<number> {
+  const own = paths.filter((path) => isAbsolute(path) && dirname(resolve(path)) === resolve(folder));
+  let deleted = 0;
+  for (const path of own) {
+    try {
+      await unlink(path);
+      deleted++;
+    } catch {
+      // It may be gone already, or be on another machine.
+    }
+  }
+  return deleted;
 }

@@ -1,7 +1,8 @@
 // What goes with the jobs of families: their runs, the lines these wrote, their steps and the programs they started.
 import { sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
-import type { Family, Read } from "./family.ts";
+import type { ReadRows } from "../definition/stored-definition.ts";
+import type { Family } from "./family.ts";
 
 export type Removed = {
   readonly jobs: number;
@@ -52,7 +53,7 @@ export function othersOf(families: readonly Family[], kinds: readonly string[]):
 
 /** What each of the families takes with it, in their order. */
 export async function weigh(
-  read: Read,
+  read: ReadRows,
   tenant: string,
   families: readonly Family[],
   kinds: readonly string[],

@@ -4,21 +4,19 @@
 import { DaybookError } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
-import type { Awaitable, Tx } from "../../storage/store.ts";
+import type { Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
-import type { AnyJob } from "../define.ts";
-import type { Within } from "../jobs.ts";
+import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import type { AwaitableJob } from "../result.ts";
-import type { Backoff } from "../retry.ts";
-import { findTemplate, type TemplateRow } from "./template.ts";
+import { findTemplate, toTemplate, type TemplateRow } from "./template.ts";
 import { archivedSince } from "./write-template.ts";
 
 type From = {
   readonly template: string;
   readonly overrides: unknown;
   readonly options: EnqueueOptions;
-  readonly lookUp: (name: string) => Awaitable<AnyJob>;
+  readonly lookUp: LookUp;
   readonly enqueue: (tx: Tx, prepared: Prepared) => Promise<AwaitableJob>;
 };
 
@@ -26,13 +24,12 @@ const triesMax = 10;
 
 export async function enqueueFrom(within: Within, from: From): Promise<AwaitableJob> {
   for (let tries = 0; tries < triesMax; tries++) {
-    const row = await within((tx) => readActive(tx, from.template), { shared: false });
+    const row = await within((tx) => readActive(tx, from.template));
     const params = mergeParams(JSON.parse(row.params), from.overrides);
     const options = { ...settingsOf(row), ...definedOnly(from.options) };
-    const prepared = await prepareJob(await from.lookUp(row.job_name), params, options);
-    const made = await within(
-      async (tx) => ((await isStill(tx, row)) ? from.enqueue(tx, { ...prepared, templateId: row.id }) : undefined),
-      { shared: false },
+    const prepared = await prepareJob(await from.lookUp(row.job), params, options);
+    const made = await within(async (tx) =>
+      (await isStill(tx, row)) ? from.enqueue(tx, { ...prepared, templateId: row.id }) : undefined,
     );
     if (made !== undefined) return made;
   }
@@ -43,12 +40,12 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
 
 async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
   const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
-  if (row.archived_at === null) return row;
+  if (row.archivedAt === null) return row;
   throw new DaybookError(
     "conflict",
-    `template ${quote(name)} makes no new jobs, ${archivedSince(row.archived_at)}: ` +
+    `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}: ` +
       `bring it back with templates.restore(${quote(name)}), or use another`,
-    { details: { template: name, archivedAt: row.archived_at } },
+    { details: { template: name, archivedAt: row.archivedAt } },
   );
 }
 
@@ -72,14 +69,9 @@ function isObject(value: unknown): value is object {
 }
 
 function settingsOf(row: TemplateRow): EnqueueOptions {
-  return {
-    ...(row.queue === null ? {} : { queue: row.queue }),
-    ...(row.priority === null ? {} : { priority: row.priority }),
-    ...(row.attempts === null ? {} : { attempts: row.attempts }),
-    ...(row.backoff === null ? {} : { backoff: JSON.parse(row.backoff) as Backoff }),
-    ...(row.timeout_ms === null ? {} : { timeout: row.timeout_ms }),
-    ...(row.losses === null ? {} : { losses: row.losses }),
-  };
+  const { queue, priority, attempts, backoff, timeoutMs: timeout, losses } = toTemplate(row);
+  const settings = Object.entries({ queue, priority, attempts, backoff, timeout, losses });
+  return Object.fromEntries(settings.filter(([, value]) => value !== null));
 }
 
 function definedOnly<T extends object>(given: T): T {

@@ -4,26 +4,8 @@ import { DaybookError } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { nearest } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
-import type { Awaitable } from "../../storage/store.ts";
+import type { ReadRows } from "../definition/stored-definition.ts";
 import type { Backoff } from "../retry.ts";
-
-export type TemplateRow = {
-  seq: number;
-  id: string;
-  name: string;
-  job_name: string;
-  params: string;
-  queue: string | null;
-  priority: number | null;
-  attempts: number | null;
-  backoff: string | null;
-  timeout_ms: number | null;
-  losses: number | null;
-  created_at: number;
-  updated_at: number;
-  archived_at: number | null;
-  revision: number;
-};
 
 /** Where a setting is null, the definition of the job decides. */
 export type TemplateRecord = {
@@ -47,37 +29,28 @@ export type TemplateRecord = {
   readonly revision: number;
 };
 
-export function toTemplate(row: TemplateRow): TemplateRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    job: row.job_name,
-    params: JSON.parse(row.params) as unknown,
-    queue: row.queue,
-    priority: row.priority,
-    attempts: row.attempts,
-    backoff: row.backoff === null ? null : (JSON.parse(row.backoff) as Backoff),
-    timeoutMs: row.timeout_ms,
-    losses: row.losses,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    archivedAt: row.archived_at,
-    revision: row.revision,
-  };
+/** As it is read: params and backoff are JSON text. */
+export type TemplateRow = Omit<TemplateRecord, "params" | "backoff"> & {
+  readonly seq: number;
+  readonly params: string;
+  readonly backoff: string | null;
+};
+
+export function toTemplate({ seq: _seq, ...row }: TemplateRow): TemplateRecord {
+  const backoff = row.backoff === null ? null : (JSON.parse(row.backoff) as Backoff);
+  return { ...row, params: JSON.parse(row.params) as unknown, backoff };
 }
 
-export const selectTemplates = sql`select seq, id, name, job_name, params, queue, priority, attempts, backoff,
-  timeout_ms, losses, created_at, updated_at, archived_at, revision from daybook_job_template job_template`;
-
-/** A transaction or the book outside of one: both answer a statement with rows. */
-type Read = <R>(statement: Sql) => Awaitable<R[]>;
+export const selectTemplates = sql`select seq, id, name, job_name as job, params, queue, priority, attempts, backoff,
+    timeout_ms as "timeoutMs", losses, created_at as "createdAt", updated_at as "updatedAt", archived_at as "archivedAt", revision
+  from daybook_job_template job_template`;
 
 // So many names are looked through for the one that was meant; a slip of the hand is no reason to read them all.
 const namesReadMax = 1000;
 
 /** The template of that name, or an error that says which name was probably meant. `lock` is what PostgreSQL needs to
  *  keep the row as it was read. */
-export async function findTemplate(read: Read, tenant: string, name: string, lock?: Sql): Promise<TemplateRow> {
+export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRow> {
   const [row] = await read<TemplateRow>(
     sql`${selectTemplates} where tenant_id = ${tenant} and name = ${name} ${lock ?? sql``}`,
   );

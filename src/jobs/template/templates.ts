@@ -1,17 +1,26 @@
 // What a user does with templates, on the book and in a transaction.
+import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import type { AnyJob, Job } from "../define.ts";
-import type { ReadRows } from "../definition/stored-definition.ts";
-import type { Engine } from "../engine.ts";
-import { lookUp, type Within } from "../jobs.ts";
-import { settingNames, type TemplateChanges, type TemplateOptions } from "./settings.ts";
+import type { AnyJob, Job, JobSettings } from "../define.ts";
+import type { LookUp, Within } from "../jobs.ts";
 import { findTemplate, selectTemplates, toTemplate, type TemplateRecord, type TemplateRow } from "./template.ts";
 import { archiveTemplate, createTemplate, editTemplate, restoreTemplate } from "./write-template.ts";
+
+/** What is left out, the definition of the job decides. */
+export type TemplateSettings = JobSettings;
+
+/** `params` are defaults: a job gets them with the overrides of `enqueueFrom` laid over, property by property. */
+export type TemplateOptions<Input = unknown> = TemplateSettings & { readonly params?: Partial<Input> };
+
+/** What is left out stays; null gives a setting back to the definition. `params` replaces all the defaults there were. */
+export type TemplateChanges<Input = unknown> = {
+  readonly [Setting in keyof TemplateSettings]?: TemplateSettings[Setting] | null;
+} & { readonly params?: Partial<Input> };
 
 export type TemplateVerbs = {
   /** Keeps a job with default params and settings under a name, for `jobs.enqueueFrom`.
@@ -53,31 +62,25 @@ export type Templates = TemplateVerbs & {
 
 type Given = TemplateChanges & { readonly job?: AnyJob | string };
 
-const known = ["job", "params", ...settingNames];
+const known = ["job", "params", "queue", "priority", "attempts", "backoff", "timeout", "losses"];
 
-export function templateVerbs(
-  engine: Pick<Engine, "definitions" | "store">,
-  strict: boolean,
-  within: Within,
-  read?: ReadRows,
-): TemplateVerbs {
-  const nameOf = async (job: AnyJob | string): Promise<string> => (await lookUp(engine, job, strict, read)).name;
+export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
   return {
     async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
       refuseUnknown(options, known, `template ${quote(name)}`);
-      const jobName = await nameOf(job);
-      return within((tx) => createTemplate(tx, name, { ...options, jobName }), { shared: false });
+      const jobName = (await lookUp(job)).name;
+      return within((tx) => createTemplate(tx, name, { ...options, jobName }));
     },
     async edit(name: string, { job, ...changes }: Given) {
       refuseUnknown(changes, known, `template ${quote(name)}`);
       if (job === undefined && Object.values(changes).every((value) => value === undefined)) {
         throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
       }
-      const jobName = job === undefined ? undefined : await nameOf(job);
-      return within((tx) => editTemplate(tx, name, { ...changes, jobName }), { shared: false });
+      const jobName = job === undefined ? undefined : (await lookUp(job)).name;
+      return within((tx) => editTemplate(tx, name, { ...changes, jobName }));
     },
-    archive: (name) => within((tx) => archiveTemplate(tx, name), { shared: false }),
-    restore: (name) => within((tx) => restoreTemplate(tx, name), { shared: false }),
+    archive: (name) => within((tx) => archiveTemplate(tx, name)),
+    restore: (name) => within((tx) => restoreTemplate(tx, name)),
   };
 }
 
@@ -90,13 +93,11 @@ export function templateReads(store: Store, tenant: string): Omit<Templates, key
 
 async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
   refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
-  const { archived, limit = limits.pageDefault, after } = filter;
+  const { archived, after } = filter;
   if (archived !== undefined && typeof archived !== "boolean") {
     throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
   }
-  if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
-    throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
-  }
+  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
   if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
   const rows = await store.readHeavy<TemplateRow>(
