@@ -1,6 +1,6 @@
 // The commands as a program uses them: JSON in and out, and codes.
 import assert from "node:assert/strict";
-import { parsed, parsedError, startCli } from "./run-cli.ts";
+import { parsed, parsedError, runCli, startCli, type Ended } from "./run-cli.ts";
 
 type Settings = { readonly cwd?: string; readonly input?: string; readonly env?: Record<string, string> };
 
@@ -10,12 +10,19 @@ export async function answer(
   book: string,
   { input, ...settings }: Settings = {},
 ): Promise<Record<string, unknown>> {
-  const { child, ended } = startCli([...args, "--book", book, "--json"], settings);
-  child.stdin?.on("error", () => undefined); // most commands read nothing and are gone
-  child.stdin?.end(input);
-  const { code, stdout, stderr } = await ended;
+  const whole = [...args, "--book", book, "--json"];
+  const { code, stdout, stderr } = await (input === undefined
+    ? runCli(whole, settings)
+    : runWithInput(whole, input, settings));
   assert.deepEqual([code, stderr], [0, ""], args.join(" "));
   return parsed(stdout);
+}
+
+function runWithInput(args: readonly string[], input: string, settings: Settings): Promise<Ended> {
+  const { child, ended } = startCli(args, settings);
+  child.stdin?.on("error", () => undefined); // most commands read nothing and are gone
+  child.stdin?.end(input);
+  return ended;
 }
 
 /** How a command that cannot do its work refuses it. */
@@ -24,9 +31,7 @@ export async function refusal(
   book: string,
   settings: Omit<Settings, "input"> = {},
 ): Promise<[exit: number | null, code: string, message: string]> {
-  const { child, ended } = startCli([...args, "--book", book, "--json"], settings);
-  child.stdin?.end();
-  const { code, stdout, stderr } = await ended;
+  const { code, stdout, stderr } = await runCli([...args, "--book", book, "--json"], settings);
   assert.equal(stdout, "", args.join(" "));
   const error = parsedError(stderr);
   return [code, error.code, error.message];

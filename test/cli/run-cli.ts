@@ -1,34 +1,80 @@
-// Runs the command line as its users do: as a process of its own.
+// Runs the command line as its users do. What a command says and how it ends is found out in this process, a hundred times
+// as fast as in one of its own; signals, pipes and what a user's file does to its process are tested with `startCli`.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { reportFailure } from "../../src/cli/failure.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { compileCache } from "../support/compile-cache.ts";
 import { backends, type Backend } from "../support/open-test.ts";
 
-/** What the engines do differently is below the command line and tested there, and each of these runs is a process of its own:
- *  `npm test` has them on SQLite, and `npm run proof` on both. How a book is named, opened, looked at and run is tested on both
- *  always. */
+/** What the engines do differently is below the command line and tested there: `npm test` has these on SQLite, and `npm run
+ *  proof` on both. How a book is named, opened, looked at and run is tested on both always. */
 export const cliBackends: readonly Backend[] = process.env["DAYBOOK_TEST_SEED"] === "random" ? backends : ["sqlite"];
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
-
-/** Node keeps the stripped and compiled sources there, by their hash: a third of the time for each of our many runs. */
-export const compileCache = join(tmpdir(), "daybook-compile-cache");
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 export type Running = { child: ChildProcess; ended: Promise<Ended> };
 type Settings = { cwd?: string; env?: Record<string, string> };
 
-export async function runCli(args: readonly string[], settings: Settings = {}): Promise<Ended> {
-  return startCli(args, settings).ended;
+// These load a user's file, which may leave anything behind, so they end their process half a second after their work.
+const ending = new Set(["run", "run-now", "--from", "--config"]);
+
+let turn: Promise<unknown> = Promise.resolve();
+
+/** Runs a command to its end. Directory, environment and exit code belong to the whole process, so one runs at a time. */
+export function runCli(args: readonly string[], settings: Settings = {}): Promise<Ended> {
+  const needsProcess = args.some((each) => ending.has(each)) || settings.env?.["NODE_OPTIONS"] !== undefined;
+  if (needsProcess) return startCli(args, settings).ended;
+  const ended = turn.then(() => runHere(args, settings));
+  turn = ended.catch(() => undefined);
+  return ended;
+}
+
+async function runHere(args: readonly string[], { cwd = process.cwd(), env = {} }: Settings): Promise<Ended> {
+  const before = { cwd: process.cwd(), env: process.env, exitCode: process.exitCode };
+  const said = { stdout: "", stderr: "" };
+  const json = args.includes("--json");
+  process.chdir(cwd);
+  process.env = { ...onlyWhatIsGiven(env), NO_COLOR: "1" };
+  process.exitCode = 0;
+  try {
+    await speaker.run(said, () => createProgram({ json }).parseAsync(args, { from: "user" }));
+  } catch (thrown) {
+    process.exitCode = speaker.run(said, () => reportFailure(thrown, { json }));
+  }
+  const code = Number(process.exitCode);
+  process.chdir(before.cwd);
+  process.env = before.env;
+  process.exitCode = before.exitCode;
+  return { code, signal: null, ...said };
+}
+
+// What a command writes is its own; what the runner of the tests writes meanwhile goes where it always does.
+const speaker = new AsyncLocalStorage<{ stdout: string; stderr: string }>();
+for (const name of ["stdout", "stderr"] as const) {
+  const stream = process[name];
+  const write = stream.write.bind(stream) as (...given: unknown[]) => boolean;
+  stream.write = (...given: unknown[]): boolean => {
+    const said = speaker.getStore();
+    if (said === undefined) return write(...given);
+    said[name] += String(given[0]);
+    return true;
+  };
 }
 
 export function startCli(args: readonly string[], { cwd, env = {} }: Settings = {}): Running {
-  // Only what is given: a developer's own DAYBOOK_BOOK or colours must not decide a test.
-  const whole = { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCache, ...env };
+  const whole = { ...onlyWhatIsGiven(env), NODE_COMPILE_CACHE: compileCache };
   const child = spawn(process.execPath, [main, ...args], { cwd, env: whole });
   return { child, ended: end(child) };
+}
+
+/** A developer's own DAYBOOK_BOOK or colours must not decide a test. */
+function onlyWhatIsGiven(env: Record<string, string>): NodeJS.ProcessEnv {
+  return { PATH: process.env["PATH"], ...env };
 }
 
 async function end(child: ReturnType<typeof spawn>): Promise<Ended> {

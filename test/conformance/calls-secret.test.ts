@@ -73,7 +73,7 @@ for (const backend of backends) {
       });
       // What happens to calls is kept as events too, with the beginning of the answer.
       const tells = listener("tells", { on: "call.>", run: (payload) => void said.push(payload) });
-      const { book, url } = await openCalls(t, backend, { use: [tells] });
+      const { book, url } = await openCalls(t, backend, { views: true, use: [tells] });
       const from = await walPosition(t, url, backend);
       const request = {
         headers: {
@@ -199,7 +199,7 @@ for (const backend of backends) {
 
     test("keys can be changed: old calls open with the old one, and a process without it leaves them to others", async (t) => {
       const server = await target(t);
-      const { book, url } = await openCalls(t, backend, { worker: false });
+      const { book, url } = await openCalls(t, backend, { views: true, worker: false });
       const { id } = await book.calls.submit({
         url: server.url,
         headers: { authorization: "Bearer abcdefgh" },
@@ -207,13 +207,13 @@ for (const backend of backends) {
       });
       await book.close();
       const other = Buffer.alloc(32, 9).toString("hex");
-      const without = await openCalls(t, backend, { url, calls: { key: other } });
+      const without = await openCalls(t, backend, { views: true, url, calls: { key: other } });
       without.clock.step(3_600_000);
       await workAll(without.book);
       assert.deepEqual([(await without.book.calls.get(id)).status, server.received.length], ["scheduled", 0]);
       await without.book.close();
 
-      const rotated = await openCalls(t, backend, { url, calls: { key: [other, testKey] } });
+      const rotated = await openCalls(t, backend, { views: true, url, calls: { key: [other, testKey] } });
       rotated.clock.step(3_700_000);
       await workAll(rotated.book);
 
@@ -224,7 +224,7 @@ for (const backend of backends) {
     });
 
     test("the same key and request are the same call, another request is refused, and so it is for each tenant", async (t) => {
-      const { book } = await openCalls(t, backend, { worker: false });
+      const { book } = await openCalls(t, backend, { views: true, worker: false });
       const submit = (of: Book, n: number) =>
         of.calls.submit({ url: "https://a.example/", json: { n, token: "t-12345678" }, idempotencyKey: "k" });
       const first = await submit(book, 1);
@@ -237,7 +237,7 @@ for (const backend of backends) {
 
     test("a secret that looks like JSON is cut out without breaking what is kept", async (t) => {
       const server = await target(t, (_request, response) => void response.writeHead(503, { age: "5" }).end());
-      const { book } = await openCalls(t, backend);
+      const { book } = await openCalls(t, backend, { views: true });
       const headers = { "x-evil": '","date":', "x-other": '"age":"5"' };
       const { id } = await book.calls.submit({ url: server.url, headers });
       await workAll(book);
@@ -248,7 +248,7 @@ for (const backend of backends) {
 
     test("attempts are signed by Standard Webhooks with every secret, and name themselves alike", async (t) => {
       const server = await target(t, status(503));
-      const { book, clock } = await openCalls(t, backend);
+      const { book, clock } = await openCalls(t, backend, { views: true });
       const [fresh, old] = [`whsec_${Buffer.alloc(24, 1).toString("base64")}`, "an old secret of ours"];
       const { id } = await book.calls.submit({ url: server.url, json: { a: 1 }, secret: [fresh, old], retry: ["1s"] });
       await workAll(book);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { event, listener, manualClock, type Book, type ManualClock, type Worker } from "../../src/index.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
-import { fc } from "../support/property.ts";
+import { fc, isProof } from "../support/property.ts";
 
 type Name = "plain" | "ordered";
 const names: readonly Name[] = ["plain", "ordered"];
@@ -12,6 +12,8 @@ type Step =
   | { readonly do: "break" | "mend" | "redrive" | "discard"; readonly who: Name }
   | { readonly do: "tick" };
 
+/** Stories; `npm run proof` tells many more. */
+const runs = isProof ? 60 : 12;
 const attempts = 2;
 const backoffMs = 1000;
 
@@ -198,7 +200,7 @@ for (const backend of backends) {
           assert.deepEqual(new Set(scene.heard.plain), new Set(model.heard.plain));
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs },
     );
     assert.deepEqual(await scene.book.doctor(), []);
   });

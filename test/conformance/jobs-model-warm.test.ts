@@ -13,7 +13,7 @@ import type { SessionKey } from "../../src/telemetry/session.ts";
 import { declareDead, reservationsOf } from "../jobs/direct.ts";
 import { assertInvariants, empty, pick } from "../jobs/model.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
-import { fc, seed } from "../support/property.ts";
+import { fc, isProof, seed } from "../support/property.ts";
 
 const places = 2;
 const quickJobs = 3000;
@@ -58,7 +58,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 for (const backend of ["sqlite"] as const) {
   describe(backend, () => {
     test("whatever happens, it happens on a warm worker as on a cold one", async (t) => {
-      const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? 40);
+      const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (isProof ? 40 : 12));
       t.diagnostic(`${numRuns} stories from seed ${seed}`);
       const warm = await openWorld(t);
       await warm.warmUp(quickJobs);

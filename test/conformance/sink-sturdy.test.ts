@@ -23,7 +23,7 @@ for (const backend of backends) {
     test("a dead letter holds its key and no other, and what it holds follows when it is redriven or discarded", async (t) => {
       const server = await target(t, inOrder(status(500), status(404), ok));
       const hook = sink("hook", { on: "o.*", attempts: 1, to: { webhook: { url: server.url } } });
-      const { book } = await openCalls(t, backend, { use: [hook] });
+      const { book } = await openCalls(t, backend, { views: true, use: [hook] });
       const worker = await book.startWorker({ concurrency: 1 });
       for (const key of ["a", "b", "c"]) await book.events.publish("o.x", { n: 0 }, { key });
       await worker.idle();
@@ -48,7 +48,7 @@ for (const backend of backends) {
     test("paused, a sink collects; set back, it sends the same ids in the same order; skipped, nothing is left to go out", async (t) => {
       const sent: CloudEvent[] = [];
       const own = sink("own", { on: "o.*", to: (message) => void sent.push(message) });
-      const { book, clock } = await openCalls(t, backend, { use: [own] });
+      const { book, clock } = await openCalls(t, backend, { views: true, use: [own] });
       for (const n of [0, 1]) await book.events.publish("o.x", { n }, { key: "a" });
       await workAll(book);
       await book.sinks.pause("own", "they move");
@@ -84,7 +84,7 @@ for (const backend of backends) {
         tenants: "all",
         to: { webhook: { url: server.url, secret: "a secret of both sides" } },
       });
-      const { book } = await openCalls(t, backend, { use: [hook] });
+      const { book } = await openCalls(t, backend, { views: true, use: [hook] });
       const acme = book.tenant("acme");
       for (const seen of [book, acme]) await seen.events.publish("o.x", { n: 1 }, { id: "é\n1", key: "k" });
       await book.events.publish("o.x", { n: 2 }, { id: "acme/1" });
@@ -110,7 +110,7 @@ for (const backend of backends) {
       const server = await target(t);
       const Seen = event("o.seen", { schema: z.object({ at: z.coerce.date() }) });
       const hook = sink("hook", { on: [Seen, "o.*"], attempts: 1, to: { webhook: { url: server.url } } });
-      const { book } = await openCalls(t, backend, { use: [hook] });
+      const { book } = await openCalls(t, backend, { views: true, use: [hook] });
       let deep: unknown = 1;
       for (let depth = 0; depth < 63; depth++) deep = [deep];
       const big = { text: "x".repeat(1_048_576 - '{"text":""}'.length) };
@@ -130,7 +130,12 @@ for (const backend of backends) {
       const server = await target(t, (...args) => answer(...args));
       const hook = sink("hook", { on: "o.*", attempts: 1, to: { webhook: { url: server.url } } });
       const quick = job("quick", { run: () => "done" });
-      const { book, url } = await openCalls(t, backend, { use: [hook, quick], worker: { grace: 0 }, clock });
+      const { book, url } = await openCalls(t, backend, {
+        views: true,
+        use: [hook, quick],
+        worker: { grace: 0 },
+        clock,
+      });
       for (let n = 0; n < 12; n++) await book.events.publish("o.x", { n });
       await book.startWorker({ concurrency: 10 });
       await server.until(6);
@@ -139,7 +144,7 @@ for (const backend of backends) {
       await book.close();
 
       answer = ok;
-      const { book: next } = await openCalls(t, backend, { use: [hook, quick], url, clock });
+      const { book: next } = await openCalls(t, backend, { views: true, use: [hook, quick], url, clock });
       await workAll(next);
       assert.deepEqual(await next.deadLetters.list().then(({ items }) => items), []);
       assert.equal(await waiting(next), 0);
@@ -153,7 +158,7 @@ for (const backend of backends) {
       );
       const hook = sink("hook", { on: "o.*", timeout: "5s", backoff: ["1s"], to: { webhook: { url: server.url } } });
       const own = sink("own", { on: "o.*", to: () => new Map([[hook, server]]) });
-      const { book, clock } = await openCalls(t, backend, { use: [hook, own] });
+      const { book, clock } = await openCalls(t, backend, { views: true, use: [hook, own] });
       for (const n of [0, 1]) await book.events.publish("o.x", { n }, { key: "a" });
       const worker = await book.startWorker();
       await server.until(1);
@@ -172,9 +177,9 @@ for (const backend of backends) {
       const sent: CloudEvent[] = [];
       const own = sink("own", { on: ["o.*", "call.*"], to: (message) => void sent.push(message) });
       const clock = systemClock; // each process looks now and then for what others did
-      const { book, url } = await openCalls(t, backend, { use: [own], clock });
+      const { book, url } = await openCalls(t, backend, { views: true, use: [own], clock });
       await book.close();
-      const { book: without } = await openCalls(t, backend, { url, clock });
+      const { book: without } = await openCalls(t, backend, { views: true, url, clock });
       for (let n = 0; n < 20; n++) {
         for (const key of ["a", "b", "c"]) await without.events.publish("o.x", { n }, { key });
       }
@@ -182,7 +187,7 @@ for (const backend of backends) {
       const { lag, hosted } = await without.sinks.get("own");
       assert.deepEqual([lag.events, hosted, sent.length], [60, false, 0]);
 
-      const here = await Promise.all([1, 2].map(() => openCalls(t, backend, { use: [own], url, clock })));
+      const here = await Promise.all([1, 2].map(() => openCalls(t, backend, { views: true, use: [own], url, clock })));
       const workers = await Promise.all(here.map(({ book: each }) => each.startWorker({ concurrency: 2 })));
       while ((await waiting(without)) > 0) for (const worker of workers) await worker.idle();
 

@@ -20,7 +20,7 @@ for (const backend of backends) {
           webhook: { url: server.url, secret: "a secret of both sides", headers: { authorization: "Bearer abc123" } },
         },
       });
-      const { book, clock } = await openCalls(t, backend, { use: [warehouse] });
+      const { book, clock } = await openCalls(t, backend, { views: true, use: [warehouse] });
       const ids: string[] = [];
       for (const topic of ["order.made", "order.paid", "order.sent"]) {
         ids.push((await book.events.publish(topic, { n: ids.length }, { key: "o-17" })).id);
@@ -60,7 +60,7 @@ for (const backend of backends) {
       const server = await target(t);
       const to = { webhook: { url: `http://localhost:${server.port}/` } };
       const blocked = sink("blocked", { on: "a.b", attempts: 1, to });
-      const { book } = await openCalls(t, backend, { use: [blocked], calls: { allow: [] } });
+      const { book } = await openCalls(t, backend, { views: true, use: [blocked], calls: { allow: [] } });
       await book.events.publish("a.b", {});
       await workAll(book);
 
@@ -76,7 +76,7 @@ for (const backend of backends) {
         on: "a.*",
         to: { broker: { publish: async (message, { tenant }) => void sent.push([message.id, tenant]) } },
       });
-      const { book } = await openCalls(t, backend, { use: [own, broker] });
+      const { book } = await openCalls(t, backend, { views: true, use: [own, broker] });
       const { id } = await book.events.publish("a.b", { n: 1 });
       await workAll(book);
 

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
-import { compileCache } from "../cli/run-cli.ts";
+import { compileCache } from "../support/compile-cache.ts";
 import { testFolder } from "../support/open-test.ts";
 
 export const root = join(import.meta.dirname, "../..");

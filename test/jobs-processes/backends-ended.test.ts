@@ -9,8 +9,8 @@ import { untilAllEnded } from "../support/job-story.ts";
 import { cleanup, testUrl } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";
 
-test("50 ended backends lose nothing, run nothing twice and leave nothing running for ever", async (t) => {
-  await endBackendsUnderLoad(t, { ended: 50 });
+test("20 ended backends lose nothing, run nothing twice and leave nothing running for ever", async (t) => {
+  await endBackendsUnderLoad(t, { ended: 20 });
 });
 
 type Parts = {

@@ -31,10 +31,10 @@ test("every kill point of the product is among those that are tested", () => {
 for (const backend of backends) {
   describe(backend, () => {
     test("killed at any point, a job that finishes with an effect leaves it exactly once", async (t) => {
-      // The first commits of a process are its session's and its names'; those after them a claim and a finish.
-      const commits = [1, 2, 5, 6, 7];
+      // The first commits of a process are its session's and its names'; those after them a claim and a finish. At the second
+      // pass of any other point one job has gone by it. `npm run proof` has every pass.
       const passes = killPoints.flatMap((name) =>
-        (name.startsWith("storage.") ? commits : [1, 2]).map((pass) => ({ name, pass })),
+        (name.startsWith("storage.") ? [1, 5, 6, 7] : [2]).map((pass) => ({ name, pass })),
       );
 
       const missed = await dieAt(t, backend, passes);

@@ -4,11 +4,11 @@ import type { TestContext } from "node:test";
 import { jobChecks } from "../../src/jobs/checks.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Backend } from "../support/open-test.ts";
-import { fc, seed } from "../support/property.ts";
+import { fc, isProof, seed } from "../support/property.ts";
 import { openEngine, type TestEngine } from "./open-engine.ts";
 
 /** Runs the commands of many random stories. The seed is printed; `DAYBOOK_TEST_SEED` repeats it, `DAYBOOK_TEST_RUNS` asks
- *  for more stories than `npm test` does. */
+ *  for more stories than `npm test` does, and `npm run proof` tells more on PostgreSQL. */
 export async function tellStories<Command>(
   t: TestContext,
   backend: Backend,
@@ -27,7 +27,8 @@ export async function tellStories<Command>(
   },
 ): Promise<void> {
   const at = await openEngine(t, backend === "sqlite" ? "memory" : backend, { use });
-  const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? (backend === "sqlite" ? 100 : 25));
+  const usual = backend === "sqlite" ? 100 : isProof ? 25 : 8;
+  const numRuns = Number(process.env["DAYBOOK_TEST_RUNS"] ?? usual);
   t.diagnostic(`${numRuns} stories from seed ${seed}`);
   const stories = fc.array(command, { minLength: 5, maxLength: 40, ...(long ? { size: "max" } : {}) });
   const property = fc.asyncProperty(stories, async (commands) => {

@@ -110,7 +110,7 @@ withNats(() => {
         );
 
         const use = pairs.map(({ way, server }) => sinkOf(way, server, way.wrong));
-        const { book, url } = await openCalls(t, backend, { use });
+        const { book, url } = await openCalls(t, backend, { views: true, use });
         await book.events.publish("a.b", { n: 1 }, { key: "k" });
         await workAll(book);
 
@@ -125,6 +125,7 @@ withNats(() => {
 
         await book.close();
         const again = await openCalls(t, backend, {
+          views: true,
           ...{ url, use: pairs.map(({ way, server }) => sinkOf(way, server, way.right)) },
         });
         again.clock.step(60_000);

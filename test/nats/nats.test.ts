@@ -37,7 +37,7 @@ withNats(() => {
           on: "order.*",
           to: nats({ servers: server.url, subject: "shop.{tenant}.{topic}", stream: "SHOP" }),
         });
-        const { book, clock } = await openCalls(t, backend, { use: [orders] });
+        const { book, clock } = await openCalls(t, backend, { views: true, use: [orders] });
         const ids: string[] = [];
         for (const n of [1, 2, 3]) ids.push((await book.events.publish("order.paid", { n }, { key: "o-1" })).id);
         await workAll(book);
@@ -64,7 +64,7 @@ withNats(() => {
         const server = await natsServer(t);
         await server.stream("SHOP", "order.>");
         const orders = sink("orders", { on: "order.*", attempts: 1, to: nats({ servers: server.url }) });
-        const { book, clock } = await openCalls(t, backend, { use: [orders] });
+        const { book, clock } = await openCalls(t, backend, { views: true, use: [orders] });
         await book.events.publish("order.paid", { n: 0 }, { key: "o-1" });
         await workAll(book);
         await server.kill();
@@ -100,7 +100,7 @@ withNats(() => {
       ...{ on: "a.*", attempts: 1000, backoff: ["1s"] },
       to: nats({ servers: server.url, timeout: "300ms" }),
     });
-    const { book, clock } = await openCalls(t, "sqlite", { use: [all] });
+    const { book, clock } = await openCalls(t, "sqlite", { views: true, use: [all] });
     for (const key of ["a", "b"]) await book.events.publish("a.first", {}, { key });
     await untilOut(book, clock);
     server.signal("SIGSTOP");
@@ -126,6 +126,7 @@ withNats(() => {
     const to = (prefix: string): ReturnType<typeof nats> =>
       nats({ servers: [server.url], subject: `${prefix}.{tenant}.{topic}` });
     const { book } = await openCalls(t, "sqlite", {
+      views: true,
       use: [
         sink("one", { on: "x.y", tenants: "all", to: to("a") }),
         sink("two", { on: "x.y", tenants: "all", to: to("b") }),
@@ -167,7 +168,7 @@ withNats(() => {
     ] as const;
     const big = sink("big", { on: "a.big", to: nats({ servers, auth, subject: "ok.x" }) });
     const use = cases.map(([to], index) => sink(`case-${index}`, { on: "a.b", attempts: 1, to }));
-    const { book } = await openCalls(t, "sqlite", { use: [...use, big] });
+    const { book } = await openCalls(t, "sqlite", { views: true, use: [...use, big] });
     await book.events.publish("a.b", {});
     await book.events.publish("a.big", { text: "x".repeat(2000) });
     await workAll(book);
@@ -187,8 +188,8 @@ withNats(() => {
     const server = await natsServer(t);
     await server.stream("ALL", "a.>");
     const all = sink("all", { on: "a.*", to: nats({ servers: server.url }) });
-    const first = await openCalls(t, "sqlite", { use: [all] });
-    const second = await openCalls(t, "sqlite", { use: [all] });
+    const first = await openCalls(t, "sqlite", { views: true, use: [all] });
+    const second = await openCalls(t, "sqlite", { views: true, use: [all] });
     for (const { book } of [first, second]) {
       await book.events.publish("a.b", {});
       await workAll(book);
@@ -201,7 +202,7 @@ withNats(() => {
     await second.book.close();
     // The server hears of it a moment later.
     await until("it is gone", async () => ((await server.connections()) === 0 ? true : undefined));
-    const third = await openCalls(t, "sqlite", { use: [all] });
+    const third = await openCalls(t, "sqlite", { views: true, use: [all] });
     await third.book.events.publish("a.d", {});
     await workAll(third.book);
 

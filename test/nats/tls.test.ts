@@ -16,7 +16,7 @@ type Targets = Readonly<Record<string, ReturnType<typeof nats>>>;
 /** A book with a sink for each, to which one event was tried to be delivered. */
 async function tried(t: TestContext, targets: Targets): Promise<Book> {
   const use = Object.entries(targets).map(([name, to]) => sink(name, { on: "a.*", attempts: 1, to }));
-  const { book } = await openCalls(t, "sqlite", { use });
+  const { book } = await openCalls(t, "sqlite", { views: true, use });
   await book.events.publish("a.b", {}, { key: "k" });
   await workAll(book);
   return book;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { open } from "../../src/index.ts";
 import { endBackendsUnderLoad } from "../support/job-backends.ts";
+import { killGroups } from "../support/job-group-kills.ts";
 import { killUnderLoad } from "../support/job-kill-loop.ts";
 import { dieAt, killPoints } from "../support/job-kill-points.ts";
 import { startJobProcess } from "../support/job-process.ts";
@@ -36,6 +37,20 @@ for (const backend of backends) {
         JSON.stringify(missed),
       );
       t.diagnostic(`${points.length - missed.length} kills at ${killPoints.length} points`);
+    });
+
+    test("killed at many passes of every point of a turn, a worker leaves groups that the next one ends as they should", async (t) => {
+      await killGroups(t, backend, {
+        "storage.commit": [5, 7],
+        "storage.committed": [6, 8],
+        "jobs.settled": [2, 3, 5, 7],
+        "jobs.claimed": [1, 2, 4, 6],
+        "jobs.step.ran": [1, 3],
+        "jobs.step.kept": [2, 4],
+        "jobs.finish.worked": [1, 2],
+        "jobs.finish.settled": [1, 3],
+        "jobs.finish.committed": [1, 2],
+      });
     });
   });
 }

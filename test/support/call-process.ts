@@ -3,7 +3,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { compileCache } from "../cli/run-cli.ts";
+import { compileCache } from "./compile-cache.ts";
 import { cleanup } from "./open-test.ts";
 
 export type CallProcess = {

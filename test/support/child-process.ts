@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { compileCache } from "./compile-cache.ts";
 import { cleanup } from "./open-test.ts";
 
 export type Child = {
@@ -32,7 +33,7 @@ export function startChild(t: TestContext, name: string, args: readonly string[]
   const child = spawn(process.execPath, [program, ...args], {
     ...account,
     stdio: ["pipe", "pipe", "pipe"],
-    env: { PATH: process.env["PATH"], ...env },
+    env: { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compileCache, ...env },
   });
   child.stdin.on("error", () => undefined); // it may be gone before it has read everything
   const lines: string[] = [];

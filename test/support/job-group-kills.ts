@@ -1,9 +1,12 @@
 // Groups whose workers are killed: made, and compared with what they should have become.
 import assert from "node:assert/strict";
-import type { Book, GroupRecord } from "../../src/index.ts";
-import { queueOf, type KillPoint } from "./job-kill-points.ts";
-import type { jobKinds } from "./job-kinds.ts";
-import { readLedgers } from "./job-ledger.ts";
+import type { TestContext } from "node:test";
+import { open, type Book, type GroupRecord } from "../../src/index.ts";
+import { dies, queueOf, type KillPoint } from "./job-kill-points.ts";
+import { jobKinds } from "./job-kinds.ts";
+import { openLedger, readLedgers } from "./job-ledger.ts";
+import { untilAllEnded } from "./job-story.ts";
+import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
 
 const policies = ["stop", "skip", "continue"] as const;
 
@@ -16,9 +19,47 @@ const lastOf = new Map([
   ["continue", { status: "completed", runs: ["success"] }],
 ]);
 
+/** Kills a worker at each pass of each point, lets another finish the work, and checks that every group ended as it should. */
+export async function killGroups(
+  t: TestContext,
+  backend: Backend,
+  passes: Readonly<Record<KillPoint["name"], readonly number[]>>,
+): Promise<void> {
+  const url = await testUrl(t, backend);
+  const folder = testFolder(t);
+  const kinds = jobKinds({
+    ...{ ledger: openLedger(folder), began: () => undefined, aborted: () => undefined },
+    gate: () => Promise.resolve(),
+  });
+  const book = await open(url, { use: Object.values(kinds) });
+  cleanup(t, () => book.close());
+  await book.write((tx) => tx.sql`create table effect (name text, job_id text, pid integer)`);
+  const points = Object.entries(passes).flatMap(([name, each]) =>
+    each.map((pass) => ({ name: name as KillPoint["name"], pass })),
+  );
+  const groups = [];
+  for (const [index, point] of points.entries()) groups.push(...(await makeGroups(book, kinds, point, index)));
+
+  const left = [...points];
+  const reached = new Set<string>();
+  const kill = async (): Promise<void> => {
+    for (let point = left.shift(); point !== undefined; point = left.shift()) {
+      if (await dies(t, { url, folder, point, book })) reached.add(point.name);
+    }
+  };
+  await Promise.all([kill(), kill(), kill()]);
+  // How many turns there are depends on what ends together, so a late pass may not come; every point does.
+  assert.deepEqual([...reached].toSorted(), Object.keys(passes).toSorted());
+  await book.startWorker();
+  await untilAllEnded(book);
+
+  for (const group of groups) await assertGroup(book, folder, group);
+  assert.deepEqual(await book.doctor(), []);
+}
+
 /** Two groups in the queue of the point: of four jobs the first fails once and is retried, the third fails for good. In the
  *  parallel one nobody minds. */
-export async function makeGroups(
+async function makeGroups(
   book: Book,
   { member }: Pick<ReturnType<typeof jobKinds>, "member">,
   point: KillPoint,
@@ -42,7 +83,7 @@ export async function makeGroups(
 type Tried = { slot: number; status: string; run_status: string | null; seq: number };
 
 /** The group has its status, each of its members one end, and each effect was left once. */
-export async function assertGroup(book: Book, folder: string, { id, name }: Scene): Promise<void> {
+async function assertGroup(book: Book, folder: string, { id, name }: Scene): Promise<void> {
   const group: GroupRecord = await book.groups.get(id);
   const last = lastOf.get(group.onFailure);
   const ends = ["completed", "completed", "failed", last?.status];

@@ -1,12 +1,10 @@
 // Starts the program beside this file as a real process, talks with it, and kills it when the test ends.
 import { type ChildProcess, fork } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/core/clock.ts";
+import { compileCache } from "./compile-cache.ts";
 import { cleanup } from "./open-test.ts";
 import type { Command, Said, Start } from "./job-program.ts";
 
@@ -30,10 +28,6 @@ export type JobProcess = {
   readonly killedAtMs: number | undefined;
   readonly ended: Promise<End>;
 };
-
-// Hundreds of these are started: reading and stripping the sources anew would take most of their time.
-const compileCache = mkdtempSync(join(tmpdir(), "daybook-compiled-"));
-process.once("exit", () => rmSync(compileCache, { recursive: true, force: true }));
 
 type Waiting = { kind: string; resolve(said: Said): void; reject(error: Error): void };
 

@@ -5,7 +5,6 @@ import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { open, seededRandom, type Book, type CloudEvent } from "../../src/index.ts";
-import { compileCache } from "../cli/run-cli.ts";
 import { target } from "../calls/target.ts";
 import { natsProgram, natsServer, type NatsServer } from "../nats/nats-server.ts";
 import { startChild, type Child } from "./child-process.ts";
@@ -31,12 +30,11 @@ export async function killSinks(t: TestContext, backend: Backend, kills: number)
   cleanup(t, () => book.close());
   await book.write((tx) => tx.sql`create table state_change (key text, n integer, event_id text)`);
 
-  const env = { NODE_COMPILE_CACHE: compileCache };
   const said = { url, webhook: server.url, servers: stream?.server.url };
   const start = (number: number): Child => {
     const point = sinkKillPoints[number % 3];
     const crash = point === undefined ? {} : { DAYBOOK_CRASH_AT: `${point}:${1 + Math.floor(random() * 20)}` };
-    return startChild(t, "sink", [JSON.stringify({ ...said, name: `p${number}` })], { env: { ...env, ...crash } });
+    return startChild(t, "sink", [JSON.stringify({ ...said, name: `p${number}` })], { env: crash });
   };
   // Two at a time, so that what one leaves behind is brought out by the other while it lives.
   const running = [start(0), start(1)];
@@ -53,7 +51,7 @@ export async function killSinks(t: TestContext, backend: Backend, kills: number)
   }
   for (const child of running) child.kill();
   for (const child of running) await child.ended;
-  startChild(t, "sink", [JSON.stringify(said)], { env });
+  startChild(t, "sink", [JSON.stringify(said)]);
   await until("everything went out", async () => ((await toPublish(book)) === 0 ? true : undefined), { ms: 120_000 });
 
   const changed = await readChanges(book);
