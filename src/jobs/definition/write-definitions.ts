@@ -32,6 +32,7 @@ export async function writeDefinitions(engine: Engine, definitions: Iterable<Any
     updated_at: "integer",
     session_seq: "integer",
   } as const;
+  // The clock of the last process may be behind that of the first.
   await engine.store.write((tx) => {
     const written = { hosted_at: tx.now, updated_at: tx.now, session_seq: engine.session().seq };
     return tx.run(sql`insert into daybook_definition (${rawSql(Object.keys(columns).join(", "))})
@@ -40,7 +41,6 @@ export async function writeDefinitions(engine: Engine, definitions: Iterable<Any
         sorted.map((row) => ({ ...row, ...written })),
       )}
       on conflict (name) do update set ${rawSql(replaced)},
-        -- the clock of the last process may be behind that of the first
         updated_at = ${greatest}(daybook_definition.hosted_at, excluded.updated_at)`);
   });
 }
