@@ -72,7 +72,7 @@ export function createOrderSweep(): (tx: Tx) => Promise<number> {
       const [tenant_id = "", ...key] = next.split("\n");
       released += await letNextGo(tx, { tenant_id, limit_key: key.join("\n") });
     }
-    reached = from;
+    tx.afterCommit(() => (reached = from));
     return released;
   };
 }

@@ -43,7 +43,9 @@ export async function claimQuick(tx: Tx, claimer: Claimer, want: number, attempt
     left.set(lane, (left.get(lane) ?? 0) - 1);
   }
   const full = new Set(found.flatMap(({ lane, stood }) => (stood === share ? lane : [])));
-  const next = [...others, ...lanes.filter((lane) => left.get(lane) !== 0 || full.has(lane))];
+  const rest = lanes.filter((lane) => left.get(lane) !== 0 || full.has(lane));
+  // A lane that came twice would be claimed from twice.
+  const next = [...new Set([...others.filter((lane) => !lanes.includes(lane)), ...rest])];
   const more = next.length > 0 || turns.next.tenants.length > 1;
   // As nextLanes does: with nothing in line, the lanes of before are the best guess.
   turns.next = { ...turns.next, lanes: next.length > 0 ? next : lanes };

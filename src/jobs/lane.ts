@@ -108,10 +108,10 @@ export async function nextLanes(
 /** Looks for the other lanes that the next claim may serve while this one serves `lanes`: a look and a claim that are sent
  *  together. Lanes of a tenant that comes anew are found by the look after this one. */
 export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<number[]> {
-  const { tenants } = turns.next;
   served(turns, lanes);
-  const share = Math.max(1, Math.ceil(most / Math.max(1, tenants.length)));
   const own = turns.tenant;
+  const tenants = [...new Set([...turns.next.tenants, own])];
+  const share = Math.max(1, Math.ceil(most / tenants.length));
   const [others, ...found] = await Promise.all([
     tenantsInTurn(tx, own, most, own - 1),
     ...tenants.map((tenant) => {

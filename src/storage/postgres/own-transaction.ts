@@ -170,7 +170,7 @@ export async function take(parts: PostgresParts): Promise<PoolClient> {
 
 /** Commits, telling other processes which channels woke. */
 export async function commit(
-  parts: Pick<PostgresParts, "channel" | "location" | "origin" | "server">,
+  parts: Pick<PostgresParts, "channel" | "location" | "origin" | "server" | "woken">,
   client: Client | PoolClient,
   channels: ReadonlySet<string>,
 ): Promise<void> {
@@ -188,6 +188,8 @@ export async function commit(
   } catch (thrown) {
     const error = fromPostgresError(thrown, parts.location);
     if (!isConnectionLost(error)) throw error;
+    // If it was kept, others have heard of it; here nobody listens to oneself.
+    parts.woken(channels);
     throw new DaybookError(
       "unknown_outcome",
       `the connection to ${parts.location} was lost while committing: whether the transaction was kept is unknown. ` +
