@@ -59,17 +59,20 @@ async function end(program: string, args: readonly string[], cwd: string): Promi
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Everything a page shows is one program: its types hold, it runs without a word of complaint, and this is what it prints.
- *  `beside` are files that only have to be of the right types. */
-export async function runPage(
-  t: TestContext,
-  path: string,
-  beside: Readonly<Record<string, string>> = {},
-): Promise<string> {
-  const page = snippetsOf(readFileSync(join(root, path), "utf8")).join("\n");
-  const folder = projectWith(t, { "page.ts": page, ...beside });
-  const types = await checkTypes(folder);
-  assert.deepEqual([types.code, types.stdout], [0, ""]);
+/** The pages of which everything that they show is one program. */
+export const pages = [
+  ...(["docs/apps.md", "docs/calls.md", "docs/events.md", "docs/jobs.md", "docs/records.md"] as const),
+  ...(["docs/schedules.md", "docs/sinks.md", "docs/sql.md", "docs/telemetry.md", "docs/testing.md"] as const),
+] as const;
+
+export function programOf(page: (typeof pages)[number]): string {
+  return snippetsOf(readFileSync(join(root, page), "utf8")).join("\n");
+}
+
+/** The program of a page runs without a word of complaint, and this is what it prints. That its types hold is asked of all
+ *  pages at once, in types.test.ts. */
+export async function runPage(t: TestContext, page: (typeof pages)[number]): Promise<string> {
+  const folder = projectWith(t, { "page.ts": programOf(page) });
   const ran = await runProgram("page.ts", folder);
   assert.deepEqual([ran.code, ran.stderr], [0, ""]);
   return ran.stdout;
