@@ -5,7 +5,7 @@ import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
 import { open, seededRandom } from "../../src/index.ts";
-import { startJobProcess } from "./job-process.ts";
+import { startJobProcess, type End } from "./job-process.ts";
 import { assertNothingLost, assertOneAtATime, assertRecorded, readStory, untilAllEnded } from "./job-story.ts";
 import { cleanup, testFolder, testUrl } from "./open-test.ts";
 
@@ -21,9 +21,14 @@ export async function endBackendsUnderLoad(t: TestContext, size: { readonly ende
   await (await open(url)).close(); // the schema
   const workers = [1, 2].map(() => startJobProcess(t, { url, folder, work: { concurrency: 4 } }));
   const producers = [1, 2].map(() => startJobProcess(t, { url, folder }));
+  // A process that ends says why, which is more than its session can tell.
+  const gone: End[] = [];
+  for (const child of [...workers, ...producers]) void child.ended.then((end) => gone.push(end));
   const sessions = await Promise.all(
     [...workers, ...producers].map(async (child) => (await child.hear("open")).sessionId),
   );
+  // Who loses its connection while it starts a worker is told so, and it is its program that ends or tries again.
+  await Promise.all(workers.map((child) => child.hear("working")));
   for (const child of producers) child.tell({ do: "produce", callers: 4, keys: 2 });
 
   for (let ended = 0; ended < size.ended;) {
@@ -41,6 +46,7 @@ export async function endBackendsUnderLoad(t: TestContext, size: { readonly ende
   cleanup(t, () => book.close());
   await untilAllEnded(book);
 
+  assert.deepEqual(gone, []);
   const story = await readStory(book, folder);
   const acknowledged = assertNothingLost(story);
   assertRecorded(story, new Set());
