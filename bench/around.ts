@@ -1,6 +1,7 @@
 // What is built around the engine costs the engine nothing: claims beside many groups and templates, and moves in a long
 // line, against the same with few.
 import { open, type Book } from "../src/index.ts";
+import { tie } from "../src/jobs/state.ts";
 import type { Benchmark } from "./harness/benchmark.ts";
 import { openBare } from "./harness/bare-sqlite.ts";
 import { oneByOne, type Load } from "./harness/load.ts";
@@ -39,15 +40,22 @@ function surround(path: string): void {
   const db = openBare(path, "full");
   const numbers = (most: number): string =>
     `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${most})`;
+  // Numbers behind those that the book has given. A job has the same in both tables, and the line is written first.
+  const lane = "(select min(seq) from daybook_lane)";
+  const number = "(select max(seq) from daybook_job) + i";
+  const group = "(i + 2) / 3, (i + 2) % 3";
   db.exec(`begin;
     ${numbers(templates)} insert into daybook_job_template (tenant_id, id, name, job_name, params, created_at, updated_at)
       select 'default', 'template-' || i, 'template-' || i, 'nothing', '{}', 1, 1 from n;
     ${numbers(groups)} insert into daybook_job_group (seq, tenant_id, id, mode, on_failure, slots, created_at)
       select i, 'default', 'group-' || i, 'sequential', 'stop', 3, 1 from n;
-    ${numbers(3 * groups)} insert into daybook_job (position, tenant_id, id, lane_seq, name, priority, created_at, available_at,
-      params, origin, attempt, attempts, losses, losses_max, alone, status, waits_for, group_seq, group_slot, template_id)
-      select (1000000 + i) * 100, 'default', 'member-' || i, 1, 'nothing', 100, 1, 4102444800000, '{}', 'enqueued', 1, 4, 0,
-        3, 0, 'waiting', case i % 3 when 1 then 'time' else 'group' end, (i + 2) / 3, (i + 2) % 3,
+    ${numbers(3 * groups)} insert into daybook_line (seq, lane_seq, status, waits_for, waits_key, priority, position,
+      available_at, ties, group_seq, group_slot)
+      select ${number}, ${lane}, 'waiting', case i % 3 when 1 then 'time' else 'group' end,
+        case when i % 3 <> 1 then 'group-' || (i + 2) / 3 end, 100, i * 100, 4102444800000, ${tie.group}, ${group} from n;
+    ${numbers(3 * groups)} insert into daybook_job (seq, tenant_id, id, lane_seq, name, priority, created_at, due_at, params,
+      attempts, losses_max, group_seq, group_slot, template_id)
+      select ${number}, 'default', 'member-' || i, ${lane}, 'nothing', 100, 1, 4102444800000, '{}', 4, 3, ${group},
         'template-' || (1 + i % ${templates}) from n;
     commit; analyze`);
   db.close();
