@@ -39,7 +39,7 @@ export async function lockJobs(
 /** Rows of the line that a statement is about to change in an order of its own. */
 export async function lockLines(tx: Tx, which: Sql): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select seq from daybook_line where seq in (${which}) order by seq for update`);
+  await tx.all(sql`select seq from daybook_line where seq = any(array(${which})) order by seq for update`);
 }
 
 /** The row of the line of one job, for a verb that knows the job by its id: whoever is just claiming it is waited for. */

@@ -161,7 +161,7 @@ type Left = Pick<JobRow, "seq" | "waits_for" | "waits_key" | "awaited">;
 async function leaveLine(tx: Tx, which: Sql): Promise<Left[]> {
   if (tx.dialect === "sqlite") return eachOf(tx, which, (rows) => rowsInto(onSqlite.leave, ["seq"], rows));
   return tx.all<Left>(sql`delete from daybook_line where seq = any(array(
-      select seq from daybook_line where seq in (${which}) and started_at is null order by seq for update))
+      select seq from daybook_line where seq = any(array(${which})) and started_at is null order by seq for update))
     returning seq, waits_for, waits_key, awaited`);
 }
 

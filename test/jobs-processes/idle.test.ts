@@ -1,6 +1,7 @@
 // A worker that has nothing to do asks for nothing: it is woken.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
 import { job, manualClock, open, type Book } from "../../src/index.ts";
 import { startWorker } from "../../src/jobs/worker/start-worker.ts";
@@ -109,14 +110,17 @@ const sweep = "select line.seq, line.run_id, line.started_at, line.timeout_at";
 const hasSwept = (statements: readonly string[]): boolean =>
   statements.some((text) => text.startsWith(beginsToSweep) || text.startsWith(sweep));
 
-/** What was said so far has come back as well: on PostgreSQL one hears oneself, and that wakes the worker again. */
-async function untilAllHeard({ store }: TestEngine, backend: Backend): Promise<void> {
+/** On PostgreSQL it hears others by now: whoever begins to listen looks once. */
+async function untilAllHeard({ store, url }: TestEngine, backend: Backend): Promise<void> {
   if (backend === "sqlite") return;
-  let [said, heard] = [0, 0];
-  const stop = store.onWake((channel) => void (channel === "last" && heard++));
-  await until("one of these comes back, after all that was said before", async () => {
-    await store.write((tx) => tx.wake("last"));
-    return heard > ++said ? true : undefined;
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  let heard = false;
+  const stop = store.onWake((channel) => void (heard ||= channel === "last"));
+  await until("what another says is heard", async () => {
+    await other.query("select pg_notify($1, 'another last')", [`daybook:${store.schema}`]);
+    return heard ? true : undefined;
   });
   stop();
+  await other.end();
 }
