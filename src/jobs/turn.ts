@@ -18,7 +18,7 @@ import {
   type Claimer,
 } from "./claim.ts";
 import { claimQuick } from "./claim-quick.ts";
-import { claimReserved } from "./direct/claim-reserved.ts";
+import { claimReserved, none } from "./direct/claim-reserved.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import type { Pending } from "./worker/pending.ts";
@@ -55,17 +55,6 @@ export type Turn = {
   readonly waitsAlone: boolean | undefined;
 };
 
-const nothing: Claim = {
-  jobs: [],
-  leftAlone: false,
-  more: false,
-  parked: 0,
-  looked: [],
-  contended: false,
-  opensAt: null,
-  parkedForTime: false,
-};
-
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
   // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
@@ -85,7 +74,7 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   const moreHosted =
     work.lookForHosted && claimer.reserved === undefined && (!claims || (await releaseHosted(tx, claimer, want)));
   const goesOn = claims && (quick?.more !== false || due.length > 0 || moreHosted);
-  const rest = goesOn ? await claimFor(tx, claimer, work, want) : nothing;
+  const rest = goesOn ? await claimFor(tx, claimer, work, want) : none;
   const claimed = jobs.length === 0 ? rest : { ...rest, jobs: [...jobs, ...rest.jobs], more: rest.more || want === 0 };
   tellOfDue(tx, due, claimed);
   // After the claim, which may have parked a job until its rate opens.
@@ -125,7 +114,7 @@ function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promi
   if (work.alone) return claimAlone(tx, claimer, work.attempted);
   if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
   // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
-  if (work.endings.length > 0) return Promise.resolve(nothing);
+  if (work.endings.length > 0) return Promise.resolve(none);
   return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
 }
 

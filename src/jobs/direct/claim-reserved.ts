@@ -12,7 +12,8 @@ import { queueOne, type Claimed } from "../state.ts";
 /** What a worker that serves one reservation looks for. */
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
 
-const none: Claim = {
+/** A claim that took nothing and saw nothing. */
+export const none: Claim = {
   jobs: [],
   leftAlone: false,
   more: false,
