@@ -5,8 +5,10 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
 import { cancelUnstarted } from "../jobs/cancel.ts";
 import type { JobHooks } from "../jobs/hooks.ts";
+import { lockLines } from "../jobs/lock-order.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { StartFrom } from "./define.ts";
 import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
@@ -93,17 +95,20 @@ async function skipSlice(
   hooks: JobHooks,
   { name, after, bound }: { readonly name: string; readonly after: number; readonly bound: Bound },
 ): Promise<{ cancelled: number; last: number | undefined }> {
-  const rows = await tx.all<{ id: string; status: string; seq: number; published_at: number }>(sql`select job.id,
-      line.status, line.kind_seq as seq, event.published_at
+  const rows = await tx.all<{ id: string; line: number; status: string; seq: number; published_at: number }>(sql`select
+      job.id, line.seq as line, line.status, line.kind_seq as seq, event.published_at
     from daybook_line line join daybook_job job on job.seq = line.seq join daybook_event event on event.seq = line.kind_seq
     where line.kind = 'delivery' and line.kind_seq > ${after} and line.kind_seq <= ${bound.seq} and line.kind is not null
       and job.tenant_id = ${tx.tenant} and job.name = ${deliveryName(name)}
     order by line.kind_seq limit ${limits.claimParkedMax}`);
+  const skipped = rows.filter(({ status, published_at: at }) => {
+    return status !== "running" && (bound.at === null || at < bound.at);
+  });
   let cancelled = 0;
-  for (const { id, status, published_at: at } of rows) {
-    if (status === "running" || (bound.at !== null && at >= bound.at)) continue;
-    if (await cancelUnstarted(tx, hooks, id)) cancelled++;
-  }
+  // One after another they would be locked in the order of their events (lock-order.ts).
+  const lines = skipped.map(({ line }) => line);
+  await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", lines)}`);
+  for (const { id } of skipped) if (await cancelUnstarted(tx, hooks, id)) cancelled++;
   return { cancelled, last: rows.at(-1)?.seq };
 }
 

@@ -7,7 +7,7 @@ import { indexedBy } from "../storage/word.ts";
 import { lockGroupsOf, memberEnded, tellLeft } from "./group/advance.ts";
 import type { JobHooks } from "./hooks.ts";
 import { cancelChannel, jobNow, type JobRow } from "./job.ts";
-import { lockGroupOf } from "./lock-order.ts";
+import { lockJob } from "./lock-order.ts";
 import { cancelInLine } from "./state.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
@@ -16,7 +16,7 @@ type JobKey = { readonly tenant: string; readonly id: string };
 
 export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
   const job = { tenant, id };
-  await lockGroupOf(tx, job);
+  await lockJob(tx, job);
   const done = (await tryCancel(tx, hooks, job)) ?? (await tryCancel(tx, hooks, job));
   if (done === undefined) throw await refusal(tx, id, "cancelled");
   return done;
@@ -25,7 +25,7 @@ export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx
 /** Cancels a job that has not begun. False for one that began, or ended, since it was looked at: that one goes on as it is. */
 export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Promise<boolean> {
   const job = { tenant: tx.tenant, id };
-  await lockGroupOf(tx, job);
+  await lockJob(tx, job);
   return tryCancelUnstarted(tx, hooks, job);
 }
 

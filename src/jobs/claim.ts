@@ -107,6 +107,7 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
   if (found !== undefined && gate !== undefined) {
     const { seq } = found;
     if (await queueOne(tx, seq, "alone")) await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
+    else batch.contended = true;
   }
   return toClaim(batch, gates, { more: false, looked: [] });
 }

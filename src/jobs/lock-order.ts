@@ -1,39 +1,81 @@
 // The one order in which transactions lock rows on PostgreSQL. Two that want the same rows then wait for each other in
 // turn, and never both at once. SQLite has one writer and needs none of this.
 //
-//   1. reservations   by their number: those of direct work, before whatever is decided about it
-//   2. groups         by their number: before any of their jobs, because the end of one job decides about the others
-//   3. jobs           by their number
-//   4. limits         by name, all in one statement
+//   1. sessions       the one that claims or reserves, or the one that is ended
+//   2. lanes          by their number: closed to claims (enter-lanes.ts), then held by those who change places
+//   3. reservations   by their number: those of direct work, before whatever is decided about it
+//   4. groups         by their number: before any of their jobs, because the end of one job decides about the others
+//   5. jobs           by their number, all in one statement: what ends, what its end decides about, what must make room
+//   6. limits         by name, all in one statement
 //
-// Settle, unclaim, cancel, retry and recovery begin this way, and so do cancelling a group and adding to one. What they lock
-// later (the rest of a group that they hold, those that wait for a slot) is locked by nobody who waits for what they
-// hold, or is passed by. A claim comes last in its turn and waits for nobody: what is locked, it leaves for the next look.
-// So does a prune. Whoever closes a lane (enter-lanes.ts) does that before all of this.
+// Settle, unclaim, cancel, retry and recovery begin this way, and so do cancelling a group, adding to one, moving a job and
+// normalising a queue. Jobs that are locked later are passed by when another holds them: those who wait for a permit, and
+// those who would make room for a job that was lost. A claim comes last in its turn and waits for nobody: what is locked, it
+// leaves for the next look. So does a prune.
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { lockLimits, lockNames, type Limited } from "./limit.ts";
+import type { Ending } from "./outcome.ts";
 
-/** Locks jobs and what they belong to. Of a `plain` one it is known that it is of no group and no direct work. */
-export async function lockJobs(
-  tx: Tx,
-  jobs: readonly {
-    readonly seq: number;
-    readonly plain?: boolean | undefined;
-    readonly limited?: boolean | undefined;
-  }[],
-): Promise<void> {
-  if (tx.dialect === "sqlite" || jobs.length === 0) return;
-  if (jobs.every((job) => job.plain === true && job.limited === false)) {
-    await tx.all(sql`select seq from daybook_line where seq ${anyOf("integer", seqsOf(jobs))} order by seq for update`);
+/** A job that is about to end. Of a `plain` one it is known that it is of no group and no direct work. */
+type Ends = Pick<Ending, "seq"> & Partial<Pick<Ending, "status" | "shutdown" | "plain" | "limited">>;
+
+type Locked = Limited & { readonly seq: number };
+
+/** Whether nothing has to be read before these are locked. */
+export function areLockedAtOnce(jobs: readonly Ends[]): boolean {
+  return jobs.every((job) => job.plain === true && job.limited === false && !keepsPlace(job));
+}
+
+/** Locks jobs that are about to end, what they belong to and what their end decides about; with `session`, also what else
+ *  ends with that one. */
+export async function lockJobs(tx: Tx, jobs: readonly Ends[], session?: number): Promise<void> {
+  if (tx.dialect === "sqlite" || (jobs.length === 0 && session === undefined)) return;
+  const all = anyOf("integer", seqsOf(jobs));
+  if (session === undefined && areLockedAtOnce(jobs)) {
+    await tx.all(sql`select seq from daybook_line where seq ${all} order by seq for update`);
     return;
   }
-  await lockHolders(tx, seqsOf(jobs.filter((job) => job.plain !== true)));
-  const rows = await tx.all<Limited>(sql`select job.tenant_id, job.name, job.limits, job.limit_key
+  await holdMoved(tx, seqsOf(jobs.filter(keepsPlace)));
+  const { groups, reservations } = await lockHolders(tx, seqsOf(jobs.filter((job) => job.plain !== true)), session);
+  const failing = anyOf("integer", seqsOf(jobs.filter(({ status }) => status !== "success")));
+  const reached = sql`= any(array(select seq from daybook_line where seq ${all}
+    union all ${othersOf(sql`${all}`, sql`${failing}`)}
+    union all select seq from daybook_line where kind = 'direct' and kind_seq ${anyOf("integer", reservations)}))`;
+  const rows = await tx.all<Locked>(sql`select line.seq, job.tenant_id, job.name, job.limits, job.limit_key
     from daybook_line line join daybook_job job on job.seq = line.seq
-    where line.seq ${anyOf("integer", seqsOf(jobs))} order by line.seq for update of line`);
-  await lockLimits(tx, lockNames(rows.filter((row) => row.limits !== null)));
+    where line.seq ${groups.length + reservations.length === 0 ? all : reached} order by line.seq for update of line`);
+  const ending = new Set(seqsOf(jobs));
+  await lockLimits(tx, lockNames(rows.filter(({ seq, limits }) => limits !== null && ending.has(seq))));
+}
+
+/** The same for a verb that knows the job by its id and may cancel it. */
+export async function lockJob(tx: Tx, job: JobKey): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  await lockGroupOf(tx, job);
+  const own = sql`= (${seqOf(job)})`;
+  await lockLines(tx, sql`${seqOf(job)} union all ${othersOf(own, own)}`);
+}
+
+/** Those in line that the end of these jobs decides about, and of a group that runs one after another the next. What does
+ *  not succeed may end all that has not begun. */
+function othersOf(ending: Sql, failing: Sql): Sql {
+  return sql`select other.seq from daybook_line ended
+      join daybook_job_group job_group on job_group.seq = ended.group_seq and job_group.on_failure <> 'continue'
+      join daybook_line other on other.group_seq = ended.group_seq and other.started_at is null
+      where ended.seq ${failing}
+    union all select (select other.seq from daybook_line other where other.group_seq = ended.group_seq
+        and other.waits_for = 'group' order by other.group_slot limit 1)
+      from daybook_line ended
+      join daybook_job_group job_group on job_group.seq = ended.group_seq and job_group.mode = 'sequential'
+      where ended.seq ${ending}`;
+}
+
+type JobKey = { readonly tenant: string; readonly id: string };
+
+function seqOf({ tenant, id }: JobKey): Sql {
+  return sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`;
 }
 
 /** Rows of the line that a statement is about to change in an order of its own. */
@@ -42,26 +84,66 @@ export async function lockLines(tx: Tx, which: Sql): Promise<void> {
   await tx.all(sql`select seq from daybook_line where seq = any(array(${which})) order by seq for update`);
 }
 
-/** The row of the line of one job, for a verb that knows the job by its id: whoever is just claiming it is waited for. */
-export async function lockLine(tx: Tx, { tenant, id }: { tenant: string; id: string }): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select seq from daybook_line
-    where seq = (select seq from daybook_job where tenant_id = ${tenant} and id = ${id}) for update`);
+/** The row of the line of one job, for a verb that changes no other: whoever is just claiming it is waited for. */
+export async function lockLine(tx: Tx, job: JobKey): Promise<void> {
+  await lockLines(tx, seqOf(job));
+}
+
+/** Rows of the line, if nobody else holds one of them. */
+export async function tryLines(tx: Tx, seqs: readonly number[]): Promise<boolean> {
+  if (tx.dialect === "sqlite" || seqs.length === 0) return true;
+  const held = await tx.all(
+    sql`select seq from daybook_line where seq ${anyOf("integer", seqs)} order by seq for update skip locked`,
+  );
+  return held.length === seqs.length;
 }
 
 /** The group of one job, for a verb that knows the job by its id. */
-export async function lockGroupOf(tx: Tx, { tenant, id }: { tenant: string; id: string }): Promise<void> {
+export async function lockGroupOf(tx: Tx, { tenant, id }: JobKey): Promise<void> {
   if (tx.dialect === "sqlite") return;
   await tx.all(sql`select seq from daybook_job_group job_group
     where seq = (select group_seq from daybook_job where tenant_id = ${tenant} and id = ${id}) for update`);
 }
 
+/** Holds the lines of these lanes until the transaction ends, so that one at a time changes places. SQLite's only writer needs
+ *  none of it. On PostgreSQL the row is written, not only locked: a serializable transaction that began before another's move
+ *  then runs again instead of deciding by what it saw. An update that leaves the keys as they are does not hold up those who
+ *  enqueue; a `for update` would. */
+export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  const inOrder = [...new Set(lanes)].toSorted((a, b) => a - b);
+  for (const lane of inOrder)
+    await tx.run(sql`update daybook_lane as lane set paused_at = paused_at where seq = ${lane}`);
+}
+
+// One that was lost is tried again where it stood, and another may have been moved onto its number meanwhile. Multiples of 100
+// are never given to anybody else.
+async function holdMoved(tx: Tx, seqs: readonly number[]): Promise<void> {
+  if (seqs.length === 0) return;
+  const moved = await tx.all<{ lane_seq: number }>(
+    sql`select lane_seq from daybook_line where seq ${anyOf("integer", seqs)} and position % 100 <> 0`,
+  );
+  await holdLines(
+    tx,
+    moved.map((job) => job.lane_seq),
+  );
+}
+
+function keepsPlace({ status, shutdown }: Ends): boolean {
+  return status === "lost" || shutdown === true;
+}
+
 // What a job belongs to never changes, so it may be read before anything is locked.
-async function lockHolders(tx: Tx, jobs: readonly number[]): Promise<void> {
-  if (jobs.length === 0) return;
+async function lockHolders(
+  tx: Tx,
+  jobs: readonly number[],
+  session: number | undefined,
+): Promise<{ groups: readonly number[]; reservations: readonly number[] }> {
+  if (jobs.length === 0 && session === undefined) return { groups: [], reservations: [] };
   const rows = await tx.all<{ group_seq: number | null; reservation_seq: number | null }>(
     sql`select group_seq, case kind when 'direct' then kind_seq end as reservation_seq from daybook_line
-      where seq ${anyOf("integer", jobs)} and (group_seq is not null or kind is not null)`,
+        where seq ${anyOf("integer", jobs)} and (group_seq is not null or kind is not null)
+      union all select null, seq from daybook_reservation where session_seq = ${session ?? null} and status = 'active'`,
   );
   const reservations = rows.flatMap((row) => row.reservation_seq ?? []);
   const groups = rows.flatMap((row) => row.group_seq ?? []);
@@ -75,6 +157,7 @@ async function lockHolders(tx: Tx, jobs: readonly number[]): Promise<void> {
       sql`select seq from daybook_job_group job_group where seq ${anyOf("integer", groups)} order by seq for update`,
     );
   }
+  return { groups, reservations };
 }
 
 function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {

@@ -5,7 +5,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, type JobRow } from "./job.ts";
-import { keptPlace } from "./line/keep-place.ts";
+import { keptPlace } from "./line/room.ts";
 import type { Again } from "./outcome.ts";
 import { backoffMs, type Backoff } from "./retry.ts";
 

@@ -13,6 +13,7 @@ import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import type { JobRow } from "./job.ts";
 import { jobsChannel } from "./job.ts";
 import { releaseFreeKeys, type From } from "./limit-sweep.ts";
+import { lockJobs } from "./lock-order.ts";
 import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
 import { graceMs } from "./run.ts";
@@ -30,9 +31,11 @@ export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number
       from daybook_line line ${indexedBy("jobs_running")} cross join daybook_session session
       where line.status = 'running' and line.session_seq = ${sessionSeq} and session.seq = line.session_seq`,
   );
+  const endings = open.toSorted((a, b) => a.seq - b.seq).map(lostEnding);
+  await lockJobs(tx, endings, sessionSeq);
   const freed = await freeReservationsOf(tx, hooks, sessionSeq);
   if (open.length === 0) return freed;
-  const { ended, retried } = await settle(tx, hooks, open.toSorted((a, b) => a.seq - b.seq).map(lostEnding));
+  const { ended, retried } = await settle(tx, hooks, endings);
   // Somebody else may have recovered it in the meantime.
   if (ended.size > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended.size, retried }));
   return ended.size + freed;

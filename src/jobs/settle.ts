@@ -19,8 +19,7 @@ import {
   type JobHooks,
 } from "./hooks.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
-import { holdMoved } from "./line/keep-place.ts";
-import { lockJobs } from "./lock-order.ts";
+import { areLockedAtOnce, lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, type Ending } from "./outcome.ts";
 import { endRuns, type Owned } from "./state.ts";
@@ -33,12 +32,10 @@ export type Settled = {
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { ended: new Set(), retried: 0 };
-  const moved = endings.flatMap(({ seq, status, shutdown }) => (status === "lost" || shutdown === true ? seq : []));
-  if (moved.length > 0) await holdMoved(tx, moved);
   // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
   const lanes = endings.flatMap(({ lane }) => lane ?? []);
   const locked = lockJobs(tx, endings);
-  if (needsAnswer(endings)) await locked;
+  if (!areLockedAtOnce(endings)) await locked;
   const [facts, owned, gated] = await Promise.all([
     wantsFacts(tx, hooks),
     endRuns(tx, endings),
@@ -56,11 +53,6 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   const told = facts || hooks.onFact === undefined ? hooks : { ...hooks, onFact: () => undefined };
   const retried = rows.length === 0 ? 0 : await follow(tx, told, rows, endings);
   return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
-}
-
-// What is locked for them depends on what is read of them first.
-function needsAnswer(endings: readonly Ending[]): boolean {
-  return endings.some(({ plain, limited }) => plain !== true || limited !== false);
 }
 
 async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {

@@ -5,7 +5,7 @@
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { amongThe, anyOf, rowSet, rowsInto, type Part } from "../storage/word.ts";
+import { amongThe, anyOf, rowSet, rowsInto, skipLocked, type Part } from "../storage/word.ts";
 import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -106,9 +106,9 @@ async function eachOf<R extends Numbered>(
   return rows.length === 0 ? [] : tx.all<R>(statement(rows));
 }
 
-/** Queues one job, if it still waits for this. */
+/** Queues one job, if it still waits for this and nobody else holds it. */
 export async function queueOne(tx: Tx, seq: number, waitsFor: WaitsFor): Promise<boolean> {
-  return (await queue(tx, sql`select seq from daybook_line where seq = ${seq}`, waitsFor)).length === 1;
+  return (await queue(tx, sql`select seq from daybook_line where seq = ${seq} ${skipLocked}`, waitsFor)).length === 1;
 }
 
 /** Where a job that has not begun is to stand. */

@@ -6,8 +6,10 @@ import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { OnFailure } from "../../src/jobs/group/group.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { cleanup } from "../support/open-test.ts";
+import { askForTurn, declareDead, takeDirect } from "./direct.ts";
 import { assertInvariants } from "./model.ts";
 import { openEngine, type TestEngine } from "./open-engine.ts";
 
@@ -43,9 +45,9 @@ type Given = {
   readonly group: string;
 };
 
-async function given(t: TestContext): Promise<Given> {
+async function given(t: TestContext, onFailure: OnFailure): Promise<Given> {
   const at = await openEngine(t, "postgres", { use: [plain] });
-  const { id: group, jobs } = await at.groups.create({ mode: "parallel", onFailure: "continue" }, (each) => {
+  const { id: group, jobs } = await at.groups.create({ mode: "parallel", onFailure }, (each) => {
     for (let n = 0; n < 8; n++) each.add(plain, {});
   });
   // The rows themselves lie in the opposite order, too: one that is written is written behind the others.
@@ -61,14 +63,14 @@ async function given(t: TestContext): Promise<Given> {
   };
 }
 
-const endings = (jobs: readonly ClaimedJob[]) =>
-  jobs.toReversed().map(({ seq, run_id: runId }) => ({ seq, runId, status: "success", durationMs: 1 }) as const);
+const endings = (jobs: readonly ClaimedJob[], status: "success" | "error" = "success") =>
+  jobs.toReversed().map(({ seq, run_id: runId }) => ({ seq, runId, status, durationMs: 1 }) as const);
 
 type Verb = {
   readonly name: string;
   readonly run: (given: Given) => Promise<unknown>;
   readonly prepare?: (given: Given) => Promise<unknown>;
-  readonly whiches?: readonly ("running" | "queued")[];
+  readonly onFailure?: OnFailure;
 };
 
 const verbs: readonly Verb[] = [
@@ -77,14 +79,23 @@ const verbs: readonly Verb[] = [
     run: ({ at, running }) => at.turn(0, at.claimer(), { endings: endings(running) }),
   },
   {
-    name: "recovering a session",
+    name: "a turn that fails jobs of a group that stops",
+    onFailure: "stop",
+    run: ({ at, running }) => at.turn(0, at.claimer(), { endings: endings(running, "error") }),
+  },
+  {
+    name: "recovering a session that has reserved the queue",
+    prepare: ({ at }) => askForTurn(at, { does: plain }),
     run: ({ at }) => at.store.write((tx) => recoverSession(tx, {}, at.session.seq)),
   },
   { name: "cancelling a running job", run: ({ at, running }) => at.jobs.cancel(running[0]?.id ?? "") },
+  {
+    name: "cancelling a queued job of a group that stops",
+    onFailure: "stop",
+    run: ({ at, queued }) => at.jobs.cancel(queued.at(-1) ?? ""),
+  },
   { name: "a claim", run: ({ at }) => at.claim(4) },
   {
-    // It holds the queued job that it moves before it knows which others must make room.
-    whiches: ["running"],
     name: "moving jobs to where there is no room",
     prepare: ({ at, queued: [first = "", , , last = ""] }) => at.jobs.move(first, { after: last }),
     async run({ at, queued: [, second = "", third = ""] }) {
@@ -98,10 +109,10 @@ const verbs: readonly Verb[] = [
   { name: "cancelling a group", run: ({ at, group }) => at.groups.cancel(group) },
 ];
 
-for (const { name, run, prepare, whiches = ["running", "queued"] } of verbs) {
-  for (const which of whiches) {
+for (const { name, run, prepare, onFailure = "continue" } of verbs) {
+  for (const which of ["running", "queued"] as const) {
     test(`${name} waits for the first ${which} job before it holds a later one`, async (t) => {
-      const set = await given(t);
+      const set = await given(t, onFailure);
       await prepare?.(set);
       const { at } = set;
       const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
@@ -125,3 +136,86 @@ for (const { name, run, prepare, whiches = ["running", "queued"] } of verbs) {
     });
   }
 }
+
+for (const status of ["success", "error"] as const) {
+  test(`a retry that ends in ${status} waits for the next of its group before it holds itself`, async (t) => {
+    const at = await openEngine(t, "postgres", { use: [plain] });
+    await at.groups.create({ mode: "sequential" }, (each) => {
+      each.add(plain, {}, { attempts: 2, backoff: ["1ms"] });
+      each.add(plain, {});
+    });
+    const [first] = await at.claim(1);
+    await at.end(first as ClaimedJob, { status: "error" });
+    await at.clock.advance(10);
+    const { claim } = await at.turn(1, at.claimer(), { lookForDue: true });
+    const [retry] = claim.jobs;
+    const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
+    await other.query("begin");
+    await other.query("select seq from daybook_line where waits_for = 'group' for update");
+
+    const done = at.end(retry as ClaimedJob, { status });
+    assert.equal(await untilItWaitsOrEnds(watcher, done), "waits");
+    const { rows } = await other.query("select seq from daybook_line for update skip locked");
+    await other.query("rollback");
+
+    assert.equal(rows.length, 2);
+    await done;
+    await assertInvariants(at);
+  });
+}
+
+test("a claim passes by a job that must run alone while another holds it, and looks again", async (t) => {
+  const at = await openEngine(t, "postgres", { use: [plain] });
+  const { id } = await at.jobs.enqueue(plain, {});
+  await at.run("update daybook_job set alone = 2");
+  assert.equal((await at.claimFully(1)).leftAlone, true);
+  const other = await connect(t, at.url);
+  await other.query("begin; select seq from daybook_line for update");
+
+  const passed = await at.claimAlone();
+  await other.query("rollback");
+
+  assert.deepEqual([passed.jobs.length, passed.contended], [0, true]);
+  assert.deepEqual(
+    (await at.claimAlone()).jobs.map((each) => each.id),
+    [id],
+  );
+});
+
+test("direct work that another holds is passed by, and its worker looks again", async (t) => {
+  const at = await openEngine(t, "postgres", { use: [plain] });
+  const turn = await askForTurn(at, { does: plain });
+  const other = await connect(t, at.url);
+  await other.query("begin; select seq from daybook_line for update");
+
+  const passed = await takeDirect(at, turn);
+  await other.query("rollback");
+
+  assert.deepEqual([passed.jobs.length, passed.contended], [0, true]);
+  assert.equal((await takeDirect(at, turn)).jobs.length, 1);
+});
+
+test("a lost job is tried again in the next free place rather than wait for those who should make room", async (t) => {
+  const at = await openEngine(t, "postgres", { use: [plain] });
+  const ids = (await at.jobs.enqueueMany(plain, [{}, {}, {}, {}], { losses: 3 })).map((each) => each.id);
+  const [a = "", b = "", c = "", d = ""] = ids;
+  await at.run("update daybook_line set position = 150 + seq - (select min(seq) from daybook_line)");
+  const by = { ...at.claimer(), sessionSeq: (await at.newSession()).seq };
+  const [lost] = await at.claim(1, by);
+  assert.equal(lost?.id, a);
+  // Another was moved onto its number, and no number is free between that one and the one before.
+  await at.run(`update daybook_line set position = 149 where seq = (select seq from daybook_job where id = '${b}')`);
+  await at.run(`update daybook_line set position = 150 where seq = (select seq from daybook_job where id = '${c}')`);
+  const other = await connect(t, at.url);
+  await other.query(
+    `begin; select seq from daybook_line where seq in (select seq from daybook_job where id = '${b}') for update`,
+  );
+
+  await declareDead(at, { seq: by.sessionSeq, id: "" });
+  await at.store.write((tx) => recoverSession(tx, {}, by.sessionSeq));
+  await other.query("rollback");
+
+  const line = (await at.queues.line("default")).items.map((each) => each.id);
+  assert.deepEqual([line[0], line[1], line[3]], [b, c, d]);
+  await assertInvariants(at);
+});

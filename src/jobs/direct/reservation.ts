@@ -102,14 +102,13 @@ async function endReservations(
   await tx.run(
     sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now} where seq ${anyOf("integer", seqs)}`,
   );
-  for (const { id } of rows) {
-    const unbegun = await cancelInLine(
-      tx,
-      sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
-        and line.waits_for = 'reservation' and line.waits_key = ${id} and line.waits_key is not null`,
-    );
-    for (const row of unbegun) await tellCancelled(tx, hooks, row);
-  }
+  const ids = rows.map(({ id }) => id);
+  const unbegun = await cancelInLine(
+    tx,
+    sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
+      and line.waits_for = 'reservation' and line.waits_key ${anyOf("text", ids)} and line.waits_key is not null`,
+  );
+  for (const row of unbegun) await tellCancelled(tx, hooks, row);
   tx.wake(jobsChannel);
   tx.wake(doneChannel);
 }

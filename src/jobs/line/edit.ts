@@ -11,7 +11,7 @@ import { limitsOf as limitsOfRow } from "../limit.ts";
 import { limitsOf, type Prepared } from "../prepare.ts";
 import { lockLine } from "../lock-order.ts";
 import { restand, retie, tie } from "../state.ts";
-import { stands } from "./standing.ts";
+import { stands } from "./move.ts";
 
 export type Edited = { readonly id: string; readonly name: string; readonly status: JobStatus };
 

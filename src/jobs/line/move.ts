@@ -4,10 +4,12 @@ import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
+import { anyOf } from "../../storage/word.ts";
+import { refusal } from "../cancel.ts";
 import { checkPriority } from "../define.ts";
-import type { Line } from "./neighbours.ts";
-import { gapAt, roomIn, type Gap, type Where } from "./room.ts";
-import { findPlaced, holdPlaceOf, stands, type Standing } from "./standing.ts";
+import { jobNow, type JobRow, type JobStatus } from "../job.ts";
+import { holdLines, lockLines } from "../lock-order.ts";
+import { gapAt, renumber, roomIn, seqsOf, type Gap, type Line, type Where } from "./room.ts";
 
 /** Where a job is moved to: an end of its line, or next to another job of it. */
 export type MoveTo = "first" | "last" | { readonly before: string } | { readonly after: string };
@@ -16,7 +18,7 @@ export type Moved = { readonly id: string; readonly priority: number; readonly p
 
 export async function moveJob(tx: Tx, id: string, to: MoveTo): Promise<Moved> {
   const target = checkTarget(id, to);
-  const job = await holdPlaceOf(tx, id, "moved");
+  const job = await holdLineOf(tx, id, "moved");
   const where = typeof target === "string" ? target : await nextTo(tx, job, target);
   return putAt(tx, job, job.priority, where);
 }
@@ -24,20 +26,27 @@ export async function moveJob(tx: Tx, id: string, to: MoveTo): Promise<Moved> {
 /** Gives a job another priority, in which it stands last. */
 export async function prioritiseJob(tx: Tx, id: string, priority: number): Promise<Moved> {
   checkPriority(priority);
-  const job = await holdPlaceOf(tx, id, "prioritised");
+  const job = await holdLineOf(tx, id, "prioritised");
   if (job.priority === priority) return { id, priority, position: job.position };
   return putAt(tx, job, priority, "last");
 }
 
 async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Promise<Moved> {
-  const line: Line = { lane: job.lane_seq, priority, except: job.seq };
+  const { id, seq } = job;
+  const line: Line = { lane: job.lane_seq, priority, except: seq };
   const gap = await gapAt(tx, line, where);
-  if (priority === job.priority && isIn(gap, job.position)) return { id: job.id, priority, position: job.position };
-  const position = await roomIn(tx, line, gap);
-  await tx.run(sql`update daybook_line set priority = ${priority}, position = ${position} where seq = ${job.seq}`);
-  if (priority !== job.priority)
-    await tx.run(sql`update daybook_job set priority = ${priority} where seq = ${job.seq}`);
-  return { id: job.id, priority, position };
+  if (priority === job.priority && isIn(gap, job.position)) return { id, priority, position: job.position };
+  const { position, others } = await roomIn(tx, line, gap);
+  // On PostgreSQL whoever is just claiming it is waited for. One whose priority was changed meanwhile stands where that put it.
+  await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", [seq, ...seqsOf(others)])}`);
+  const moved = await tx.run(sql`update daybook_line set priority = ${priority}, position = ${position}
+    where seq = ${seq} and started_at is null and priority = ${job.priority}`);
+  if (moved === 0 && !stands((await findPlaced(tx, id)) ?? {}))
+    throw await refusal(tx, id, priority === job.priority ? "moved" : "prioritised");
+  await renumber(tx, others);
+  if (moved === 1 && priority !== job.priority)
+    await tx.run(sql`update daybook_job set priority = ${priority} where seq = ${seq}`);
+  return { id, priority, position };
 }
 
 function isIn({ low, high }: Gap, position: number): boolean {
@@ -87,4 +96,30 @@ async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): 
     );
   }
   return side === "before" ? { before: other.position } : { after: other.position };
+}
+
+type Standing = Pick<JobRow, "seq" | "id" | "lane_seq" | "status" | "priority"> & {
+  readonly position: number;
+  readonly queue: string;
+};
+
+/** The job, with its line held until the transaction ends; refused when it has left the line. */
+async function holdLineOf(tx: Tx, id: string, verb: string): Promise<Standing> {
+  // The lane of a job never changes, so it can be read before it is held.
+  const found = await findPlaced(tx, id);
+  if (found !== undefined) await holdLines(tx, [found.lane_seq]);
+  const job = tx.dialect === "sqlite" ? found : await findPlaced(tx, id);
+  if (job !== undefined && stands(job)) return job;
+  throw await refusal(tx, id, verb);
+}
+
+async function findPlaced(tx: Tx, id: string): Promise<Standing | undefined> {
+  return tx.get<Standing>(sql`select job.seq, job.id, job.lane_seq, job.status, job.priority, job.position,
+      (select queue from daybook_lane lane where lane.seq = job.lane_seq) as queue
+    from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
+}
+
+/** It has a place in line: it waits or is queued. */
+export function stands({ status }: { readonly status?: JobStatus }): boolean {
+  return status === "waiting" || status === "queued";
 }

@@ -7,8 +7,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
 import { findLane } from "../lane.ts";
-import { lockLines } from "../lock-order.ts";
-import { holdLines } from "./neighbours.ts";
+import { holdLines, lockLines } from "../lock-order.ts";
 
 export type NormaliseOptions = {
   /** Only counts. */

@@ -1,15 +1,20 @@
-// A number for a place in line, wherever it is. The caller holds the line.
+// A number for a place in line, wherever it is. The caller holds the line (lock-order.ts).
 import { limits } from "../../core/limits.ts";
-import { sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { rowsInto, rowSet } from "../../storage/word.ts";
-import { lockLines } from "../lock-order.ts";
-import { firstFrom, lastUpTo, standingUpTo, type Line, type Neighbour } from "./neighbours.ts";
+import { indexedBy, rowsInto, rowSet } from "../../storage/word.ts";
+import type { JobRow } from "../job.ts";
+import { tryLines } from "../lock-order.ts";
 import { beforeFirst, behindLast, between, spread, spreadFromFront } from "./spot.ts";
 
+/** The jobs of one lane and priority, without the one whose place is sought. */
+export type Line = { readonly lane: number; readonly priority: number; readonly except: number };
 /** Between these two; null stands for an end of the line. */
 export type Gap = { readonly low: number | null; readonly high: number | null };
 export type Where = "first" | "last" | { readonly before: number } | { readonly after: number };
+/** A number, and the new numbers of those who must make room for it. */
+export type Room = { readonly position: number; readonly others: readonly Neighbour[] };
+type Neighbour = { readonly seq: number; readonly position: number };
 
 const front = Number.MIN_SAFE_INTEGER;
 const back = Number.MAX_SAFE_INTEGER;
@@ -21,11 +26,59 @@ export async function gapAt(tx: Tx, line: Line, where: Where): Promise<Gap> {
   return { low: where.after, high: await firstFrom(tx, line, where.after + 1) };
 }
 
-export async function roomIn(tx: Tx, line: Line, { low, high }: Gap): Promise<number> {
-  if (low === null) return high === null ? line.except * 100 : beforeFirst(high);
+export async function roomIn(tx: Tx, line: Line, { low, high }: Gap): Promise<Room> {
+  if (low === null) return { position: high === null ? line.except * 100 : beforeFirst(high), others: [] };
   const end = high ?? (await endOfLine(tx));
-  const spot = high === null ? behindLast(low, end) : between(low, high);
-  return spot ?? makeRoom(tx, line, low, end);
+  const position = high === null ? behindLast(low, end) : between(low, high);
+  return position === null ? makeRoom(tx, line, low, end) : { position, others: [] };
+}
+
+/** The place of the job that tries again after its process was lost or shut down: where the old one stood. Running jobs are
+ *  nobody's neighbours, so another may have been moved onto its number meanwhile; then the new one stands just before that. */
+export async function keptPlace(
+  tx: Tx,
+  { seq, lane_seq: lane, priority, position }: Pick<JobRow, "seq" | "lane_seq" | "priority" | "position">,
+): Promise<number | null> {
+  if (position === null || position % 100 === 0) return position;
+  const line: Line = { lane, priority, except: seq };
+  if ((await firstFrom(tx, line, position)) !== position) return position;
+  // Whoever holds one of those who should make room may wait for what we hold; then the next place has to do.
+  for (let gap = await gapAt(tx, line, { before: position }); gap.high !== null;) {
+    const { position: place, others } = await roomIn(tx, line, gap);
+    if (await tryLines(tx, seqsOf(others))) {
+      await renumber(tx, others);
+      return place;
+    }
+    gap = await gapAt(tx, line, { after: gap.high });
+  }
+  return null;
+}
+
+/** The first at `position` or behind it. */
+async function firstFrom(tx: Tx, line: Line, position: number): Promise<number | null> {
+  const found = await standing(tx, line, sql`position >= ${position} order by position limit 1`);
+  return found.length === 0 ? null : Math.min(...found.map((job) => job.position));
+}
+
+/** The last at `position` or before it. */
+async function lastUpTo(tx: Tx, line: Line, position: number): Promise<number | null> {
+  return (await standingUpTo(tx, line, position, 1))[0]?.position ?? null;
+}
+
+/** The last `most` at `position` or before it, the nearest first. */
+async function standingUpTo(tx: Tx, line: Line, position: number, most: number): Promise<Neighbour[]> {
+  const found = await standing(tx, line, sql`position <= ${position} order by position desc limit ${most}`);
+  return found.sort((a, b) => b.position - a.position).slice(0, most);
+}
+
+// Those in line, and those that wait for something and come back to their place. One statement for both indexes: on PostgreSQL
+// one that is queued between two would be in neither.
+async function standing(tx: Tx, { lane, priority, except }: Line, which: Sql): Promise<Neighbour[]> {
+  const from = sql`lane_seq = ${lane} and priority = ${priority} and seq <> ${except} and ${which}`;
+  return tx.all<Neighbour>(sql`select * from (select seq, position from daybook_line ${indexedBy("jobs_to_claim")}
+      where status = 'queued' and ${from}) as in_line
+    union all select * from (select seq, position from daybook_line ${indexedBy("jobs_standing_by")}
+      where status = 'waiting' and ${from}) as standing_by`);
 }
 
 /** Where the next row will stand. Those that others are just making stand there or behind. */
@@ -46,8 +99,8 @@ const spacingGrowth = 1.25;
 // Rows are made 100 apart; a window of those must always be roomy enough.
 const spacingMax = 90;
 
-/** Frees a number behind `low` and before `high`. */
-async function makeRoom(tx: Tx, line: Line, low: number, high: number): Promise<number> {
+/** A number behind `low` and before `high`. */
+async function makeRoom(tx: Tx, line: Line, low: number, high: number): Promise<Room> {
   let spacing = spacingMin;
   for (let size = windowMin; ; size *= windowGrowth) {
     const found = await standingUpTo(tx, line, low, size + 1);
@@ -57,21 +110,13 @@ async function makeRoom(tx: Tx, line: Line, low: number, high: number): Promise<
     if (before === null || (high - before) / (window.length + 2) >= spacing) {
       const count = window.length + 1;
       const spots = before === null ? spreadFromFront(high, count) : spread(before, high, count);
-      await renumber(tx, before === null ? inTheWay(window, spots) : paired(window, spots));
-      return spots.at(-1) ?? high - 1;
+      const others = window.map(({ seq }, index) => ({ seq, position: spots[index] ?? 0 }));
+      // With no end of room before the first, whoever stands before the number meant for it may stay, and so may all before.
+      const staying = window.findLastIndex(({ position }, index) => position <= (spots[index] ?? 0));
+      return { position: spots.at(-1) ?? high - 1, others: before === null ? others.slice(staying + 1) : others };
     }
     spacing = Math.min(spacingMax, spacing * spacingGrowth);
   }
-}
-
-function paired(window: readonly Neighbour[], spots: readonly number[]): Neighbour[] {
-  return window.map(({ seq }, index) => ({ seq, position: spots[index] ?? 0 }));
-}
-
-// With no end of room before the first, whoever stands before the number meant for it may stay, and so may all before.
-function inTheWay(window: readonly Neighbour[], spots: readonly number[]): Neighbour[] {
-  const staying = window.findLastIndex(({ position }, index) => position <= (spots[index] ?? 0));
-  return paired(window, spots).slice(staying + 1);
 }
 
 // For each row by itself, as state.ts does.
@@ -79,11 +124,11 @@ const setPosition = Object.freeze([
   "update daybook_line set position = ? where seq = ? and started_at is null",
 ] as const);
 
-async function renumber(tx: Tx, places: readonly Neighbour[]): Promise<void> {
-  for (let from = 0; from < places.length; from += limits.bulkRowsMax) {
-    const slice = places.slice(from, from + limits.bulkRowsMax);
-    const columns = { position: "integer", seq: "integer" } as const;
-    await lockLines(tx, sql`select v.seq from ${rowSet("v", columns, slice)}`);
+/** Gives others the numbers that were meant for them. They are locked. */
+export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<void> {
+  const columns = { position: "integer", seq: "integer" } as const;
+  for (let from = 0; from < others.length; from += limits.bulkRowsMax) {
+    const slice = others.slice(from, from + limits.bulkRowsMax);
     await tx.run(
       tx.dialect === "sqlite"
         ? rowsInto(setPosition, Object.keys(columns), slice)
@@ -91,4 +136,8 @@ async function renumber(tx: Tx, places: readonly Neighbour[]): Promise<void> {
             from ${rowSet("v", columns, slice)} where line.seq = v.seq and line.started_at is null`,
     );
   }
+}
+
+export function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {
+  return jobs.map((job) => job.seq);
 }
