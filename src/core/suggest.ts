@@ -1,4 +1,5 @@
 import { invalid } from "./error.ts";
+import { quote } from "./quote.ts";
 
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
 const wordLengthMax = 200;
@@ -14,6 +15,15 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     if (distance <= allowed && (best === undefined || distance < best.distance)) best = { word: candidate, distance };
   }
   return best?.word;
+}
+
+/** One of the known words, or an error that says which one was probably meant; `of` follows the word in it. */
+export function checkWord<Word extends string>(given: unknown, known: readonly Word[], what: string, of = ""): Word {
+  const found = known.find((word) => word === given);
+  if (found !== undefined) return found;
+  const meant = typeof given === "string" ? nearest(given, known) : undefined;
+  const hint = meant === undefined ? "." : `: did you mean ${JSON.stringify(meant)}?`;
+  throw invalid(`${what} ${quote(given)}${of} is not known${hint} Known: ${known.join(", ")}`);
 }
 
 // What other libraries call it. Whoever comes from one of them is told our word, and not only that theirs is unknown.

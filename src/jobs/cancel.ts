@@ -4,7 +4,7 @@ import { DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
-import { lockGroupsOf, memberEnded, tellLeft } from "./group/advance.ts";
+import { holdGroupsOf, memberEnded, tellLeft } from "./group/group.ts";
 import type { JobHooks } from "./hooks.ts";
 import { cancelChannel, jobNow, type JobRow } from "./job.ts";
 import { lockJob } from "./lock-order.ts";
@@ -50,7 +50,7 @@ async function tryCancel(tx: Tx, hooks: JobHooks, job: JobKey): Promise<Cancelle
 /** Tells the rooms above, and its group, of a job that was cancelled before it ran. */
 export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
   await tellLeft(tx, hooks, [row], "cancelled");
-  for (const group of (await lockGroupsOf(tx, [row])).values()) await memberEnded(tx, hooks, group, row);
+  for (const group of (await holdGroupsOf(tx, [row])).values()) await memberEnded(tx, hooks, group, row);
 }
 
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */

@@ -14,7 +14,7 @@ import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
 import { moveJob, prioritiseJob, type Moved, type MoveTo } from "./line/move.ts";
-import { placeOf, type Place } from "./line/place.ts";
+import { placeOf, type Place } from "./line/read-line.ts";
 import { retryJob } from "./manual-retry.ts";
 import { recover, type Recovery } from "./recover.ts";
 import { pauseName, resumeName } from "./pause.ts";

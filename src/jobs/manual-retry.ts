@@ -4,8 +4,7 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import type { Enqueued } from "./enqueue.ts";
-import { lockGroupsOf } from "./group/advance.ts";
-import { isEnding } from "./group/group.ts";
+import { holdGroupsOf, isEnding } from "./group/group.ts";
 import { readJobs, type JobRow } from "./job.ts";
 import { lockGroupOf } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
@@ -35,7 +34,7 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
     backoff: false,
     origin: "manual",
   } as const;
-  const [group] = (await lockGroupsOf(tx, [last])).values();
+  const [group] = (await holdGroupsOf(tx, [last])).values();
   // A group that has ended, or is ending, stays as it is: the job then runs on its own.
   const within = group === undefined || isEnding(group) ? { group_seq: null, group_slot: null } : {};
   const allowed = { ...last, attempts: Math.max(last.attempts, last.attempt + 1), ...within };

@@ -4,11 +4,10 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
+import { directKind, releaseTurnOf } from "./direct/reservation.ts";
 import { freeKeys } from "./free-keys.ts";
 import { freePermits } from "./free-permits.ts";
-import { lockGroupsOf, memberEnded } from "./group/advance.ts";
-import { endsWith } from "./group/group.ts";
+import { endsWith, holdGroupsOf, memberEnded } from "./group/group.ts";
 import {
   jobSettled,
   lockForKinds,
@@ -105,7 +104,7 @@ function pickLine(job: Owned | undefined): Partial<JobRow> {
 /** Makes the retries and tells the rooms above. */
 async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings: readonly Ending[]): Promise<number> {
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
-  const groups = await lockGroupsOf(tx, rows);
+  const groups = await holdGroupsOf(tx, rows);
   await lockForKinds(tx, hooks, rows);
   const over: JobRow[] = [];
   const together: Ended[] = [];

@@ -2,7 +2,7 @@
 import { Option, type Command } from "commander";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
-import type { GroupOptions } from "../../jobs/group/create-group.ts";
+import type { GroupOptions } from "../../jobs/group/groups.ts";
 import type { EnqueueOptions } from "../../jobs/prepare.ts";
 import { readParams } from "../read-params.ts";
 import { changing, withBook } from "../with-book.ts";

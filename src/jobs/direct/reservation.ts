@@ -11,8 +11,11 @@ import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../cancel.ts";
 import { closeLane } from "../enter-lanes.ts";
 import type { JobHooks } from "../hooks.ts";
-import { doneChannel, jobsChannel } from "../job.ts";
+import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import { cancelInLine } from "../state.ts";
+
+/** The kind of direct work; its `kind_seq` is the reservation. */
+export const directKind = "direct";
 
 export type ReservationStatus = "active" | "released" | "expired";
 
@@ -71,6 +74,16 @@ export async function renewReservation(tx: Tx, id: string, sessionSeq: number): 
 
 export async function releaseReservation(tx: Tx, hooks: JobHooks, id: string, sessionSeq: number): Promise<void> {
   await endReservations(tx, hooks, [await ownReservation(tx, id, sessionSeq, "release")], "released");
+}
+
+/** The end of direct work is the end of its turn, in one transaction: the queue goes on, whatever becomes of the caller. */
+export async function releaseTurnOf(tx: Tx, { kind_seq: reservation }: Pick<JobRow, "kind_seq">): Promise<void> {
+  const released =
+    await tx.run(sql`update daybook_reservation as reservation set status = 'released', ended_at = ${tx.now}
+    where seq = ${reservation} and status = 'active'`);
+  if (released === 0) return;
+  tx.wake(jobsChannel);
+  tx.wake(doneChannel);
 }
 
 /** Those of a session that has ended: the queues go on. */

@@ -4,7 +4,7 @@
 import { durationMs, formatDuration, type Duration } from "../../core/duration.ts";
 import { DaybookError, invalid, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { refuseUnknown } from "../../core/suggest.ts";
+import { checkWord, refuseUnknown } from "../../core/suggest.ts";
 import type { Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
 import { cancelJob } from "../cancel.ts";
@@ -18,10 +18,9 @@ import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
-import { directKind } from "./release-turn.ts";
 import { refusedBy, waitForTurn, type Refused } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
-import { releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
+import { directKind, releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
@@ -65,9 +64,7 @@ export async function runNow(
   refuseInsideUnit("runNow", store, "run it after it, because it has transactions of its own");
   refuseUnknown(options, ["queue", "tags", "onBusy", "timeout"], "runNow");
   const { onBusy = "wait", timeout, ...rest } = options;
-  if (onBusy !== "wait" && onBusy !== "reject") {
-    throw invalid(`onBusy ${JSON.stringify(onBusy)} is not known: "wait" or "reject"`);
-  }
+  checkWord(onBusy, ["wait", "reject"], "onBusy");
   const timeoutMs = timeout === undefined ? limits.durationMsMax : durationMs(timeout, "timeout");
   const startedMs = clock.monotonic();
   const prepared = await prepareJob(definition, params, { ...rest, attempts: 1, losses: 0 });

@@ -1,11 +1,10 @@
 // A group as its reader sees it: what it is, and how far its jobs are.
 import { DaybookError, invalid } from "../../core/error.ts";
-import { checkCount } from "../../core/count.ts";
-import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { nearest, refuseUnknown } from "../../core/suggest.ts";
-import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
+import { checkWord, refuseUnknown } from "../../core/suggest.ts";
+import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import { statusNow, type JobStatus } from "../job.ts";
 import type { GroupMode, GroupStatus, OnFailure } from "./group.ts";
 
@@ -31,14 +30,8 @@ export type GroupMember = {
   readonly attempt: number;
 };
 
-export type GroupFilter = {
-  readonly status?: GroupStatus;
-  readonly limit?: number;
-  /** The `next` of the page before. */
-  readonly after?: string;
-};
-
-export type GroupPage = { readonly items: readonly GroupRecord[]; readonly next: string | null };
+export type GroupFilter = PageOptions & { readonly status?: GroupStatus };
+export type GroupPage = Page<GroupRecord>;
 
 // The last job of each slot is read once, for all its statuses.
 const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
@@ -69,21 +62,15 @@ export async function findGroup(store: Store, tenant: string, id: string): Promi
 /** Newest first. */
 export async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
   refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
-  const status: Sql = filter.status === undefined ? sql`` : sql`and status = ${checkStatus(filter.status)}`;
-  const after: Sql = filter.after === undefined ? sql`` : sql`and id < ${checkCursor(filter.after)}`;
+  const { status, after, ...rest } = filter;
+  const { limit } = checkPage(rest);
+  const ofStatus =
+    status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "status", " of a group")}`;
+  const older = after === undefined ? sql`` : sql`and id < ${checkCursor(after)}`;
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
-      where tenant_id = ${tenant} ${status} ${after} order by id desc limit ${limit + 1})
+      where tenant_id = ${tenant} ${ofStatus} ${older} order by id desc limit ${limit + 1})
     select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
-  const items = rows.slice(0, limit).map(toRecord);
-  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
-}
-
-function checkStatus(status: GroupStatus): GroupStatus {
-  if (statuses.includes(status)) return status;
-  const meant = typeof status === "string" ? nearest(status, statuses) : undefined;
-  const hint = meant === undefined ? "." : `: did you mean "${meant}"?`;
-  throw invalid(`status ${quote(status)} of a group is not known${hint} Known: ${statuses.join(", ")}`);
+  return cutPage(rows, limit, ({ id }) => id, toRecord);
 }
 
 function checkCursor(after: string): string {

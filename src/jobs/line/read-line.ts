@@ -1,19 +1,15 @@
-// A queue in the order of dispatch: who stands in line, the next one first. What waits for something does not stand there.
-import { checkCount } from "../../core/count.ts";
-import { invalid } from "../../core/error.ts";
-import { limits } from "../../core/limits.ts";
+// A queue in the order of dispatch: who stands in line, the next one first, and where one job stands. What waits for something
+// does not stand there.
+import { DaybookError, invalid } from "../../core/error.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 
-export type LineOptions = {
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
-};
+export type LineOptions = PageOptions;
 
 export type JobInLine = {
   /** 1 is the next one. */
@@ -25,60 +21,102 @@ export type JobInLine = {
   readonly createdAt: number;
 };
 
-export type LinePage = { readonly items: readonly JobInLine[]; readonly next: string | null };
-
-type Row = Omit<JobInLine, "place"> & { readonly seq: number; readonly ahead: number };
+export type LinePage = Page<JobInLine>;
 
 /** One statement, so that the places are of one moment. A job that is moved between two pages may be on both or on neither. */
 export async function readLine(store: Store, tenant: string, queue: string, options: LineOptions): Promise<LinePage> {
   refuseUnknown(options, ["limit", "after"], "the line of a queue");
-  const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
+  const { after, ...rest } = options;
+  const { limit } = checkPage(rest);
   const lane = sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${checkName(queue, "queue")})`;
-  const { ahead, behind } = options.after === undefined ? wholeLine : cutAt(lane, toCursor(options.after));
-  const rows = await store.readHeavy<Row>(sql`select line.seq, job.id, job.name, line.priority, line.position,
-      job.created_at as "createdAt", ${ahead} as ahead
+  const cut = after === undefined ? undefined : toCursor(after);
+  const before = cut === undefined ? sql`0` : upTo(lane, cut);
+  const rows = await store.readHeavy<JobInLine & { seq: number }>(sql`select ${before} as place, job.id, job.name,
+      line.priority, line.position, job.created_at as "createdAt", line.seq
     from daybook_line line ${indexedBy("jobs_to_claim")} cross join daybook_job job
-    where line.status = 'queued' and line.lane_seq = ${lane} ${behind} and job.seq = line.seq
+    where line.status = 'queued' and line.lane_seq = ${lane} ${cut === undefined ? sql`` : behind(cut)}
+      and job.seq = line.seq
     order by line.priority desc, line.position, line.seq limit ${limit + 1}`);
-  const items = rows.slice(0, limit);
-  const last = items.at(-1);
-  return {
-    items: items.map(({ seq: _seq, ahead, ...job }, index) => ({ place: ahead + index + 1, ...job })),
-    next: rows.length > limit && last !== undefined ? fromCursor(last) : null,
-  };
+  // What is read is how many stand before the page.
+  const placed = rows.map((row, index) => ({ ...row, place: row.place + index + 1 }));
+  const cursorOf = (row: JobInLine & { seq: number }): string => `${row.priority}_${row.position}_${row.seq}`;
+  return cutPage(placed, limit, cursorOf, ({ seq: _seq, ...job }) => job);
 }
 
-type Cursor = Pick<Row, "priority" | "position" | "seq">;
+type Cut = { readonly priority: Sql; readonly position: Sql; readonly seq: Sql };
 
-const wholeLine = { ahead: sql`0`, behind: sql`` };
-
-/** How many stand before the cut, counted in two ranges of the index, and the condition for those behind it. */
-function cutAt(lane: Sql, { priority, position, seq }: Cursor): { ahead: Sql; behind: Sql } {
-  const counted = sql`select count(*) from daybook_line other ${indexedBy("jobs_to_claim")}
-    where other.status = 'queued' and other.lane_seq = ${lane}`;
-  return {
-    ahead: sql`(${counted} and other.priority > ${priority})
-      + (${counted} and other.priority = ${priority} and (other.position, other.seq) <= (${position}, ${seq}))`,
-    behind: sql`and line.priority <= ${priority}
-      and (line.priority < ${priority} or (line.position, line.seq) > (${position}, ${seq}))`,
-  };
-}
-
-function fromCursor({ priority, position, seq }: Cursor): string {
-  return Buffer.from(JSON.stringify([priority, position, seq])).toString("base64url");
-}
-
-function toCursor(text: string): Cursor {
-  const [priority, position, seq] = numbersOf(text);
-  if (priority !== undefined && position !== undefined && seq !== undefined) return { priority, position, seq };
+function toCursor(text: string): Cut {
+  const numbers = String(text).split("_").map(Number);
+  const [priority, position, seq] = numbers.map((number) => sql`${number}`);
+  if (priority && position && seq && numbers.length === 3 && numbers.every(Number.isSafeInteger))
+    return { priority, position, seq };
   throw invalid(`${quote(text)} is not a cursor: give "next" of the page before`);
 }
 
-function numbersOf(text: string): readonly (number | undefined)[] {
-  try {
-    const found: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
-    return Array.isArray(found) && found.length === 3 && found.every(Number.isSafeInteger) ? (found as number[]) : [];
-  } catch {
-    return [];
-  }
+/** How many stand up to there, counted in two ranges of the index. */
+function upTo(lane: Sql, { priority, position, seq }: Cut): Sql {
+  return sql`(${inLine(lane)} and other.priority > ${priority})
+    + (${inLine(lane)} and other.priority = ${priority} and (other.position, other.seq) <= (${position}, ${seq}))`;
+}
+
+function inLine(lane: Sql): Sql {
+  return sql`select count(*) from daybook_line other ${indexedBy("jobs_to_claim")}
+    where other.status = 'queued' and other.lane_seq = ${lane}`;
+}
+
+function behind({ priority, position, seq }: Cut): Sql {
+  return sql`and line.priority <= ${priority}
+    and (line.priority < ${priority} or (line.position, line.seq) > (${position}, ${seq}))`;
+}
+
+export type Place = {
+  /** 1 is the next one. */
+  readonly place: number;
+  /** How many stand in line in its queue. */
+  readonly of: number;
+  /** An estimate in epoch milliseconds, from how long the last runs of the queue took and how many run there now; null
+   *  when there is nothing to go by, or the queue is paused. */
+  readonly startsAt: number | null;
+};
+
+type Standing = {
+  readonly status: string;
+  readonly paused_at: number | null;
+  readonly place: number;
+  readonly of: number;
+  readonly running: number;
+  readonly mean_ms: number | null;
+};
+
+// The runs of a lane are found among the tenant's last ones: enough of them to be typical, few enough to be read.
+const lookedAtMax = 1000;
+const countedMax = 100;
+
+/** One statement, so that whatever is claimed meanwhile, place and line are of one moment. The line may be long, so it is
+ *  not counted on this thread. */
+export async function placeOf(store: Store, tenant: string, id: string): Promise<Place | null> {
+  const own = { priority: sql`line.priority`, position: sql`line.position`, seq: sql`line.seq` };
+  const lane = sql`job.lane_seq`;
+  const [row] = await store.readHeavy<Standing>(sql`select coalesce(line.status, 'completed') as status, lane.paused_at,
+      (${inLine(lane)}) as "of", ${upTo(lane, own)} as place,
+      (select count(*) from daybook_line other ${indexedBy("jobs_running")}
+        where other.status = 'running' and other.lane_seq = job.lane_seq) as running,
+      (select avg(duration_ms) from (select late.duration_ms
+        from (select job_seq, duration_ms, status from daybook_run where tenant_id = ${tenant} and job_seq is not null
+          order by id desc limit ${lookedAtMax}) as late
+        join daybook_job ran on ran.seq = late.job_seq
+        where ran.lane_seq = job.lane_seq and late.status in ('success', 'error', 'timed_out')
+        limit ${countedMax}) as counted) as mean_ms
+    from daybook_job job join daybook_lane lane on lane.seq = job.lane_seq left join daybook_line line on line.seq = job.seq
+    where job.tenant_id = ${tenant} and job.id = ${id}`);
+  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  if (row.status !== "queued") return null;
+  return { place: row.place, of: row.of, startsAt: estimate(row, store.clock.now()) };
+}
+
+// With nothing running it is only those ahead that take time; else one of those that run has to end as well.
+function estimate({ paused_at, mean_ms, place, running }: Standing, now: number): number | null {
+  if (paused_at !== null || mean_ms === null) return null;
+  const turns = running === 0 ? place - 1 : place / running;
+  return now + Math.round(turns * mean_ms);
 }

@@ -5,7 +5,6 @@ import type { Tx } from "../../storage/store.ts";
 import { indexedBy, rowsInto, rowSet } from "../../storage/word.ts";
 import type { JobRow } from "../job.ts";
 import { tryLines } from "../lock-order.ts";
-import { beforeFirst, behindLast, between, spread, spreadFromFront } from "./spot.ts";
 
 /** The jobs of one lane and priority, without the one whose place is sought. */
 export type Line = { readonly lane: number; readonly priority: number; readonly except: number };
@@ -140,4 +139,48 @@ export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<vo
 
 export function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {
   return jobs.map((job) => job.seq);
+}
+
+// Numbers for places. Multiples of 100 above zero belong to the rows of that sequence number: a row that is just being
+// made, or one that runs and is given back, finds its own free. So nobody is ever moved onto one.
+const step = 100;
+const half = 50;
+// Who is put next to somebody leaves room for a few more.
+const atLeast = 25;
+
+/** The number in the middle, next to it when that is somebody's own, or null when there is none between the two. */
+function between(low: number, high: number): number | null {
+  const middle = Math.floor((low + high) / 2);
+  for (const spot of [middle, middle + 1, middle - 1]) if (spot > low && spot < high && isFree(spot)) return spot;
+  return null;
+}
+
+/** There is no end of room before the first. */
+function beforeFirst(first: number): number {
+  return Math.floor((first - step) / step) * step + half;
+}
+
+/** Behind the last, as long as that is before `end`, where new rows will stand. */
+function behindLast(last: number, end: number): number | null {
+  const spot = Math.ceil((last + step) / step) * step - half;
+  return spot < end ? spot : between(last, end);
+}
+
+/** `count` numbers between the two, at even distances, which must be 2 at least. */
+function spread(low: number, high: number, count: number): number[] {
+  const distance = (high - low) / (count + 1);
+  return Array.from({ length: count }, (_, index) => {
+    const spot = low + Math.floor(distance * (index + 1));
+    return isFree(spot) ? spot : spot - 1;
+  });
+}
+
+/** `count` numbers that end before `high`, as far apart as those of new rows. */
+function spreadFromFront(high: number, count: number): number[] {
+  const end = Math.floor((high - half - atLeast) / step) * step + half;
+  return Array.from({ length: count }, (_, index) => end - (count - 1 - index) * step);
+}
+
+function isFree(spot: number): boolean {
+  return spot <= 0 || spot % step !== 0;
 }

@@ -9,8 +9,7 @@ import { forShare } from "../../storage/word.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import type { AwaitableJob } from "../result.ts";
-import { findTemplate, toTemplate, type TemplateRow } from "./template.ts";
-import { archivedSince } from "./write-template.ts";
+import { archivedSince, findTemplate, toTemplate, type TemplateRow } from "./template.ts";
 
 type From = {
   readonly template: string;

@@ -3,6 +3,7 @@
 import { DaybookError } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { nearest } from "../../core/suggest.ts";
+import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { ReadRows } from "../definition/stored-definition.ts";
 import type { Backoff } from "../retry.ts";
@@ -66,4 +67,8 @@ export async function findTemplate(read: ReadRows, tenant: string, name: string,
   throw new DaybookError("not_found", `there is no template ${quote(name)}${hint}`, {
     details: { template: name, ...(meant === undefined ? {} : { meant }) },
   });
+}
+
+export function archivedSince(archivedAt: number): string {
+  return `it was archived at ${isoTime(archivedAt)}`;
 }

@@ -1,15 +1,21 @@
-// What a user does with templates, on the book and in a transaction.
+// What a user does with templates, on the book and in a transaction. Each change counts the revision up, so that whoever makes
+// a job from a template notices that it is no longer the one it read.
 import { checkCount } from "../../core/count.ts";
-import { invalid } from "../../core/error.ts";
-import { limits } from "../../core/limits.ts";
+import { durationMs } from "../../core/duration.ts";
+import { DaybookError, invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
+import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { joinSql, sql } from "../../storage/sql.ts";
-import type { Store } from "../../storage/store.ts";
-import type { AnyJob, Job, JobSettings } from "../define.ts";
+import { sql } from "../../storage/sql.ts";
+import type { Store, Tx } from "../../storage/store.ts";
+import { forUpdate } from "../../storage/word.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkPriority, type AnyJob, type Job, type JobSettings } from "../define.ts";
 import type { LookUp, Within } from "../jobs.ts";
-import { findTemplate, selectTemplates, toTemplate, type TemplateRecord, type TemplateRow } from "./template.ts";
-import { archiveTemplate, createTemplate, editTemplate, restoreTemplate } from "./write-template.ts";
+import { checkBackoff, type Backoff } from "../retry.ts";
+import { archivedSince, findTemplate, selectTemplates, toTemplate } from "./template.ts";
+import type { TemplateRecord, TemplateRow } from "./template.ts";
 
 /** What is left out, the definition of the job decides. */
 export type TemplateSettings = JobSettings;
@@ -44,15 +50,12 @@ export type TemplateVerbs = {
   restore(name: string): Promise<TemplateRecord>;
 };
 
-export type TemplateFilter = {
+export type TemplateFilter = PageOptions & {
   /** Only those that are archived, or only those that are not; both when it is left out. */
   readonly archived?: boolean;
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
 };
 
-export type TemplatePage = { readonly items: readonly TemplateRecord[]; readonly next: string | null };
+export type TemplatePage = Page<TemplateRecord>;
 
 export type Templates = TemplateVerbs & {
   get(name: string): Promise<TemplateRecord>;
@@ -79,8 +82,8 @@ export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
       const jobName = job === undefined ? undefined : (await lookUp(job)).name;
       return within((tx) => editTemplate(tx, name, { ...changes, jobName }));
     },
-    archive: (name) => within((tx) => archiveTemplate(tx, name)),
-    restore: (name) => within((tx) => restoreTemplate(tx, name)),
+    archive: (name) => within((tx) => setArchived(tx, name, tx.now)),
+    restore: (name) => within((tx) => setArchived(tx, name, null)),
   };
 }
 
@@ -93,20 +96,95 @@ export function templateReads(store: Store, tenant: string): Omit<Templates, key
 
 async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
   refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
-  const { archived, after } = filter;
+  const { archived, ...page } = filter;
   if (archived !== undefined && typeof archived !== "boolean") {
     throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
   }
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
-  const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
-  const rows = await store.readHeavy<TemplateRow>(
-    joinSql([
-      sql`${selectTemplates} where tenant_id = ${tenant} and seq < ${before}`,
-      ...(archived === undefined ? [] : [archived ? sql`and archived_at is not null` : sql`and archived_at is null`]),
-      sql`order by seq desc limit ${limit + 1}`,
-    ]),
-  );
-  const items = rows.slice(0, limit);
-  return { items: items.map(toTemplate), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+  const { limit, after } = checkPage(page);
+  const asked = archived === undefined ? sql`` : sql`and (archived_at is not null) = ${archived}`;
+  const rows = await store.readHeavy<TemplateRow>(sql`${selectTemplates} where tenant_id = ${tenant}
+    and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
+  return cutPage(rows, limit, ({ seq }) => seq, toTemplate);
+}
+
+async function createTemplate(
+  tx: Tx,
+  name: string,
+  { jobName, params, ...settings }: TemplateOptions & { readonly jobName: string },
+): Promise<TemplateRecord> {
+  const row = settingColumns(settings);
+  const created =
+    await tx.run(sql`insert into daybook_job_template (tenant_id, id, name, job_name, params, queue, priority,
+      attempts, backoff, timeout_ms, losses, created_at, updated_at)
+    values (${tx.tenant}, ${tx.ids()}, ${checkName(name, "template name")}, ${jobName}, ${paramsJson(params)},
+      ${row.queue}, ${row.priority}, ${row.attempts}, ${row.backoff}, ${row.timeoutMs}, ${row.losses},
+      ${tx.now}, ${tx.now})
+    on conflict do nothing`);
+  const found = await findTemplate((statement) => tx.all(statement), tx.tenant, name);
+  if (created === 1) return toTemplate(found);
+  const { archivedAt } = found;
+  const advice =
+    archivedAt === null ? "edit it, or choose another name" : `restore it (${archivedSince(archivedAt)}) and edit it`;
+  throw new DaybookError("conflict", `there is a template ${quote(name)} already: ${advice}`, {
+    details: { template: name, archivedAt },
+  });
+}
+
+async function editTemplate(
+  tx: Tx,
+  name: string,
+  { jobName, params, ...settings }: TemplateChanges & { readonly jobName: string | undefined },
+): Promise<TemplateRecord> {
+  const before = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forUpdate}`);
+  const row = settingColumns(settings, before);
+  await tx.run(sql`update daybook_job_template as job_template set job_name = ${jobName ?? before.job},
+      params = ${params === undefined ? before.params : paramsJson(params)}, queue = ${row.queue},
+      priority = ${row.priority}, attempts = ${row.attempts}, backoff = ${row.backoff},
+      timeout_ms = ${row.timeoutMs}, losses = ${row.losses}, updated_at = ${tx.now}, revision = revision + 1
+    where seq = ${before.seq}`);
+  return readBack(tx, name);
+}
+
+/** Once archived, it stays so since the first time. */
+async function setArchived(tx: Tx, name: string, archivedAt: number | null): Promise<TemplateRecord> {
+  await tx.run(sql`update daybook_job_template as job_template
+    set archived_at = ${archivedAt}, updated_at = ${tx.now}, revision = revision + 1
+    where tenant_id = ${tx.tenant} and name = ${name} and (archived_at is null) = ${archivedAt !== null}`);
+  return readBack(tx, name);
+}
+
+async function readBack(tx: Tx, name: string): Promise<TemplateRecord> {
+  return toTemplate(await findTemplate((statement) => tx.all(statement), tx.tenant, name));
+}
+
+type Settings = Pick<TemplateRow, "queue" | "priority" | "attempts" | "backoff" | "timeoutMs" | "losses">;
+
+function settingColumns(to: Omit<TemplateChanges, "params">, before?: Settings): Settings {
+  return {
+    queue: changed(to.queue, before?.queue, (value) => checkName(value, "queue")),
+    priority: changed(to.priority, before?.priority, checkPriority),
+    attempts: changed(to.attempts, before?.attempts, (value) => checkCount(value, "attempts", 1)),
+    backoff: changed(to.backoff, before?.backoff, backoffJson),
+    timeoutMs: changed(to.timeout, before?.timeoutMs, (value) => durationMs(value, "timeout", { min: 1 })),
+    losses: changed(to.losses, before?.losses, (value) => checkCount(value, "losses", 0)),
+  };
+}
+
+function changed<T, Kept>(
+  to: T | null | undefined,
+  from: Kept | null | undefined,
+  keep: (value: T) => Kept,
+): Kept | null {
+  if (to === undefined) return from ?? null;
+  return to === null ? null : keep(to);
+}
+
+function backoffJson(backoff: Backoff): string {
+  checkBackoff(backoff);
+  return toJson(backoff, { what: "backoff" });
+}
+
+function paramsJson(params: unknown): string {
+  if (params === null) throw invalid("params is null: leave it out when there are no defaults");
+  return toJson(params ?? {}, { what: "params" });
 }

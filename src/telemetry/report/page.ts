@@ -23,7 +23,7 @@ export function checkPage({ limit = limits.pageDefault, after }: PageOptions): {
 export function cutPage<Row, Item>(
   rows: readonly Row[],
   limit: number,
-  cursorOf: (row: Row) => number,
+  cursorOf: (row: Row) => number | string,
   toItem: (row: Row) => Item,
 ): Page<Item> {
   const shown = rows.slice(0, limit);
