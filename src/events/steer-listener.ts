@@ -5,10 +5,9 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
 import { cancelUnstarted } from "../jobs/cancel.ts";
 import type { JobHooks } from "../jobs/hooks.ts";
-import { lockLines } from "../jobs/lock-order.ts";
+import { lockJobs } from "../jobs/lock-order.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { StartFrom } from "./define.ts";
 import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
@@ -106,8 +105,10 @@ async function skipSlice(
   });
   let cancelled = 0;
   // One after another they would be locked in the order of their events (lock-order.ts).
-  const lines = skipped.map(({ line }) => line);
-  await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", lines)}`);
+  await lockJobs(
+    tx,
+    skipped.map(({ line: seq }) => ({ seq })),
+  );
   for (const { id } of skipped) if (await cancelUnstarted(tx, hooks, id)) cancelled++;
   return { cancelled, last: rows.at(-1)?.seq };
 }

@@ -12,7 +12,7 @@
 // normalising a queue. Jobs that are locked later are passed by when another holds them: those who wait for a permit, and
 // those who would make room for a job that was lost. A claim comes last in its turn and waits for nobody: what is locked, it
 // leaves for the next look. So does a prune.
-import { sql, type Sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { lockLimits, lockNames, type Limited } from "./limit.ts";
@@ -147,17 +147,15 @@ async function lockHolders(
   );
   const reservations = rows.flatMap((row) => row.reservation_seq ?? []);
   const groups = rows.flatMap((row) => row.group_seq ?? []);
-  if (reservations.length > 0) {
-    await tx.all(
-      sql`select seq from daybook_reservation reservation where seq ${anyOf("integer", reservations)} order by seq for update`,
-    );
-  }
-  if (groups.length > 0) {
-    await tx.all(
-      sql`select seq from daybook_job_group job_group where seq ${anyOf("integer", groups)} order by seq for update`,
-    );
-  }
+  await lockRows(tx, "reservation", reservations);
+  await lockRows(tx, "job_group", groups);
   return { groups, reservations };
+}
+
+async function lockRows(tx: Tx, table: "reservation" | "job_group", seqs: readonly number[]): Promise<void> {
+  if (seqs.length === 0) return;
+  const which = sql`where seq ${anyOf("integer", seqs)} order by seq for update`;
+  await tx.all(sql`select seq from ${rawSql(`daybook_${table}`)} ${which}`);
 }
 
 function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {

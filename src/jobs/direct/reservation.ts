@@ -2,7 +2,7 @@
 // untouched. It belongs to a session, ends with it, and lasts ten minutes, or as long as was asked, unless its owner renews it.
 //
 //   running ──► direct ──► queue
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, conflict, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -19,18 +19,13 @@ export const directKind = "direct";
 
 export type ReservationStatus = "active" | "released" | "expired";
 
+/** What is read of one here. */
 export type ReservationRow = {
   seq: number;
-  tenant_id: string;
   id: string;
-  lane_seq: number;
   session_seq: number;
-  note: string | null;
-  job_id: string | null;
-  reserved_at: number;
   expires_at: number;
   lasts_ms: number;
-  ended_at: number | null;
   status: ReservationStatus;
 };
 
@@ -130,16 +125,12 @@ async function ownReservation(tx: Tx, id: string, sessionSeq: number, verb: stri
   const row = await tx.get<ReservationRow>(
     sql`select * from daybook_reservation reservation where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
   );
-  if (row === undefined) throw new DaybookError("not_found", `there is no reservation ${id}`, { details: { id } });
+  if (row === undefined) throw notFound(`there is no reservation ${id}`, { id });
   const expired = row.status === "active" && row.expires_at <= tx.now;
   if (row.status !== "active" || expired) {
     const what = expired ? "expired" : row.status;
-    throw new DaybookError("conflict", `reservation ${id} is ${what}: reserve again`, {
-      details: { id, status: what },
-    });
+    throw conflict(`reservation ${id} is ${what}: reserve again`, { id, status: what });
   }
   if (row.session_seq === sessionSeq) return row;
-  throw new DaybookError("conflict", `reservation ${id} is another session's: only its owner may ${verb} it`, {
-    details: { id },
-  });
+  throw conflict(`reservation ${id} is another session's: only its owner may ${verb} it`, { id });
 }

@@ -1,6 +1,6 @@
 // What a user does with reservations: look at them, and hold a queue for work of their own.
 import { durationMs, type Duration } from "../../core/duration.ts";
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, conflict } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
@@ -110,11 +110,10 @@ export async function refusedBy(
   );
   const own = sessionSeq !== undefined && holder?.session_seq === sessionSeq;
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
-  const refusal = new DaybookError(
-    "conflict",
+  const refusal = conflict(
     `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: ` +
       (own ? "this process holds it itself, so release it first" : "wait for it, or ask again later"),
-    { details: { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null } },
+    { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null },
   );
   return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
 }

@@ -81,14 +81,8 @@ export async function runNow(
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "timeout") throw error;
     await giveUp(parts, turn.jobId);
-    const waited = formatDuration(timeoutMs);
-    throw new DaybookError(
-      "timeout",
-      `job ${turn.jobId} (${prepared.name}) had not ended after ${waited} and is cancelled`,
-      {
-        details: error.details,
-      },
-    );
+    const message = `job ${turn.jobId} (${prepared.name}) had not ended after ${formatDuration(timeoutMs)} and is cancelled`;
+    throw new DaybookError("timeout", message, { details: error.details });
   } finally {
     await worker?.stop();
     if (worker !== undefined) parts.leave(worker);

@@ -9,7 +9,7 @@
 //
 // What the end of a job means for its group is decided in the transaction in which it ends. The group's row is locked before:
 // of two jobs that end at the same time, the later one sees the earlier.
-import { DaybookError } from "../../core/error.ts";
+import { conflict, notFound } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
@@ -24,19 +24,17 @@ export type GroupMode = "sequential" | "parallel";
 export type OnFailure = "stop" | "continue" | "skip";
 export type GroupStatus = "open" | "completed" | "failed" | "partial" | "cancelled";
 
+/** What is read of one here. */
 export type GroupRow = {
   seq: number;
   tenant_id: string;
   id: string;
-  name: string | null;
   mode: GroupMode;
   on_failure: OnFailure;
   status: GroupStatus;
   slots: number;
-  created_at: number;
   cancel_requested_at: number | null;
   stopped_at: number | null;
-  finished_at: number | null;
 };
 
 /** A job that has its turn; of a sequential group there is one. */
@@ -67,7 +65,7 @@ export async function holdGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_se
 export async function holdGroup(tx: Tx, id: string): Promise<GroupRow> {
   const [row] = await holdGroups(tx, sql`tenant_id = ${tx.tenant} and id = ${id}`);
   if (row !== undefined) return row;
-  throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
+  throw notFound(`there is no group ${id}`, { id });
 }
 
 // The rows are written, not only locked: a serializable transaction would otherwise decide by what it saw before it got the
@@ -95,9 +93,7 @@ export type CancelledGroup = { readonly id: string; readonly status: "cancelled"
 export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<CancelledGroup> {
   const group = await holdGroup(tx, id);
   if (group.status !== "open") {
-    throw new DaybookError("conflict", `group ${id} is ${group.status} and cannot be cancelled`, {
-      details: { id, status: group.status },
-    });
+    throw conflict(`group ${id} is ${group.status} and cannot be cancelled`, { id, status: group.status });
   }
   group.cancel_requested_at ??= tx.now;
   await tx.run(

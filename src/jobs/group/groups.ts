@@ -1,6 +1,6 @@
 // What a user does with groups, on the book and in a transaction. A group and its jobs are made in one transaction: there is
 // never a group that lacks some of them.
-import { DaybookError, invalid } from "../../core/error.ts";
+import { DaybookError, conflict, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { checkWord, refuseUnknown } from "../../core/suggest.ts";
@@ -142,9 +142,7 @@ async function addToGroup(tx: Tx, id: string, members: readonly Prepared[]): Pro
   const group = await holdGroup(tx, id);
   if (isEnding(group)) {
     const what = group.status === "open" ? "ending" : group.status;
-    throw new DaybookError("conflict", `group ${id} is ${what} and takes no more jobs: make a new group`, {
-      details: { id, status: group.status },
-    });
+    throw conflict(`group ${id} is ${what} and takes no more jobs: make a new group`, { id, status: group.status });
   }
   if (group.slots + members.length > limits.groupJobsMax) throw tooMany(group.slots + members.length);
   await tx.run(

@@ -1,5 +1,5 @@
 // A group as its reader sees it: what it is, and how far its jobs are.
-import { DaybookError, invalid } from "../../core/error.ts";
+import { invalid, notFound } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
@@ -56,7 +56,7 @@ export async function findGroup(store: Store, tenant: string, id: string): Promi
   const [row] = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
     where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
   if (row !== undefined) return toRecord(row);
-  throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
+  throw notFound(`there is no group ${id}`, { id });
 }
 
 /** Newest first. */

@@ -1,5 +1,5 @@
 // Changes the params of a job that has not started. Its place in line stays; its limits follow its params.
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, conflict, notFound } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -22,7 +22,7 @@ export async function nameOfJob(tx: Tx, id: string): Promise<string> {
   const job = await tx.get<{ name: string }>(
     sql`select name from daybook_job where tenant_id = ${tx.tenant} and id = ${id}`,
   );
-  if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  if (job === undefined) throw notFound(`there is no job ${id}`, { id });
   return job.name;
 }
 
@@ -40,11 +40,10 @@ export async function editJob(tx: Tx, id: string, { params, limits }: NewParams)
   const job = await tx.get<JobRow>(sql`select * from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
   if (job === undefined || !stands(job)) throw await refusal(tx, id, "edited");
   if (job.retry_of !== null) {
-    throw new DaybookError(
-      "conflict",
+    throw conflict(
       `job ${id} is a retry (attempt ${job.attempt}) and goes on with the params that its chain began with: ` +
         "cancel it and enqueue a new job",
-      { details: { id, attempt: job.attempt } },
+      { id, attempt: job.attempt },
     );
   }
   const next = limits ?? keptLimits(job);

@@ -1,5 +1,5 @@
 // Moves a job within its line. The line is an order, so whatever is asked for can be had, however often.
-import { DaybookError, invalid } from "../../core/error.ts";
+import { conflict, invalid, notFound } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
@@ -71,9 +71,7 @@ function checkTarget(id: string, to: MoveTo): "first" | "last" | Beside {
 async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): Promise<Where> {
   const other = await findPlaced(tx, otherId);
   if (other === undefined) {
-    throw new DaybookError("not_found", `there is no job ${otherId} to move ${job.id} ${side}`, {
-      details: { id: otherId },
-    });
+    throw notFound(`there is no job ${otherId} to move ${job.id} ${side}`, { id: otherId });
   }
   if (other.lane_seq !== job.lane_seq) {
     throw invalid(
@@ -83,16 +81,16 @@ async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): 
     );
   }
   if (!stands(other)) {
-    throw new DaybookError("conflict", `job ${otherId} is ${other.status} and no longer stands in line`, {
-      details: { id: otherId, status: other.status },
+    throw conflict(`job ${otherId} is ${other.status} and no longer stands in line`, {
+      id: otherId,
+      status: other.status,
     });
   }
   if (other.priority !== job.priority) {
-    throw new DaybookError(
-      "conflict",
+    throw conflict(
       `job ${job.id} has priority ${job.priority} and job ${otherId} ${other.priority}: ` +
         `prioritise it to ${other.priority} first, then move it`,
-      { details: { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority } },
+      { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority },
     );
   }
   return side === "before" ? { before: other.position } : { after: other.position };

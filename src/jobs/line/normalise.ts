@@ -39,7 +39,7 @@ export async function normaliseLane(tx: Tx, queue: string, options: NormaliseOpt
 }
 
 /** The open jobs of a lane with the number that each should have: 50, 150, 250 … per priority. Multiples of 100 are left
- *  to the rows whose sequence they are (spot.ts). What runs is numbered as well, because it may be lost, and is then
+ *  to the rows whose sequence they are (room.ts). What runs is numbered as well, because it may be lost, and is then
  *  tried again where it stood. */
 function numbered(lane: number): ReturnType<typeof sql> {
   return sql`(select seq, position as old, row_number() over (partition by priority order by position, seq) * 100 - 50

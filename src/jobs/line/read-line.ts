@@ -1,6 +1,6 @@
 // A queue in the order of dispatch: who stands in line, the next one first, and where one job stands. What waits for something
 // does not stand there.
-import { DaybookError, invalid } from "../../core/error.ts";
+import { invalid, notFound } from "../../core/error.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
@@ -109,7 +109,7 @@ export async function placeOf(store: Store, tenant: string, id: string): Promise
         limit ${countedMax}) as counted) as mean_ms
     from daybook_job job join daybook_lane lane on lane.seq = job.lane_seq left join daybook_line line on line.seq = job.seq
     where job.tenant_id = ${tenant} and job.id = ${id}`);
-  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  if (row === undefined) throw notFound(`there is no job ${id}`, { id });
   if (row.status !== "queued") return null;
   return { place: row.place, of: row.of, startsAt: estimate(row, store.clock.now()) };
 }

@@ -1,7 +1,7 @@
 // Enqueue from a template: its defaults, the caller's overrides over them, checked like any other params and kept in the
 // job. Checking may take a while, so it happens between reading the template and making the job; the job is only made
 // if the template is still the one that was read, and on PostgreSQL it is locked until that has committed.
-import { DaybookError } from "../../core/error.ts";
+import { conflict } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -32,19 +32,16 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
     );
     if (made !== undefined) return made;
   }
-  throw new DaybookError("conflict", `template ${quote(from.template)} is changed all the time: try again`, {
-    details: { template: from.template },
-  });
+  throw conflict(`template ${quote(from.template)} is changed all the time: try again`, { template: from.template });
 }
 
 async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
   const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
   if (row.archivedAt === null) return row;
-  throw new DaybookError(
-    "conflict",
+  throw conflict(
     `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}: ` +
       `bring it back with templates.restore(${quote(name)}), or use another`,
-    { details: { template: name, archivedAt: row.archivedAt } },
+    { template: name, archivedAt: row.archivedAt },
   );
 }
 

@@ -1,6 +1,6 @@
 // A template: a name under which the work, its default params and its settings are kept. Jobs are made from what it says
 // at that moment; what becomes of it later does not change them.
-import { DaybookError } from "../../core/error.ts";
+import { notFound } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { nearest } from "../../core/suggest.ts";
 import { isoTime } from "../../core/time.ts";
@@ -64,8 +64,9 @@ export async function findTemplate(read: ReadRows, tenant: string, name: string,
     others.map((each) => each.name),
   );
   const hint = meant === undefined ? "" : `: did you mean ${quote(meant)}?`;
-  throw new DaybookError("not_found", `there is no template ${quote(name)}${hint}`, {
-    details: { template: name, ...(meant === undefined ? {} : { meant }) },
+  throw notFound(`there is no template ${quote(name)}${hint}`, {
+    template: name,
+    ...(meant === undefined ? {} : { meant }),
   });
 }
 

@@ -2,7 +2,7 @@
 // a job from a template notices that it is no longer the one it read.
 import { checkCount } from "../../core/count.ts";
 import { durationMs } from "../../core/duration.ts";
-import { DaybookError, invalid } from "../../core/error.ts";
+import { conflict, invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
@@ -125,9 +125,7 @@ async function createTemplate(
   const { archivedAt } = found;
   const advice =
     archivedAt === null ? "edit it, or choose another name" : `restore it (${archivedSince(archivedAt)}) and edit it`;
-  throw new DaybookError("conflict", `there is a template ${quote(name)} already: ${advice}`, {
-    details: { template: name, archivedAt },
-  });
+  throw conflict(`there is a template ${quote(name)} already: ${advice}`, { template: name, archivedAt });
 }
 
 async function editTemplate(
