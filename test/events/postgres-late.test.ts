@@ -2,6 +2,7 @@
 // their commits.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
 import { event, listener, manualClock, open, type Book } from "../../src/index.ts";
 import { cleanup, openTest } from "../support/open-test.ts";
@@ -180,3 +181,26 @@ for (const [what, status] of [
     );
   });
 }
+
+test("postgres: who skips deliveries waits for the first of them before it holds a later one", async (t) => {
+  const { book, url } = await openTwo(t, false);
+  for (const n of [1, 2]) await book.events.publish(Said, { n });
+  // As after a retry, which is a newer job than the delivery of the next event.
+  await tamper(
+    book,
+    (tx) => tx.sql`update daybook_line set kind_seq = (select sum(kind_seq) from daybook_line) - kind_seq`,
+  );
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  cleanup(t, () => client.end());
+  await client.query("set search_path to daybook; begin");
+  await client.query("select seq from daybook_line order by seq limit 1 for update");
+
+  const skipped = book.listeners.skip("l");
+  while (!(await someoneWaits(book, "transactionid"))) await systemClock.nextTurn();
+  const free = await client.query("select seq from daybook_line for update skip locked");
+  await client.query("rollback");
+
+  assert.equal(free.rowCount, 2);
+  assert.deepEqual(await skipped, { skipped: 2 });
+});
