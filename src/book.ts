@@ -12,7 +12,7 @@ import { listenerVerbs, type Listeners } from "./events/listeners.ts";
 import { liveVerbs, type LiveVerbs } from "./events/live/live.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
-import { reservationVerbs, type Reservations } from "./jobs/direct/reservations.ts";
+import { reservationVerbs, type Reservations } from "./jobs/direct/reservation.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, lookUpHere, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";

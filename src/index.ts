@@ -38,10 +38,17 @@ export { giveUp } from "./jobs/advice.ts";
 export type { AwaitableJob } from "./jobs/result.ts";
 export type { Step } from "./jobs/step.ts";
 export type { Explanation } from "./jobs/explain.ts";
-export type { GroupBuilder, GroupOptions, Groups, GroupVerbs, MadeGroup } from "./jobs/group/groups.ts";
+export type {
+  GroupBuilder,
+  GroupFilter,
+  GroupMember,
+  GroupOptions,
+  GroupPage,
+  GroupRecord,
+} from "./jobs/group/groups.ts";
+export type { Groups, GroupVerbs, MadeGroup } from "./jobs/group/groups.ts";
 export type { DirectVerbs, RunNowOptions } from "./jobs/direct/run-now.ts";
-export type { ReservationRecord, Reservations, ReserveOptions } from "./jobs/direct/reservations.ts";
-export type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./jobs/group/read-group.ts";
+export type { ReservationRecord, Reservations, ReserveOptions } from "./jobs/direct/reservation.ts";
 export type { JobFilter, JobPage, JobRecord, JobRun, ListedKind } from "./jobs/list.ts";
 export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
 export type { Recovery } from "./jobs/recover.ts";

@@ -1,7 +1,7 @@
 // A group in words: what it is, how far it is, and its jobs.
 import { styleText } from "node:util";
 import { isoTime } from "../core/time.ts";
-import type { GroupMember, GroupRecord } from "../jobs/group/read-group.ts";
+import type { GroupMember, GroupRecord } from "../jobs/group/groups.ts";
 import { isoOrNull, showStatus } from "./job-words.ts";
 import { plainCell, showFields, showTable, showTime, timeCell } from "./show.ts";
 

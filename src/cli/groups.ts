@@ -2,7 +2,7 @@
 import { Option, type Command } from "commander";
 import type { Book } from "../book.ts";
 import type { Duration } from "../core/duration.ts";
-import type { GroupFilter, GroupPage } from "../jobs/group/read-group.ts";
+import type { GroupFilter, GroupPage } from "../jobs/group/groups.ts";
 import type { Answer } from "./answer.ts";
 import { addToGroup } from "./groups/add.ts";
 import { createGroup } from "./groups/create.ts";

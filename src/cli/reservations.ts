@@ -2,7 +2,7 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { isoTime } from "../core/time.ts";
-import type { ReservationRecord } from "../jobs/direct/reservations.ts";
+import type { ReservationRecord } from "../jobs/direct/reservation.ts";
 import type { Answer } from "./answer.ts";
 import { isoOrNull } from "./job-words.ts";
 import { plainCell, showTable, timeCell } from "./show.ts";

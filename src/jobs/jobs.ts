@@ -20,7 +20,7 @@ import { recover, type Recovery } from "./recover.ts";
 import { pauseName, resumeName } from "./pause.ts";
 import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
-import { enqueueFrom } from "./template/enqueue-from.ts";
+import { enqueueFrom } from "./template/template.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
 import type { AwaitOptions } from "./waiters.ts";
 import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";

@@ -10,9 +10,8 @@ import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
 import { findDefinition, neverHostedWarning } from "../jobs/definition/stored-definition.ts";
 import type { JobHooks, ToSay } from "../jobs/hooks.ts";
-import { mergeParams } from "../jobs/template/enqueue-from.ts";
 import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
-import { selectTemplates, type TemplateRow } from "../jobs/template/template.ts";
+import { mergeParams, selectTemplates, type TemplateRow } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &

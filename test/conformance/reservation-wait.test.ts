@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, listener, sink, type ManualClock } from "../../src/index.ts";
-import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservations.ts";
+import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservation.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";
 import { ok, openCalls, target } from "../calls/target.ts";
 import { openEngine } from "../jobs/open-engine.ts";

@@ -3,7 +3,7 @@ import { job } from "../../src/index.ts";
 import type { Claim } from "../../src/jobs/claim.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Reserved } from "../../src/jobs/direct/claim-reserved.ts";
-import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservations.ts";
+import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservation.ts";
 import { reserveFor } from "../../src/jobs/direct/run-now.ts";
 import { neverBlamed } from "../../src/jobs/outcome.ts";
 import { prepareJob } from "../../src/jobs/prepare.ts";

@@ -219,3 +219,20 @@ test("a lost job is tried again in the next free place rather than wait for thos
   assert.deepEqual([line[0], line[1], line[3]], [b, c, d]);
   await assertInvariants(at);
 });
+
+test("a queue is normalised without waiting for a job that came after its jobs were locked", async (t) => {
+  const { at } = await given(t, "continue");
+  const [other, watcher, late] = [await connect(t, at.url), await connect(t, at.url), await connect(t, at.url)];
+  await other.query("begin; select seq from daybook_line order by seq limit 1 for update");
+  const done = at.queues.normalise("default");
+  await untilItWaitsOrEnds(watcher, done);
+  await at.jobs.enqueue(plain, {});
+  await late.query("begin; select seq from daybook_line order by seq desc limit 1 for update");
+
+  await other.query("rollback");
+  const { jobs } = await done;
+  await late.query("rollback");
+
+  assert.equal(jobs, 8);
+  await assertInvariants(at);
+});

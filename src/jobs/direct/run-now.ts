@@ -18,9 +18,16 @@ import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
-import { refusedBy, waitForTurn, type Refused } from "./reservations.ts";
 import type { Reserved } from "./claim-reserved.ts";
-import { directKind, releaseReservation, renewReservation, reserveLane, type ReservationRow } from "./reservation.ts";
+import {
+  directKind,
+  refusedBy,
+  releaseReservation,
+  renewReservation,
+  reserveLane,
+  waitForTurn,
+} from "./reservation.ts";
+import type { Refused, ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
@@ -124,7 +131,7 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
   const asked = await reserveLane(tx, engine.hooks, wanted);
   if (!("made" in asked)) {
     const own = await holdsByHand(tx, engine, asked.holder);
-    const refused = await refusedBy(tx, prepared.queue, asked.holder, own ? engine.session().seq : undefined);
+    const refused = await refusedBy(tx, prepared.queue, asked.holder, own);
     if (own) throw refused.refusal;
     return refused;
   }

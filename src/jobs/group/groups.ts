@@ -1,26 +1,34 @@
-// What a user does with groups, on the book and in a transaction. A group and its jobs are made in one transaction: there is
+// What a user does with groups and sees of them, on the book and in a transaction. A group and its jobs are made in one transaction: there is
 // never a group that lacks some of them.
-import { DaybookError, conflict, invalid } from "../../core/error.ts";
+import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown } from "../../core/suggest.ts";
-import { sql } from "../../storage/sql.ts";
+import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Awaitable, Store, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob, withWarning, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
-import { jobsChannel } from "../job.ts";
+import { jobsChannel, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { refuseToBlock } from "../wait-inside.ts";
 import { awaitEnd, awaitMs, type AwaitOptions } from "../waiters.ts";
-import { cancelGroup, holdGroup, isEnding } from "./group.ts";
-import type { CancelledGroup, GroupMode, GroupRow, OnFailure } from "./group.ts";
-import { findGroup, groupMembers, listGroups } from "./read-group.ts";
-import type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./read-group.ts";
+import {
+  cancelGroup,
+  holdGroup,
+  isEnding,
+  type CancelledGroup,
+  type GroupMode,
+  type GroupRow,
+  type GroupStatus,
+  type OnFailure,
+} from "./group.ts";
 
 export type GroupOptions = {
   /** For lists; need not be unique. */
@@ -199,4 +207,87 @@ function checkMembers(members: readonly Prepared[]): void {
 
 function tooMany(count: number): DaybookError {
   return invalid(`${count} jobs in one group: at most ${limits.groupJobsMax}, make several groups`);
+}
+
+export type GroupRecord = {
+  readonly id: string;
+  readonly name: string | null;
+  readonly mode: GroupMode;
+  readonly onFailure: OnFailure;
+  readonly status: GroupStatus;
+  readonly createdAt: number;
+  readonly finishedAt: number | null;
+  /** How many slots there are, and in which status the last job of each is. */
+  readonly progress: { readonly total: number } & { readonly [Status in JobStatus]: number };
+};
+
+export type GroupMember = {
+  /** Counts from 0, in the order in which they were added. */
+  readonly slot: number;
+  /** The last job of the slot's chain of retries. */
+  readonly id: string;
+  readonly name: string;
+  readonly status: JobStatus;
+  readonly attempt: number;
+};
+
+export type GroupFilter = PageOptions & { readonly status?: GroupStatus };
+export type GroupPage = Page<GroupRecord>;
+
+// The last job of each slot is read once, for all its statuses.
+const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
+const counts = joinSql(
+  counted.map((each, index) => {
+    const comma = rawSql(index === 0 ? "" : ",");
+    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(each)}`;
+  }),
+);
+const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not exists (
+    select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq)
+  left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq`;
+
+const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
+
+const columns = sql`g.id, g.name, g.mode, g.on_failure as "onFailure", g.status, g.created_at as "createdAt",
+  g.finished_at as "finishedAt", g.slots as total, ${counts}`;
+
+type Row = Omit<GroupRecord, "progress"> & GroupRecord["progress"];
+
+async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
+  const [row] = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
+    where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
+  if (row !== undefined) return toRecord(row);
+  throw notFound(`there is no group ${id}`, { id });
+}
+
+/** Newest first. */
+async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
+  refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
+  const { status, after, ...rest } = filter;
+  const { limit } = checkPage(rest);
+  const ofStatus =
+    status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "status", " of a group")}`;
+  const older = after === undefined ? sql`` : sql`and id < ${checkCursor(after)}`;
+  const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
+      where tenant_id = ${tenant} ${ofStatus} ${older} order by id desc limit ${limit + 1})
+    select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
+  return cutPage(rows, limit, ({ id }) => id, toRecord);
+}
+
+function checkCursor(after: string): string {
+  if (typeof after === "string" && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(after)) return after;
+  throw invalid(`${quote(after)} is not a cursor: give "next" of the page before`);
+}
+
+async function groupMembers(store: Store, tenant: string, id: string): Promise<GroupMember[]> {
+  await findGroup(store, tenant, id);
+  return store.readHeavy<GroupMember>(sql`select job.group_slot as slot, job.id, job.name, ${statusNow} as status,
+      job.attempt
+    from daybook_job_group g ${membersOf} where g.tenant_id = ${tenant} and g.id = ${id} and job.seq is not null
+    order by job.group_slot`);
+}
+
+function toRecord(row: Row): GroupRecord {
+  const { total, waiting, queued, running, completed, failed, cancelled, skipped, ...group } = row;
+  return { ...group, progress: { total, waiting, queued, running, completed, failed, cancelled, skipped } };
 }
