@@ -11,7 +11,7 @@ import { heardOf } from "./job.ts";
 import { logRefused, resultJson } from "./result-json.ts";
 import type { Engine } from "./engine.ts";
 import { runsAlone, type Ending } from "./outcome.ts";
-import { runAlone } from "./wait-inside.ts";
+import { runAlone } from "./waiters.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
 export const graceMs = 5000;
