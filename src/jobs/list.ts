@@ -95,7 +95,7 @@ export type JobFilter = {
 export type JobPage = Page<JobRecord>;
 
 // Its start is in the line while it is open, then in its run. A loss is charged only to a job that ran alone (outcome.ts).
-const columns = sql`select job.seq, job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for as "waitsFor",
+const columns = sql`select job.seq as ".seq", job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for as "waitsFor",
     coalesce(line.priority, job.priority) as priority, line.position, job.created_at as "createdAt",
     coalesce(line.available_at, job.due_at, job.created_at) as "availableAt",
     coalesce(line.started_at, run.started_at) as "startedAt", coalesce(run.ended_at, job.cancelled_at) as "finishedAt",
@@ -159,7 +159,7 @@ export async function listJobs(store: Store, tenant: string, filter: JobFilter):
   const ofGroup = group === null ? sql`` : sql`and ${from}.group_seq = ${group}`;
   const rows = await store.readHeavy<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${ofGroup} ${wanted}
     and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
-  const { items, next } = cutPage(rows, limit, ({ seq }) => seq as number);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
   return { items: await toRecords(store, items), next };
 }
 
@@ -253,8 +253,6 @@ export async function readChain(store: Store, tenant: string, id: string): Promi
 async function toRecords(store: Store, rows: readonly Row[]): Promise<JobRecord[]> {
   const runs = rows.some(({ sessionId }) => sessionId !== null);
   const gone = new Set<unknown>(runs ? (await goneSessions(store)).map(({ id }) => id) : []);
-  return shape<JobRecord & { seq: number }>(rows).map(({ seq: _seq, ...job }) => ({
-    ...job,
-    gone: gone.has(job.sessionId),
-  }));
+  const jobs = shape<JobRecord>(rows);
+  return gone.size === 0 ? jobs : jobs.map((job) => ({ ...job, gone: gone.has(job.sessionId) }));
 }

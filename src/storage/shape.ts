@@ -1,5 +1,6 @@
 // Rows as their reader sees them. The select names the fields: `as "run.error.type"` is a field of a field, whose object is null
-// when the first of its columns is; `as "params json"` is parsed, and `as "truncated flag"` is true or false.
+// when the first of its columns is; `as "params json"` is parsed, `as "truncated flag"` is true or false, and `as ".seq"` is for
+// whoever reads the rows, and no field.
 import type { Value } from "./sql.ts";
 import type { Row } from "./store.ts";
 
@@ -7,7 +8,8 @@ type Shaped = { [field: string]: unknown };
 type Column = { readonly name: string; readonly path: readonly string[]; readonly as: string | undefined };
 
 export function shape<Item>(rows: readonly Row[]): Item[] {
-  const columns = Object.keys(rows[0] ?? {}).map((name): Column => {
+  const names = Object.keys(rows[0] ?? {}).filter((name) => !name.startsWith("."));
+  const columns = names.map((name): Column => {
     const [path = "", as] = name.split(" ");
     return { name, path: path.split("."), as };
   });
@@ -23,8 +25,13 @@ function valueOf(value: Value, as: string | undefined): unknown {
   return as === "flag" ? value === 1 : value;
 }
 
-function put(into: Shaped, [field = "", ...inner]: readonly string[], value: unknown): void {
-  if (inner.length === 0) into[field] = value;
-  else if (into[field] === undefined) into[field] = value === null ? null : {};
-  if (inner.length > 0 && into[field] !== null) put(into[field] as Shaped, inner, value);
+function put(item: Shaped, path: readonly string[], value: unknown): void {
+  const last = path.length - 1;
+  let into: Shaped | null = item;
+  for (let depth = 0; depth < last && into !== null; depth++) {
+    const field = path[depth] as string;
+    if (into[field] === undefined) into[field] = value === null ? null : {};
+    into = into[field] as Shaped | null;
+  }
+  if (into !== null) into[path[last] as string] = value;
 }
