@@ -45,7 +45,7 @@ export type { GroupOptions, MadeGroup } from "./jobs/group/create-group.ts";
 export type { GroupFilter, GroupMember, GroupPage, GroupRecord } from "./jobs/group/read-group.ts";
 export type { JobFilter, JobPage, JobRecord, JobRun, ListedKind } from "./jobs/list.ts";
 export type { Jobs, JobVerbs } from "./jobs/jobs.ts";
-export type { Recovery } from "./jobs/recover.ts";
+export type { Recovery } from "./jobs/rescue.ts";
 export type { JobInLine, LineOptions, LinePage } from "./jobs/line/read-line.ts";
 export type { QueueRecord, Queues, QueueVerbs } from "./jobs/queues.ts";
 export type { TemplateRecord } from "./jobs/template/template.ts";

@@ -2,35 +2,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy, skipLockedOf } from "../storage/word.ts";
-import type { JobRow } from "./job.ts";
-
-export type Candidate = Pick<
-  JobRow,
-  | "seq"
-  | "id"
-  | "tenant_id"
-  | "name"
-  | "params"
-  | "attempt"
-  | "attempts"
-  | "timeout_ms"
-  | "alone"
-  | "losses_max"
-  | "cause_run_id"
-  | "root_run_id"
-  | "created_at"
-  | "available_at"
-  | "tags"
-  | "limits"
-  | "limit_key"
-  | "key_scope"
-  | "about"
-  | "chain_seq"
-  | "group_seq"
-  | "kind"
-  | "kind_seq"
-  | "traceparent"
->;
+import type { Candidate } from "./job.ts";
 
 /** What a claim reads of a job, whoever claims it. */
 export const candidateColumns = sql`job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt, job.attempts,

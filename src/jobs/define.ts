@@ -125,21 +125,17 @@ export function checkPriority(priority: number): number {
 
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
-  const params = await parseParams(definition, input);
-  definition.builtIn?.check?.(params);
-  return params;
-}
-
-async function parseParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
-  if (schema === undefined) return input;
-  const result = await schema["~standard"].validate(input);
-  if (result.issues === undefined) return result.value;
-  const issues = result.issues.map(({ path, message }) => {
-    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-    return where === "" ? message : `${where}: ${message}`;
-  });
-  throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
-    details: { job: definition.name, issues },
-  });
+  const result = schema === undefined ? { value: input } : await schema["~standard"].validate(input);
+  if (result.issues !== undefined) {
+    const issues = result.issues.map(({ path, message }) => {
+      const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+      return where === "" ? message : `${where}: ${message}`;
+    });
+    throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
+      details: { job: definition.name, issues },
+    });
+  }
+  definition.builtIn?.check?.(result.value);
+  return result.value;
 }

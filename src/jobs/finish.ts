@@ -10,8 +10,7 @@ import type { OrderedJob } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
-import { logRefused, resultJson } from "./result-json.ts";
-import { endingOf } from "./run.ts";
+import { endingOf, logRefused, resultJson } from "./run.ts";
 import { settle } from "./settle.ts";
 import { refuseInsideStep } from "./step.ts";
 

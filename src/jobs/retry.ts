@@ -12,10 +12,6 @@ export type Backoff =
   | { readonly base?: Duration; readonly factor?: number; readonly max?: Duration; readonly spread?: number }
   | readonly Duration[];
 
-type Exponential = { base: number; factor: number; max: number; spread: number };
-
-const usual: Exponential = { base: 10_000, factor: 2, max: 3_600_000, spread: 0.1 };
-
 export function checkBackoff(backoff: Backoff): void {
   if (isList(backoff)) {
     if (backoff.length === 0 || backoff.length > limits.backoffStepsMax) {
@@ -44,13 +40,11 @@ export function backoffMs(backoff: Backoff | null, failures: number, random: Ran
   return Math.round(Math.min(max, jitter(random, exact, spread)));
 }
 
+type Exponential = { base: number; factor: number; max: number; spread: number };
+
 function exponential(backoff: Exclude<Backoff, readonly Duration[]>): Exponential {
-  return {
-    base: backoff.base === undefined ? usual.base : durationMs(backoff.base, "backoff base"),
-    factor: backoff.factor ?? usual.factor,
-    max: backoff.max === undefined ? usual.max : durationMs(backoff.max, "backoff max"),
-    spread: backoff.spread ?? usual.spread,
-  };
+  const { base = "10s", factor = 2, max = "1h", spread = 0.1 } = backoff;
+  return { base: durationMs(base, "backoff base"), factor, max: durationMs(max, "backoff max"), spread };
 }
 
 function isList(backoff: Backoff): backoff is readonly Duration[] {

@@ -2,16 +2,17 @@
 // the worker settles what comes back.
 import type { Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
 import { withCause } from "../telemetry/cause.ts";
 import { adviceOf, advise } from "./advice.ts";
 import { inSpan, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { heardOf } from "./job.ts";
-import { logRefused, resultJson } from "./result-json.ts";
 import type { Engine } from "./engine.ts";
 import { runsAlone, type Ending } from "./outcome.ts";
-import { runAlone } from "./wait-inside.ts";
+import { runAlone } from "./waiters.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
 export const graceMs = 5000;
@@ -87,6 +88,33 @@ async function checkParams(definition: AnyJob, params: unknown): Promise<unknown
     error.name = "DependencyError";
     throw advise(error, { again: false });
   }
+}
+
+/** What a handler returns is kept if it is JSON of a fair size. If not, the work is done all the same: failing it would do it
+ *  again. The run says what was wrong, to its readers and to whoever waits for the result. */
+export function resultJson(result: unknown): Pick<Ending, "result" | "resultRefused"> {
+  if (result === undefined) return { result: null };
+  try {
+    return { result: toJson(result, { what: "result", bytesMax: limits.resultBytesMax }) };
+  } catch (error) {
+    return { result: null, resultRefused: describeError(error).message };
+  }
+}
+
+/** Writes into the run's log that its result was not kept. */
+export function logRefused(
+  { resultRefused }: Pick<Ending, "resultRefused">,
+  state: RunState,
+  parts: Pick<ContextParts, "now" | "changed">,
+): void {
+  if (resultRefused == null) return;
+  state.logs.push({
+    level: "warn",
+    message: `the result is not kept: ${resultRefused}`,
+    fields: null,
+    at: parts.now(),
+  });
+  parts.changed(state);
 }
 
 /** The ending of a run whose signal was aborted: what aborted it says more than what the handler made of it. */

@@ -26,8 +26,7 @@ import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue } from "./park.ts";
 import { releaseHosted } from "./release-hosted.ts";
 import { releaseRates } from "./release-rates.ts";
-import { settle } from "./settle.ts";
-import { supersededOf } from "./superseded.ts";
+import { settle, supersededOf } from "./settle.ts";
 
 export type TurnWork = Pending & {
   /** How many places are free. */

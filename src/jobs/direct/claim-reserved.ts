@@ -2,7 +2,8 @@
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import { candidateColumns, type Candidate } from "../candidate.ts";
+import { candidateColumns } from "../candidate.ts";
+import type { Candidate } from "../job.ts";
 import { start, type Claim } from "../claim.ts";
 import { closeLane } from "../enter-lanes.ts";
 import type { LaneRow } from "../lane.ts";
