@@ -29,8 +29,8 @@ export async function finishRun<T>(
       const made = await work(tx);
       killPoint("jobs.finish.worked");
       kept = resultJson(made);
-      const { ended } = await settle(tx, engine.hooks, [{ ...endingOf(engine, state, "success"), ...kept }]);
-      if (!ended.has(job.run_id)) {
+      const { late } = await settle(tx, engine.hooks, [{ ...endingOf(engine, state, "success"), ...kept }]);
+      if (late.size > 0) {
         throw new DaybookError(
           "conflict",
           `job ${job.id} is no longer this process's, so nothing of finish was kept: it was cancelled, timed out or lost`,

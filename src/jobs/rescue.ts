@@ -38,10 +38,11 @@ export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number
   );
   const freed = await freeReservationsOf(tx, hooks, sessionSeq);
   if (open.length === 0) return freed;
-  const { ended, retried } = await settle(tx, hooks, open.toSorted((a, b) => a.seq - b.seq).map(lostEnding));
+  const { late, retried } = await settle(tx, hooks, open.toSorted((a, b) => a.seq - b.seq).map(lostEnding));
   // Somebody else may have recovered it in the meantime.
-  if (ended.size > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended.size, retried }));
-  return ended.size + freed;
+  const ended = open.length - late.size;
+  if (ended > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended, retried }));
+  return ended + freed;
 }
 
 // Nobody saw the end: the session was last heard before it. A cancel that was asked before the loss is what its user wanted.
@@ -75,7 +76,7 @@ export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
   );
   if (late.length === 0) return 0;
   const endings = late.map((job) => timedOutEnding(tx, job));
-  return (await settle(tx, hooks, endings)).ended.size;
+  return endings.length - (await settle(tx, hooks, endings)).late.size;
 }
 
 // The sessions that have ended and own a running job, of which there are no more than places, or a reservation, of which there

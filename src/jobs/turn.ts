@@ -91,8 +91,8 @@ function isPlain({ want, alone, endings, lookForDue, lookForHosted }: TurnWork):
 
 /** Settles what ended and writes what runs said about themselves. Returns the endings that came too late. */
 async function write(tx: Tx, hooks: JobHooks, work: TurnWork): Promise<readonly Ending[]> {
-  const { ended } = await settle(tx, hooks, work.endings);
-  const superseded = await supersededOf(tx, work.endings, ended);
+  const { late } = await settle(tx, hooks, work.endings);
+  const superseded = await supersededOf(tx, work.endings, late);
   await writeLogs(tx, work.logs);
   await writeProgress(tx, work.progress);
   killPoint("jobs.settled");

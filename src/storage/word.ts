@@ -183,13 +183,15 @@ export function rowSet<Names extends string>(
   rows: readonly Readonly<Record<NoInfer<Names>, string | number | null>>[],
 ): Part {
   const names = Object.keys(columns) as Names[];
+  // Several statements may read one list.
+  let list: string | undefined;
   return {
     kind: "part",
     render(out) {
       if (out.dialect === "sqlite") {
         const picked = names.map((name, index) => `value ->> ${index} as ${name}`).join(", ");
         out.text += `(select ${picked} from json_each(`;
-        bind(out, JSON.stringify(rows.map((row) => names.map((name) => checkValue(row[name])))));
+        bind(out, (list ??= JSON.stringify(rows.map((row) => names.map((name) => checkValue(row[name]))))));
         out.text += `)) as ${alias}`;
         return;
       }
