@@ -29,7 +29,7 @@ export async function finishRun<T>(
       const made = await work(tx);
       killPoint("jobs.finish.worked");
       kept = resultJson(made);
-      const { late } = await settle(tx, engine.hooks, [{ ...endingOf(engine, state, "success"), ...kept }]);
+      const { late } = await settle(tx, engine.hooks, [endingOf(engine, state, "success", kept)]);
       if (late.size > 0) {
         throw new DaybookError(
           "conflict",

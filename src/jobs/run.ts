@@ -6,7 +6,7 @@ import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { withCause } from "../telemetry/cause.ts";
 import { adviceOf, advise } from "./advice.ts";
-import { inSpan, type Traced } from "../telemetry/trace.ts";
+import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { heardOf } from "./job.ts";
@@ -62,12 +62,12 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const handler = options.run as (params: unknown, context: unknown) => unknown;
     const work = (): unknown =>
       builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
-    const handle = (): unknown => inSpan(tracedOf(job), work);
+    const handle = isTraced() ? (): unknown => inSpan(tracedOf(job), work) : work;
     const result = await withCause(cause, runsAlone(job) ? () => runAlone(engine.session().seq, handle) : handle);
     const kept = resultJson(result);
     // What finish has settled, it has said by itself.
     if (!state.settled) logRefused(kept, state, parts);
-    return Object.assign(endingOf(engine, state, "success"), kept);
+    return endingOf(engine, state, "success", kept);
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
@@ -92,8 +92,8 @@ async function checkParams(definition: AnyJob, params: unknown): Promise<unknown
 
 /** What a handler returns is kept if it is JSON of a fair size. If not, the work is done all the same: failing it would do it
  *  again. The run says what was wrong, to its readers and to whoever waits for the result. */
-export function resultJson(result: unknown): Pick<Ending, "result" | "resultRefused"> {
-  if (result === undefined) return { result: null };
+export function resultJson(result: unknown): Kept {
+  if (result === undefined) return noResult;
   try {
     return { result: toJson(result, { what: "result", bytesMax: limits.resultBytesMax }) };
   } catch (error) {
@@ -131,23 +131,27 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
   return { ...endingOf(engine, state, status), error, shutdown: cause === "shutdown" };
 }
 
+type Kept = Pick<Ending, "result" | "resultRefused">;
+
 /** How a run that ends now has ended. */
-export function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
-  const { seq, run_id: runId, id, name, attempt, lane_seq: lane, group_seq: group, kind } = state.job;
-  const plain = group === null && kind === null;
-  const limited = state.job.limits !== null || state.job.limit_key !== null;
+export function endingOf(engine: Engine, state: RunState, status: Ending["status"], kept: Kept = noResult): Ending {
+  const { job } = state;
   return {
-    seq,
-    runId,
-    job: { id, name },
-    plain,
-    limited,
-    lane,
-    attempt,
+    seq: job.seq,
+    runId: job.run_id,
+    job,
+    plain: job.group_seq === null && job.kind === null,
+    limited: job.limits !== null || job.limit_key !== null,
+    lane: job.lane_seq,
+    attempt: job.attempt,
     status,
     durationMs: engine.clock.monotonic() - state.startedMs,
+    result: kept.result ?? null,
+    resultRefused: kept.resultRefused ?? null,
   };
 }
+
+const noResult: Kept = { result: null };
 
 export function timedOut(ms: number): DaybookError {
   const details = { cause: "timeout", type: "TimeoutError" };

@@ -83,7 +83,11 @@ async function hasGate(tx: Tx, of: readonly number[]): Promise<boolean> {
 type Heard = EndedRuns & { readonly endings: readonly Ending[]; readonly listening: boolean };
 
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
-async function readInteresting(tx: Tx, { more, late, endings, listening }: Heard, { quiet }: JobHooks): Promise<JobRow[]> {
+async function readInteresting(
+  tx: Tx,
+  { more, late, endings, listening }: Heard,
+  { quiet }: JobHooks,
+): Promise<JobRow[]> {
   if (more.length === 0 && !listening) return [];
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const isPlain = (job: Owned): boolean => {
@@ -166,5 +170,7 @@ export async function supersededOf(
 }
 
 export function tellSuperseded(superseded: readonly Ending[]): void {
-  for (const { job, runId, status } of superseded) jobSuperseded.state({ id: "", name: "", ...job, runId, status });
+  for (const { job, runId, status } of superseded) {
+    jobSuperseded.state({ id: job?.id ?? "", name: job?.name ?? "", runId, status });
+  }
 }

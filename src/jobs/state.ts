@@ -5,7 +5,7 @@
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { amongThe, anyOf, rowSet, rowsInto, type Part } from "../storage/word.ts";
+import { amongThe, anyOf, rowSet, rowsInto, valuesInto, type Part } from "../storage/word.ts";
 import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -46,14 +46,9 @@ const onSqlite = {
 /** Starts the runs of jobs that the caller has just found in line. */
 export async function take(tx: Tx, sessionSeq: number, jobs: readonly TakenJob[]): Promise<void> {
   if (tx.dialect === "sqlite") {
-    const rows = jobs.map(({ seq, run_id, timeout_ms }) => ({
-      run_id,
-      session_seq: sessionSeq,
-      started_at: tx.now,
-      timeout_at: timeout_ms === null ? null : tx.now + timeout_ms,
-      seq,
-    }));
-    await tx.run(rowsInto(onSqlite.take, ["run_id", "session_seq", "started_at", "timeout_at", "seq"], rows));
+    const timeoutAt = (ms: number | null): number | null => (ms === null ? null : tx.now + ms);
+    const rows = jobs.map((job) => [job.run_id, sessionSeq, tx.now, timeoutAt(job.timeout_ms), job.seq]);
+    await tx.run(valuesInto(onSqlite.take, rows));
     return;
   }
   const columns = { ...claimed, timeout_ms: "integer" } as const;
