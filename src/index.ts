@@ -65,7 +65,7 @@ export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/move.ts";
 export type { Normalised, NormaliseOptions } from "./jobs/line/normalise.ts";
 export type { Place } from "./jobs/line/place.ts";
-export type { Backoff } from "./jobs/retry.ts";
+export type { Backoff } from "./core/backoff.ts";
 export type { Rate } from "./jobs/rate.ts";
 export { entity, relation } from "./record.ts";
 export { and, not, or, type Condition } from "./records/query/condition.ts";

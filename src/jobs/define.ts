@@ -11,7 +11,7 @@ import type { RunContext } from "./context.ts";
 import type { ByName } from "./definition/stored-definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
-import { checkBackoff, type Backoff } from "./retry.ts";
+import { checkBackoff, type Backoff } from "../core/backoff.ts";
 
 /** What a definition says of its jobs, and a template or an enqueue may say otherwise. */
 export type JobSettings = {

@@ -12,7 +12,7 @@ import { jobNow, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import { keptPlace } from "./line/keep-place.ts";
 import { lockGroupOf } from "./lock-order.ts";
 import type { Again } from "./outcome.ts";
-import { backoffMs, type Backoff } from "./retry.ts";
+import { backoffMs, type Backoff } from "../core/backoff.ts";
 
 type By = { readonly origin?: "manual"; readonly behind?: string | undefined };
 

@@ -13,7 +13,7 @@ import { currentTraceparent } from "../telemetry/trace.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import { checkPriority, validateParams, type AnyJob, type JobOptions, type JobSettings } from "./define.ts";
 import type { Limits } from "./limit.ts";
-import { checkBackoff } from "./retry.ts";
+import { checkBackoff } from "../core/backoff.ts";
 
 export type EnqueueOptions = JobSettings & {
   /** Not before this time. */

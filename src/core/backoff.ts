@@ -1,11 +1,10 @@
-// A retry is a new job: same params, same place among limits, one attempt more, waiting for its time. It is made in the
-// transaction in which the run failed, so there is never a failed job that should have been retried and was not.
-import { durationMs, type Duration } from "../core/duration.ts";
-import { invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
-import { jitter, type Random } from "../core/random.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+// How long a retry waits: of a job, a delivery or a call.
+import { durationMs, type Duration } from "./duration.ts";
+import { invalid } from "./error.ts";
+import { limits } from "./limits.ts";
+import { quote } from "./quote.ts";
+import { jitter, type Random } from "./random.ts";
+import { refuseUnknown } from "./suggest.ts";
 
 /** The n-th retry waits `base · factorⁿ⁻¹`, at most `max`, give or take `spread` of it; or the n-th of a list. */
 export type Backoff =
