@@ -67,7 +67,7 @@ function prepareSettle(db: DatabaseSync): BareStatements["settle"] {
     db.prepare(`select line.seq, line.run_id, line.lane_seq, line.awaited, line.kind, line.cancel_requested_at,
       line.ties, line.position
     from ${ran} cross join daybook_line line where ${ours} and (line.ties <> 0 or line.awaited <> 0 or line.kind is not null)`);
-  const end = db.prepare("delete from daybook_line where seq in (select value from json_each(?))");
+  const end = db.prepare("delete from daybook_line where seq = ?");
   const gated = db.prepare(`select seq from daybook_lane lane where seq = ? and (limit_max is not null or exists (
       select 1 from daybook_reservation reservation where reservation.lane_seq = lane.seq
         and reservation.status = 'active')) limit 1`);
@@ -76,7 +76,7 @@ function prepareSettle(db: DatabaseSync): BareStatements["settle"] {
     listens.get();
     keep.run(now, done);
     more.all(done);
-    end.run(JSON.stringify(ended.map(({ seq }) => seq)));
+    for (const { seq } of ended) end.run(seq);
     gated.get(lane);
   };
 }
