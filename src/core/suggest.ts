@@ -17,13 +17,16 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best?.word;
 }
 
-/** One of the known words, or an error that says which one was probably meant; `of` follows the word in it. */
-export function checkWord<Word extends string>(given: unknown, known: readonly Word[], what: string, of = ""): Word {
-  const found = known.find((word) => word === given);
-  if (found !== undefined) return found;
-  const meant = typeof given === "string" ? nearest(given, known) : undefined;
-  const hint = meant === undefined ? "." : `: did you mean ${JSON.stringify(meant)}?`;
-  throw invalid(`${what} ${quote(given)}${of} is not known${hint} Known: ${known.join(", ")}`);
+/** The end of a sentence about an unknown word: the known one that was probably meant, or a full stop. */
+export function didYouMean(word: unknown, known: readonly string[]): string {
+  const near = typeof word === "string" ? nearest(word, known) : undefined;
+  return near === undefined ? "." : `: did you mean ${JSON.stringify(near)}?`;
+}
+
+/** Refuses a word that is none of the known ones. */
+export function checkWord<Word extends string>(word: Word, known: readonly Word[], what: string): Word {
+  if (known.includes(word)) return word;
+  throw invalid(`${what} ${quote(word)} is not known${didYouMean(word, known)} Known: ${known.join(", ")}`);
 }
 
 // What other libraries call it. Whoever comes from one of them is told our word, and not only that theirs is unknown.

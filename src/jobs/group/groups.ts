@@ -1,14 +1,15 @@
-// What a user does with groups and sees of them, on the book and in a transaction. A group and its jobs are made in one transaction: there is
-// never a group that lacks some of them.
+// What a user does with groups and sees of them, on the book and in a transaction. A group and its jobs are made in one
+// transaction: there is never a group that lacks some of them.
 import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown } from "../../core/suggest.ts";
+import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
-import type { Awaitable, Store, Tx } from "../../storage/store.ts";
+import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
-import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob, withWarning, type Enqueued } from "../enqueue.ts";
@@ -17,18 +18,9 @@ import { jobsChannel, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
-import { refuseToBlock } from "../wait-inside.ts";
-import { awaitEnd, awaitMs, type AwaitOptions } from "../waiters.ts";
-import {
-  cancelGroup,
-  holdGroup,
-  isEnding,
-  type CancelledGroup,
-  type GroupMode,
-  type GroupRow,
-  type GroupStatus,
-  type OnFailure,
-} from "./group.ts";
+import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../waiters.ts";
+import { cancelGroup, holdGroup, isEnding } from "./group.ts";
+import type { CancelledGroup, GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
 
 export type GroupOptions = {
   /** For lists; need not be unique. */
@@ -239,7 +231,7 @@ const counted = ["waiting", "queued", "running", "completed", "failed", "cancell
 const counts = joinSql(
   counted.map((each, index) => {
     const comma = rawSql(index === 0 ? "" : ",");
-    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(each)}`;
+    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(`"progress.${each}"`)}`;
   }),
 );
 const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not exists (
@@ -249,29 +241,27 @@ const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not
 const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
 const columns = sql`g.id, g.name, g.mode, g.on_failure as "onFailure", g.status, g.created_at as "createdAt",
-  g.finished_at as "finishedAt", g.slots as total, ${counts}`;
-
-type Row = Omit<GroupRecord, "progress"> & GroupRecord["progress"];
+  g.finished_at as "finishedAt", g.slots as "progress.total", ${counts}`;
 
 async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
-  const [row] = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
+  const rows = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
     where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
-  if (row !== undefined) return toRecord(row);
+  const [group] = shape<GroupRecord>(rows);
+  if (group !== undefined) return group;
   throw notFound(`there is no group ${id}`, { id });
 }
 
 /** Newest first. */
 async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
   refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
-  const { status, after, ...rest } = filter;
-  const { limit } = checkPage(rest);
-  const ofStatus =
-    status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "status", " of a group")}`;
+  const { status, after } = filter;
+  const limit = checkLimit(filter.limit);
+  const ofStatus = status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "group status")}`;
   const older = after === undefined ? sql`` : sql`and id < ${checkCursor(after)}`;
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${ofStatus} ${older} order by id desc limit ${limit + 1})
     select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
-  return cutPage(rows, limit, ({ id }) => id, toRecord);
+  return cutPage(shape<GroupRecord>(rows), limit, ({ id }) => id);
 }
 
 function checkCursor(after: string): string {
@@ -285,9 +275,4 @@ async function groupMembers(store: Store, tenant: string, id: string): Promise<G
       job.attempt
     from daybook_job_group g ${membersOf} where g.tenant_id = ${tenant} and g.id = ${id} and job.seq is not null
     order by job.group_slot`);
-}
-
-function toRecord(row: Row): GroupRecord {
-  const { total, waiting, queued, running, completed, failed, cancelled, skipped, ...group } = row;
-  return { ...group, progress: { total, waiting, queued, running, completed, failed, cancelled, skipped } };
 }

@@ -7,7 +7,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
-import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 
 export type LineOptions = PageOptions;
 
@@ -26,10 +26,9 @@ export type LinePage = Page<JobInLine>;
 /** One statement, so that the places are of one moment. A job that is moved between two pages may be on both or on neither. */
 export async function readLine(store: Store, tenant: string, queue: string, options: LineOptions): Promise<LinePage> {
   refuseUnknown(options, ["limit", "after"], "the line of a queue");
-  const { after, ...rest } = options;
-  const { limit } = checkPage(rest);
+  const limit = checkLimit(options.limit);
   const lane = sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${checkName(queue, "queue")})`;
-  const cut = after === undefined ? undefined : toCursor(after);
+  const cut = options.after === undefined ? undefined : toCursor(options.after);
   const before = cut === undefined ? sql`0` : upTo(lane, cut);
   const rows = await store.readHeavy<JobInLine & { seq: number }>(sql`select ${before} as place, job.id, job.name,
       line.priority, line.position, job.created_at as "createdAt", line.seq

@@ -15,7 +15,7 @@ import type { ReadRows } from "../definition/stored-definition.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import type { AwaitableJob } from "../result.ts";
-import type { Backoff } from "../retry.ts";
+import type { Backoff } from "../../core/backoff.ts";
 
 /** Where a setting is null, the definition of the job decides. */
 export type TemplateRecord = {

@@ -13,7 +13,7 @@ import { forUpdate } from "../../storage/word.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import { checkPriority, type AnyJob, type Job, type JobSettings } from "../define.ts";
 import type { LookUp, Within } from "../jobs.ts";
-import { checkBackoff, type Backoff } from "../retry.ts";
+import { checkBackoff, type Backoff } from "../../core/backoff.ts";
 import { archivedSince, findTemplate, selectTemplates, toTemplate } from "./template.ts";
 import type { TemplateRecord, TemplateRow } from "./template.ts";
 
@@ -96,11 +96,11 @@ export function templateReads(store: Store, tenant: string): Omit<Templates, key
 
 async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
   refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
-  const { archived, ...page } = filter;
+  const { archived } = filter;
   if (archived !== undefined && typeof archived !== "boolean") {
     throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
   }
-  const { limit, after } = checkPage(page);
+  const { limit, after } = checkPage(filter);
   const asked = archived === undefined ? sql`` : sql`and (archived_at is not null) = ${archived}`;
   const rows = await store.readHeavy<TemplateRow>(sql`${selectTemplates} where tenant_id = ${tenant}
     and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
