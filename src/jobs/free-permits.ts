@@ -11,14 +11,23 @@ import { roomInRate, type RateRule } from "./rate.ts";
  *  the lock is the claimers' own: one that is just parking a job because of this very permit has either committed, and is
  *  seen, or will count after us. */
 export async function freePermits(tx: Tx, ended: readonly (Limited & Pick<JobRow, "seq">)[]): Promise<void> {
-  const limited = ended.filter((job) => job.limits !== null);
+  const limited = await takePermitsBack(tx, ended);
   if (limited.length === 0) return;
-  const seqs = limited.map((job) => job.seq);
-  await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
   await letIn(tx, limited);
   // Direct work is not in line, so nobody lets it in: it looks for itself.
   const held = await tx.get(sql`select seq from daybook_reservation where status = 'active' limit 1`);
   if (held !== undefined) tx.wake(jobsChannel);
+}
+
+/** Names those that had limits. */
+export async function takePermitsBack<J extends Limited & Pick<JobRow, "seq">>(
+  tx: Tx,
+  ended: readonly J[],
+): Promise<J[]> {
+  const limited = ended.filter((job) => job.limits !== null);
+  const seqs = limited.map((job) => job.seq);
+  if (seqs.length > 0) await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
+  return limited;
 }
 
 type Leaving = Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>;
