@@ -7,7 +7,7 @@ import type { ContextParts, RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
 import { jobsChannel } from "./job.ts";
 import { limitKeysOf, lockLimits } from "./limit.ts";
-import { releaseFreeKey, type LimitKey } from "./limit-sweep.ts";
+import { releaseFreeKey, type LimitKey } from "./let-in.ts";
 import { logRefused, resultJson } from "./result-json.ts";
 import { endingOf } from "./run.ts";
 import { gateOf, settle, settleInUserTx } from "./settle.ts";

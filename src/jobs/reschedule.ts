@@ -1,7 +1,7 @@
 // Another time for a job that has not started. It keeps its place in line for when it is due.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { passOn } from "./free-permits.ts";
+import { passOn } from "./let-in.ts";
 import { jobNow, jobsChannel, type JobRow } from "./job.ts";
 import { lockLine } from "./lock-order.ts";
 import { restand } from "./state.ts";

@@ -12,7 +12,7 @@ import { expireReservations, freeReservationsOf } from "./direct/reservation.ts"
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import type { JobRow } from "./job.ts";
 import { jobsChannel } from "./job.ts";
-import { releaseFreeKeys, type From } from "./limit-sweep.ts";
+import { releaseFreeKeys, type From } from "./let-in.ts";
 import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
 import { graceMs } from "./run.ts";

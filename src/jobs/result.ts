@@ -9,7 +9,7 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
-import { offerFreeKey } from "./limit-sweep.ts";
+import { offerFreeKey } from "./let-in.ts";
 import { refuseToBlock } from "./wait-inside.ts";
 import { awaitEnd, awaitMs, type AwaitOptions } from "./waiters.ts";
 

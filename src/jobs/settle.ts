@@ -5,8 +5,7 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
-import { freeKeys } from "./free-keys.ts";
-import { freePermits, takePermitsBack } from "./free-permits.ts";
+import { freeKeys, freePermits, takePermitsBack } from "./let-in.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { endsWith } from "./group/group.ts";
 import {
