@@ -27,24 +27,20 @@ export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key
   if (seqs.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", seqs)}`);
 }
 
-/** Names those that had limits. */
-export async function takePermitsBack<J extends Limited & Pick<JobRow, "seq">>(
-  tx: Tx,
-  ended: readonly J[],
-): Promise<J[]> {
-  const limited = ended.filter((job) => job.limits !== null);
-  const seqs = limited.map((job) => job.seq);
+type Ended = Limited & Pick<JobRow, "seq">;
+
+export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  const seqs = ended.flatMap((job) => (job.limits === null ? [] : job.seq));
   if (seqs.length > 0) await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
-  return limited;
 }
 
 /** The permits of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts), and
  *  the lock is the claimers' own: one that is just parking a job because of this very permit has either committed, and is
  *  seen, or will count after us. */
-export async function freePermits(tx: Tx, ended: readonly (Limited & Pick<JobRow, "seq">)[]): Promise<void> {
-  const limited = await takePermitsBack(tx, ended);
-  if (limited.length === 0) return;
-  await passPermitsOn(tx, limited);
+export async function freePermits(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  if (ended.every((job) => job.limits === null)) return;
+  await takePermitsBack(tx, ended);
+  await passPermitsOn(tx, ended);
   // Direct work is not in line, so nobody lets it in: it looks for itself.
   const held = await tx.get(sql`select seq from daybook_reservation where status = 'active' limit 1`);
   if (held !== undefined) tx.wake(jobsChannel);
