@@ -6,8 +6,7 @@ import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import type { ContextParts, RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
 import { jobsChannel } from "./job.ts";
-import { limitKeysOf, lockLimits } from "./limit.ts";
-import { releaseFreeKey, type LimitKey } from "./let-in.ts";
+import { offerFreeKeys, permitsOf } from "./let-in.ts";
 import { logRefused, resultJson } from "./result-json.ts";
 import { endingOf } from "./run.ts";
 import { gateOf, settle, settleInUserTx } from "./settle.ts";
@@ -81,20 +80,13 @@ function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Pr
   };
 }
 
-// The lock of a limit is the claimers' own: one that is just parking a job because of a permit that was freed here has
-// committed by then, and is seen.
 async function letOthersIn({ store, hooks }: Engine, jobs: readonly Finished[]): Promise<void> {
   const limited = jobs.filter((job) => job.limits !== null);
   const gated = limited.length > 0 || (await store.read(gateOf(jobs.map((job) => job.lane_seq)))).length > 0;
   if (!gated) return;
   await store.write(async (tx) => {
-    const keys = new Map<string, LimitKey>();
-    for (const job of limited) {
-      for (const key of limitKeysOf(job)) keys.set(`${job.tenant_id}\n${key}`, { tenant: job.tenant_id, key });
-    }
-    await lockLimits(tx, [...keys.keys()]);
+    await offerFreeKeys(tx, limited.flatMap(permitsOf));
     for (const job of limited) if (job.kind !== null) await hooks.afterFinish?.[job.kind]?.(tx, job);
-    for (const key of keys.values()) await releaseFreeKey(tx, key);
     // Whoever found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
     tx.wake(jobsChannel);
   });

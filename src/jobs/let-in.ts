@@ -54,7 +54,8 @@ export async function passOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
   await passPermitsOn(tx, jobs);
   const starts = jobs.flatMap((job) => {
     const { rate } = limitsOf(job);
-    return rate === undefined || isParkedFor(job, "time", rate.key) ? [] : [{ tenant: job.tenant_id, ...rate }];
+    const rule = rate && { tenant: job.tenant_id, ...rate };
+    return rule === undefined || isParkedFor(job, { ...rule, waitsFor: "time" }) ? [] : rule;
   });
   for (const [rule, count] of counted(starts)) {
     const { room } = await roomInRate(tx, rule);
@@ -63,16 +64,17 @@ export async function passOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
 }
 
 async function passPermitsOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
-  const permits = jobs.flatMap((job) =>
-    limitKeysOf(job)
-      .filter((key) => !isParkedFor(job, "key", key))
-      .map((key) => ({ tenant: job.tenant_id, waitsFor: "key" as const, key })),
-  );
-  for (const [reason, count] of counted(permits)) await release(tx, reason, count);
+  const permits = jobs.flatMap((job) => permitsOf(job).filter((permit) => !isParkedFor(job, permit)));
+  for (const [permit, count] of counted(permits)) await release(tx, permit, count);
 }
 
-function isParkedFor(job: Leaving, waitsFor: "key" | "time", key: string): boolean {
-  return job.waits_for === waitsFor && job.waits_key === waitsKey({ tenant: job.tenant_id, waitsFor, key });
+/** What others wait for while the job has its permits. */
+export function permitsOf(job: Limited): Reason[] {
+  return limitKeysOf(job).map((key) => ({ tenant: job.tenant_id, waitsFor: "key", key }));
+}
+
+function isParkedFor(job: Leaving, reason: Reason): boolean {
+  return job.waits_for === reason.waitsFor && job.waits_key === waitsKey(reason);
 }
 
 function counted<T>(all: readonly T[]): [T, number][] {
@@ -97,7 +99,7 @@ export async function releaseRates(tx: Tx): Promise<void> {
 async function openRate(tx: Tx, rate: Pick<RateRule, "tenant" | "key">): Promise<void> {
   const last = await readWindow(tx, rate);
   if (last === undefined || last.opens_at === null || last.opens_at > tx.now) return; // another was faster
-  const rule = await ruleOfFirst(tx, rate);
+  const { rate: rule } = await limitsOfFirst(tx, { ...rate, waitsFor: "time" });
   if (rule === undefined) return writeWindow(tx, rate, { ...last, opens_at: null });
   const window = windowAt(tx.now, rule.ms, last);
   const room = rule.max - Math.max(window.used, window.let_in);
@@ -117,9 +119,6 @@ async function writeWindow(
       opens_at = ${opens_at}
     where tenant_id = ${tenant} and rate_key = ${key}`);
 }
-
-/** A limit that jobs wait for, or with `time` a rate. */
-export type LimitKey = { readonly waitsFor?: "key" | "time"; readonly tenant: string; readonly key: string };
 
 /** Where a slice of the sweep begins. */
 export type From = { readonly waits_for: "key" | "time"; readonly waits_key: string; readonly lane_seq: number };
@@ -143,24 +142,35 @@ export async function releaseFreeKeys(
   return { released, next };
 }
 
-/** For one who has held a job that waits for a limit, and not let it in: whoever freed a permit meanwhile passed it by. That
- *  one has the lock until it commits, so it is waited for, by a transaction that holds nothing else. */
-export async function offerFreeKey(tx: Tx, of: LimitKey): Promise<void> {
-  await lockLimits(tx, [lockOf(of)]);
-  await releaseFreeKey(tx, of);
+/** For one who has held a job that waits for a limit, or freed a permit, and let nobody in: whoever takes or frees one meanwhile
+ *  passed it by. That one has the lock until it commits, so it is waited for, by a transaction that holds nothing else. */
+export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<void> {
+  await lockLimits(tx, all.map(lockOf));
+  for (const [of] of counted(all)) await releaseFreeKey(tx, of);
 }
 
-function lockOf({ waitsFor, tenant, key }: LimitKey): string {
+function lockOf({ waitsFor, tenant, key }: Reason): string {
   return waitsFor === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
 }
 
 /** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
-export async function releaseFreeKey(tx: Tx, of: LimitKey, lanes?: readonly number[]): Promise<number> {
-  const { waitsFor = "key", tenant, key } = of;
+async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Promise<number> {
   // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
   if ((await tryLimits(tx, [lockOf(of)])).size > 0) return 0;
-  const room = waitsFor === "time" ? await roomOfRate(tx, of) : await roomOf(tx, of);
-  return room > 0 ? release(tx, { tenant, waitsFor, key }, room, lanes) : 0;
+  const room = await roomFor(tx, of);
+  return room > 0 ? release(tx, of, room, lanes) : 0;
+}
+
+async function roomFor(tx: Tx, of: Reason): Promise<number> {
+  const { name = 0, key = 0, rate } = await limitsOfFirst(tx, of);
+  if (of.waitsFor === "time") {
+    if (rate === undefined) return 0;
+    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rate })).room, limits.claimParkedMax);
+  }
+  const used = await tx.get<{ count: number }>(
+    sql`select count(*) as count from (${takenPermits(of.tenant, of.key)}) as taken`,
+  );
+  return Math.max(0, (nameOfKey(of.key) === undefined ? key : name) - (used?.count ?? 0));
 }
 
 // Each lane of a key costs one seek, however many jobs wait in it.
@@ -173,25 +183,6 @@ async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promis
   if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
   // What stands between the two is not ours to release.
   return nextKey(tx, { waits_for: "time", waits_key: "", lane_seq: 0 });
-}
-
-async function roomOfRate(tx: Tx, rate: LimitKey): Promise<number> {
-  const rule = await ruleOfFirst(tx, rate);
-  return rule === undefined ? 0 : Math.min((await roomInRate(tx, rule)).room, limits.claimParkedMax);
-}
-
-async function roomOf(tx: Tx, { tenant, key }: LimitKey): Promise<number> {
-  const { name: nameMax = 0, key: keyMax = 0 } = await limitsOfFirst(tx, { tenant, waitsFor: "key", key });
-  const used = await tx.get<{ count: number }>(
-    sql`select count(*) as count from (${takenPermits(tenant, key)}) as taken`,
-  );
-  return Math.max(0, (nameOfKey(key) === undefined ? keyMax : nameMax) - (used?.count ?? 0));
-}
-
-/** The rule that the first of those who wait for the rate has; undefined when nobody does. */
-async function ruleOfFirst(tx: Tx, { tenant, key }: Pick<RateRule, "tenant" | "key">): Promise<RateRule | undefined> {
-  const { rate } = await limitsOfFirst(tx, { tenant, waitsFor: "time", key });
-  return rate && { tenant, ...rate };
 }
 
 /** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */

@@ -9,7 +9,7 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
-import { offerFreeKey } from "./let-in.ts";
+import { offerFreeKeys } from "./let-in.ts";
 import { refuseToBlock } from "./wait-inside.ts";
 import { awaitEnd, awaitMs, type AwaitOptions } from "./waiters.ts";
 
@@ -104,7 +104,9 @@ type Marked = Pick<JobRow, "status" | "waits_for" | "waits_key">;
 // And so does one who frees the slot that it waits for. Should this fail, the sweep does it.
 async function offer(store: Store, { waits_key: waits }: Marked): Promise<void> {
   const [tenant = "", ...key] = (waits ?? "").split("\n");
-  await store.write((tx) => offerFreeKey(tx, { tenant, key: key.join("\n") }), { beat: false }).catch(() => undefined);
+  await store
+    .write((tx) => offerFreeKeys(tx, [{ tenant, waitsFor: "key", key: key.join("\n") }]), { beat: false })
+    .catch(() => undefined);
 }
 
 function resultOf(last: Last): unknown {
