@@ -10,8 +10,7 @@ import type { OrderedJob } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
-import { logRefused, resultJson } from "./result-json.ts";
-import { endingOf } from "./run.ts";
+import { endingOf, logRefused, resultJson } from "./run.ts";
 import { settle } from "./settle.ts";
 import { refuseInsideStep } from "./step.ts";
 
@@ -30,8 +29,8 @@ export async function finishRun<T>(
       const made = await work(tx);
       killPoint("jobs.finish.worked");
       kept = resultJson(made);
-      const { ended } = await settle(tx, engine.hooks, [{ ...endingOf(engine, state, "success"), ...kept }]);
-      if (!ended.has(job.run_id)) {
+      const { late } = await settle(tx, engine.hooks, [endingOf(engine, state, "success", kept)]);
+      if (late.size > 0) {
         throw new DaybookError(
           "conflict",
           `job ${job.id} is no longer this process's, so nothing of finish was kept: it was cancelled, timed out or lost`,

@@ -150,54 +150,52 @@ async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<st
 }
 
 /** The tenants after this one that have something in line, in turn, round to the `last`: itself, or the one before it, each
- *  with the first of its lanes that has. Each costs one seek. On PostgreSQL that seek passes by what has left the line since it
- *  was last vacuumed, so a look at the others must not begin among one's own. */
+ *  with the first of its lanes that has. */
 async function tenantsInTurn(
   tx: Tx,
   after: number,
   most: number,
   last: number = after,
 ): Promise<{ tenant: number; lane: number }[]> {
-  const end = (last + 1) * lanesPerTenant;
-  const behind = (found: string): Sql => sql`(${rawSql(found)}.lane / ${perTenant} + 1) * ${perTenant}`;
-  const rows = await tx.all<{ lane: number; round: number }>(sql`
-    with recursive ahead (lane, place) as (
-      select (${firstLane(sql`${(after + 1) * lanesPerTenant}`)}), 1
-      union all
-      select (${firstLane(behind("ahead"))}), place + 1 from ahead where ahead.lane is not null and place < ${most}
-    ), around (lane, place) as (
-      select (${firstLane(sql`0`, end)}), 1
-      union all
-      select (${firstLane(behind("around"), end)}), place + 1
-      from around where around.lane < ${last * lanesPerTenant} and place < ${most}
-    )
-    select lane, 0 as round from ahead where lane is not null
-    union all select lane, 1 from around where lane is not null`);
-  rows.sort((a, b) => a.round - b.round || a.lane - b.lane);
-  return rows.slice(0, most).map(({ lane }) => ({ tenant: Math.floor(lane / lanesPerTenant), lane }));
+  const round = { by: lanesPerTenant, start: 0, end: Number.MAX_SAFE_INTEGER, after: (after + 1) * lanesPerTenant - 1 };
+  const lanes = await inRound(tx, { ...round, last: (last + 1) * lanesPerTenant - 1, most });
+  return lanes.map((lane) => ({ tenant: Math.floor(lane / lanesPerTenant), lane }));
 }
 
 /** The lanes of a tenant that have something in line, beginning behind the one that was served last, round to the `last`. */
-async function lanesInTurn(
-  tx: Tx,
-  tenant: number,
-  after: number,
-  most: number,
-  last: number = after,
-): Promise<number[]> {
-  const [start, end] = [tenant * lanesPerTenant, (tenant + 1) * lanesPerTenant];
-  const from = Math.max(after, start - 1);
+function lanesInTurn(tx: Tx, tenant: number, after: number, most: number, last: number = after): Promise<number[]> {
+  const start = tenant * lanesPerTenant;
+  return inRound(tx, { by: 1, start, end: start + lanesPerTenant, after: Math.max(after, start - 1), last, most });
+}
+
+type Round = {
+  /** One lane of each so many numbers is enough. */
+  readonly by: number;
+  /** The numbers from `start` to before `end` are a circle. */
+  readonly start: number;
+  readonly end: number;
+  /** The round begins behind this one and ends with the `last`. */
+  readonly after: number;
+  readonly last: number;
+  readonly most: number;
+};
+
+/** The lanes of a round that have something in line. Each costs one seek. On PostgreSQL that seek passes by what has left the
+ *  line since it was last vacuumed, so a look at the others must not begin among one's own. */
+async function inRound(tx: Tx, { by, start, end, after, last, most }: Round): Promise<number[]> {
+  // In a statement the size is written out: a number that is bound is a real one on SQLite, and its division leaves a fraction.
+  const size = rawSql(String(by));
+  const behind = (found: string): Sql => sql`(${rawSql(found)}.lane / ${size} + 1) * ${size}`;
   const rows = await tx.all<{ lane: number; round: number }>(sql`
     with recursive ahead (lane, place) as (
-      select (${firstLane(sql`${from + 1}`, end)}), 1
+      select (${firstLane(sql`${after + 1}`, end)}), 1
       union all
-      select (${firstLane(sql`ahead.lane + 1`, end)}), place + 1
-      from ahead where ahead.lane is not null and place < ${most}
+      select (${firstLane(behind("ahead"), end)}), place + 1 from ahead where ahead.lane is not null and place < ${most}
     ), around (lane, place) as (
       select (${firstLane(sql`${start}`, last + 1)}), 1
       union all
-      select (${firstLane(sql`around.lane + 1`, last + 1)}), place + 1
-      from around where around.lane < ${last} and place < ${most}
+      select (${firstLane(behind("around"), last + 1)}), place + 1
+      from around where around.lane is not null and place < ${most}
     )
     select lane, 0 as round from ahead where lane is not null
     union all select lane, 1 from around where lane is not null`);
@@ -206,8 +204,7 @@ async function lanesInTurn(
 }
 
 /** The first lane from this number on that has something in line, and before that one. */
-function firstLane(from: Sql, before?: number): Sql {
-  const end = before === undefined ? sql`` : sql`and line.lane_seq < ${before}`;
+function firstLane(from: Sql, before: number): Sql {
   return sql`select min(line.lane_seq) from daybook_line line ${indexedBy("jobs_to_claim")}
-    where line.status = 'queued' and line.lane_seq >= ${from} ${end}`;
+    where line.status = 'queued' and line.lane_seq >= ${from} and line.lane_seq < ${before}`;
 }

@@ -20,38 +20,10 @@ export type CommandRecord = {
   readonly note: string | null;
 };
 
-/** The columns of a left join on run_command, which are null where there was no program. */
-export const commandColumns = sql`command.argv as command_argv, command.host as command_host, command.pid as command_pid,
-    command.exit_code, command.signal, command.log_path, command.log_bytes, command.log_truncated, command.log_tail,
-    command.artifacts, command.artifacts_left_out, command.note as command_note`;
-
-export type CommandColumns = {
-  command_argv: string | null;
-  command_host: string | null;
-  command_pid: number | null;
-  exit_code: number | null;
-  signal: string | null;
-  log_path: string | null;
-  log_bytes: number | null;
-  log_truncated: number | null;
-  log_tail: string | null;
-  artifacts: string | null;
-  artifacts_left_out: number | null;
-  command_note: string | null;
-};
-
-export function toCommand(row: CommandColumns): CommandRecord | null {
-  if (row.command_argv === null) return null;
-  const { log_path: path, log_bytes: bytes } = row;
-  return {
-    argv: JSON.parse(row.command_argv) as string[],
-    host: row.command_host ?? "",
-    pid: row.command_pid,
-    exitCode: row.exit_code,
-    signal: row.signal,
-    log: path === null ? null : { path, bytes, truncated: row.log_truncated === 1, tail: row.log_tail ?? "" },
-    artifacts: JSON.parse(row.artifacts ?? "[]") as Artifact[],
-    artifactsLeftOut: row.artifacts_left_out ?? 0,
-    note: row.command_note,
-  };
-}
+/** The columns of a left join on run_command, for `shape`: null where there was no program. */
+export const commandColumns = sql`command.argv as "run.command.argv json", command.host as "run.command.host",
+    command.pid as "run.command.pid", command.exit_code as "run.command.exitCode", command.signal as "run.command.signal",
+    command.log_path as "run.command.log.path", command.log_bytes as "run.command.log.bytes",
+    command.log_truncated as "run.command.log.truncated flag", coalesce(command.log_tail, '') as "run.command.log.tail",
+    command.artifacts as "run.command.artifacts json", command.artifacts_left_out as "run.command.artifactsLeftOut",
+    command.note as "run.command.note"`;
