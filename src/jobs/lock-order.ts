@@ -58,18 +58,28 @@ export async function lockJob(tx: Tx, job: JobKey): Promise<void> {
   await lockLines(tx, sql`${seqOf(job)} union all ${othersOf(own, own)}`);
 }
 
-/** Those in line that the end of these jobs decides about, and of a group that runs one after another the next. What does
- *  not succeed may end all that has not begun. */
+/** A job that succeeds, and the next of its group, which is held. Nobody has to wait for an answer. */
+export async function lockWithNext(tx: Tx, seq: number): Promise<void> {
+  const own = sql`= ${seq}`;
+  await lockLines(tx, sql`select seq from daybook_line where seq ${own} union all ${nextOf(own)}`);
+}
+
+/** Those in line that the end of these jobs decides about. What does not succeed may end all that has not begun. */
 function othersOf(ending: Sql, failing: Sql): Sql {
   return sql`select other.seq from daybook_line ended
       join daybook_job_group job_group on job_group.seq = ended.group_seq and job_group.on_failure <> 'continue'
       join daybook_line other on other.group_seq = ended.group_seq and other.started_at is null
       where ended.seq ${failing}
-    union all select (select other.seq from daybook_line other where other.group_seq = ended.group_seq
-        and other.waits_for = 'group' order by other.group_slot limit 1)
-      from daybook_line ended
-      join daybook_job_group job_group on job_group.seq = ended.group_seq and job_group.mode = 'sequential'
-      where ended.seq ${ending}`;
+    union all ${nextOf(ending)}`;
+}
+
+/** Of a group that runs one after another, the next. */
+function nextOf(ending: Sql): Sql {
+  return sql`select (select other.seq from daybook_line other where other.group_seq = ended.group_seq
+      and other.waits_for = 'group' order by other.group_slot limit 1)
+    from daybook_line ended
+    join daybook_job_group job_group on job_group.seq = ended.group_seq and job_group.mode = 'sequential'
+    where ended.seq ${ending}`;
 }
 
 type JobKey = { readonly tenant: string; readonly id: string };

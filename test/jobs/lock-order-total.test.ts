@@ -8,6 +8,7 @@ import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import type { OnFailure } from "../../src/jobs/group/group.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
+import { settleInUserTx } from "../../src/jobs/settle.ts";
 import { cleanup } from "../support/open-test.ts";
 import { askForTurn, declareDead, takeDirect } from "./direct.ts";
 import { assertInvariants } from "./model.ts";
@@ -137,8 +138,17 @@ for (const { name, run, prepare, onFailure = "continue" } of verbs) {
   }
 }
 
-for (const status of ["success", "error"] as const) {
-  test(`a retry that ends in ${status} waits for the next of its group before it holds itself`, async (t) => {
+const ends: Record<string, (at: TestEngine, retry: ClaimedJob) => Promise<unknown>> = {
+  succeeds: (at, retry) => at.end(retry, { status: "success" }),
+  fails: (at, retry) => at.end(retry, { status: "error" }),
+  finishes: (at, retry) => {
+    const ending = { seq: retry.seq, runId: retry.run_id, status: "success", durationMs: 1 } as const;
+    return at.store.write((tx) => settleInUserTx(tx, {}, ending, retry), { by: "user" });
+  },
+};
+
+for (const [how, end] of Object.entries(ends)) {
+  test(`a retry that ${how} waits for the next of its group before it holds itself`, async (t) => {
     const at = await openEngine(t, "postgres", { use: [plain] });
     await at.groups.create({ mode: "sequential" }, (each) => {
       each.add(plain, {}, { attempts: 2, backoff: ["1ms"] });
@@ -153,7 +163,7 @@ for (const status of ["success", "error"] as const) {
     await other.query("begin");
     await other.query("select seq from daybook_line where waits_for = 'group' for update");
 
-    const done = at.end(retry as ClaimedJob, { status });
+    const done = end(at, retry as ClaimedJob);
     assert.equal(await untilItWaitsOrEnds(watcher, done), "waits");
     const { rows } = await other.query("select seq from daybook_line for update skip locked");
     await other.query("rollback");

@@ -13,10 +13,9 @@ import { conflict, notFound } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { freeKeys } from "../free-keys.ts";
-import { passOn } from "../free-permits.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import { freeKeys, passOn } from "../let-in.ts";
 import type { Ending } from "../outcome.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 
