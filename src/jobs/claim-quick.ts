@@ -85,7 +85,7 @@ function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }:
       from open cross join lateral (
         select line.seq, line.ties, line.available_at from daybook_line line
         where line.lane_seq = open.seq and line.status = 'queued'
-        order by line.priority desc, line.position, line.seq limit ${share} for update skip locked) as line
+        order by line.priority desc, line.position, line.seq limit ${share} for no key update skip locked) as line
       cross join lateral (select * from daybook_job job where job.seq = line.seq offset 0) as job),
     front as materialized (
       select found.lane_seq, count(*) as stood, min(found.place) filter (where ${isSpecial}) as stop

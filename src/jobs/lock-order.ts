@@ -58,10 +58,15 @@ export async function lockJob(tx: Tx, job: JobKey): Promise<void> {
   await lockLines(tx, sql`${seqOf(job)} union all ${othersOf(own, own)}`);
 }
 
-/** A job that succeeds, and the next of its group, which is held. Nobody has to wait for an answer. */
-export async function lockWithNext(tx: Tx, seq: number): Promise<void> {
-  const own = sql`= ${seq}`;
-  await lockLines(tx, sql`select seq from daybook_line where seq ${own} union all ${nextOf(own)}`);
+/** A job that succeeds, with one other of its group, which is held: the next of one that runs one after another, else the last,
+ *  where nobody is at work before the last ones are. A serializable transaction that saw the other as it no longer is runs
+ *  again. A claim may take the other all the same. Says whether there is another. */
+export async function lockWithOther(tx: Tx, seq: number, group: number): Promise<boolean> {
+  const rows = await tx.all(sql`select seq from daybook_line where seq = any(array(select ${seq}::bigint
+      union all ${nextOf(sql`= ${seq}`)}
+      union all (select seq from daybook_line where group_seq = ${group} and seq <> ${seq} order by group_slot desc limit 1)))
+    order by seq for key share`);
+  return rows.length > 1;
 }
 
 /** Those in line that the end of these jobs decides about. What does not succeed may end all that has not begun. */

@@ -19,7 +19,7 @@ import {
 } from "./hooks.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import type { Limited } from "./limit.ts";
-import { areLockedAtOnce, lockJobs, lockWithNext } from "./lock-order.ts";
+import { areLockedAtOnce, lockJobs, lockWithOther } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, type Ending } from "./outcome.ts";
 import { endRuns, tie, type EndedRuns, type Owned } from "./state.ts";
@@ -66,10 +66,9 @@ export async function settleInUserTx(
 ): Promise<boolean> {
   await tx.userDone();
   // On the wire in this order, which is that of the locks.
-  const [, goesOn, , facts, { more, late }] = await Promise.all([
+  const [, goesOn, facts, { more, late }] = await Promise.all([
     holdTurnOf(tx, job),
     groupGoesOn(tx, job),
-    job.group_seq === null ? undefined : lockWithNext(tx, job.seq),
     wantsFacts(tx, hooks),
     endRuns(tx, [ending]),
     freeKeys(tx, [job]),
@@ -92,16 +91,15 @@ async function holdTurnOf(tx: Tx, { kind, kind_seq }: Pick<JobRow, "kind" | "kin
   await tx.all(sql`select seq from daybook_reservation reservation where seq = ${kind_seq} for update`);
 }
 
-// Of those that run side by side only the last one decides about its group. Its row is locked against whoever ends a job of it
-// in another way, and shared among ours: of two that each see the other, PostgreSQL lets one run again. It looks from the end,
-// where nobody is at work before the last ones are.
+// Of those that run side by side only the last one decides about its group. Two that end at once would each see the other as it
+// was when they began: so they take turns from here to their commit, and lock the one that they see.
 async function groupGoesOn(tx: Tx, { seq, group_seq }: Pick<JobRow, "seq" | "group_seq">): Promise<boolean> {
   if (group_seq === null) return true;
-  const group = await tx.get<{ goes_on: boolean }>(sql`select mode = 'parallel' and (
-      select line.seq from daybook_line line where line.group_seq = ${group_seq} and line.seq <> ${seq}
-      order by line.group_slot desc limit 1) is not null as goes_on
-    from daybook_job_group job_group where seq = ${group_seq} for share`);
-  return group?.goes_on === true;
+  const [group, hasOther] = await Promise.all([
+    tx.get<{ mode: string }>(sql`select mode from daybook_job_group job_group where seq = ${group_seq} for update`),
+    lockWithOther(tx, seq, group_seq),
+  ]);
+  return group?.mode === "parallel" && hasOther;
 }
 
 async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {

@@ -44,9 +44,10 @@ export function jsonOf(column: string): Part {
 export const asText = word("", "::text");
 /** Takes rows that no other session is taking. SQLite has one writer, so nobody else can be. */
 export const skipLocked = word("", "for update skip locked");
-/** The same for one table of a join. */
+/** The same for one table of a join, for those who will change the rows and not remove them: who only wants them to stay does
+ *  not hide them. */
 export function skipLockedOf(alias: string): Part {
-  return word("", `for update of ${alias} skip locked`);
+  return word("", `for no key update of ${alias} skip locked`);
 }
 /** Locks the rows that were read until commit, for the same reason. */
 export const forUpdate = word("", "for update");

@@ -9,6 +9,7 @@ import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import type { OnFailure } from "../../src/jobs/group/group.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { settleInUserTx } from "../../src/jobs/settle.ts";
+import { sql } from "../../src/storage/sql.ts";
 import { cleanup } from "../support/open-test.ts";
 import { askForTurn, declareDead, takeDirect } from "./direct.ts";
 import { assertInvariants } from "./model.ts";
@@ -244,5 +245,36 @@ test("a queue is normalised without waiting for a job that came after its jobs w
   await late.query("rollback");
 
   assert.equal(jobs, 8);
+  await assertInvariants(at);
+});
+
+test("a group ends with the last of its jobs, also when two finish at once and one began before the other was claimed", async (t) => {
+  const at = await openEngine(t, "postgres", { use: [plain] });
+  const { id } = await at.groups.create({ mode: "parallel" }, (each) => {
+    for (let n = 0; n < 2; n++) each.add(plain, {});
+  });
+  const finish = (each: ClaimedJob | undefined, before: () => Promise<void>): Promise<unknown> => {
+    const { seq, run_id: runId } = each as ClaimedJob;
+    const ending = { seq, runId, status: "success", durationMs: 1 } as const;
+    return at.store.write(
+      async (tx) => {
+        await tx.all(sql`select 1`);
+        await before();
+        return settleInUserTx(tx, {}, ending, each as ClaimedJob);
+      },
+      { by: "user" },
+    );
+  };
+  const [first] = await at.claim(1);
+  const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+
+  const early = finish(first, () => (begun.resolve(), over.promise));
+  await begun.promise;
+  const [second] = await at.claim(1);
+  await finish(second, () => Promise.resolve());
+  over.resolve();
+  await early;
+
+  assert.equal((await at.groups.get(id)).status, "completed");
   await assertInvariants(at);
 });
