@@ -3,21 +3,19 @@
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { byAge, type Rule } from "./rule.ts";
+import type { Rule } from "./rule.ts";
 
 export async function pruneReservations(
   store: Store,
   rule: Rule,
   dryRun: boolean,
 ): Promise<{ readonly reservations: number; readonly slices: number }> {
-  if (!byAge(rule)) return { reservations: 0, slices: 0 };
-  const [found] = await store.readHeavy<{ n: number }>(
-    sql`select count(*) as n from daybook_reservation reservation where ${leaving(rule)}`,
+  if (!rule.byAge) return { reservations: 0, slices: 0 };
+  const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(
+    sql`select count(*) as leave from daybook_reservation reservation where ${leaving(rule)}`,
   );
-  const leave = found?.n ?? 0;
-  if (dryRun || leave === 0) return { reservations: leave, slices: leave === 0 ? 0 : 1 };
-  let [reservations, slices] = [0, 0];
-  for (;;) {
+  if (dryRun || leave === 0) return { reservations: leave, slices: Math.min(leave, 1) };
+  for (let [reservations, slices] = [0, 0]; ;) {
     const gone = await store.write((tx) => removeSlice(tx, rule));
     if (gone === 0) return { reservations, slices };
     reservations += gone;
