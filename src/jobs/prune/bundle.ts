@@ -5,7 +5,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { runIsKept, runIsPinned } from "../../telemetry/kept-run.ts";
 import { lowerMark } from "../../telemetry/rollup/fold.ts";
-import type { ReadRows } from "../definition/stored-definition.ts";
+import type { ReadRows } from "../definition.ts";
 import type { JobHooks } from "../hooks.ts";
 import { jobNow } from "../job.ts";
 import type { Rule } from "./rule.ts";
@@ -191,4 +191,13 @@ function keptFor(members: Bundle, kinds: readonly string[]): [string, number[]][
     const seqs = new Set(members.flatMap((member) => (member.kind === kind ? (member.kindSeq ?? []) : [])));
     return seqs.size === 0 ? [] : [[kind, [...seqs]]];
   });
+}
+
+/** Retention leaves an ended job that a room above still needs, until the pin is gone. */
+export async function pinJob(tx: Tx, { seq }: { readonly seq: number }): Promise<void> {
+  await tx.run(sql`insert into daybook_job_pin (job_seq) values (${seq}) on conflict do nothing`);
+}
+
+export async function unpinJob(tx: Tx, id: string): Promise<void> {
+  await tx.run(sql`delete from daybook_job_pin where job_seq = (select seq from daybook_job where id = ${id})`);
 }
