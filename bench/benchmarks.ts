@@ -5,6 +5,7 @@ import type { Benchmark } from "./harness/benchmark.ts";
 export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   storage: async () => (await import("./storage.ts")).storage,
   jobs: async () => (await import("./jobs.ts")).jobs,
+  recovery: async () => (await import("./recovery.ts")).recovery,
   growth: async () => (await import("./growth.ts")).growth,
   around: async () => (await import("./around.ts")).around,
   reads: async () => (await import("./reads.ts")).reads,

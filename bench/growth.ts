@@ -11,6 +11,8 @@ import { timeDrain } from "./harness/time-queue.ts";
 
 const many = Number(process.env["DAYBOOK_BENCH_ROWS"] ?? 1_000_000);
 const few = 10_000;
+// A part of the name of those that are measured; all unless it is said.
+const only = process.env["DAYBOOK_BENCH_GROWTH"] ?? "";
 const manyTenants = 1000;
 // As many lanes as one claim looks at, so that both sides take from as many and only the number of those that wait differs.
 const fewTenants = 20;
@@ -64,7 +66,7 @@ export const growth: Benchmark = {
 };
 
 async function measureAll(report: Report, place: Place): Promise<void> {
-  for (const each of growths) {
+  for (const each of growths.filter(({ what }) => what.includes(only))) {
     // Both are new each time: a book in which much has been measured has dead rows that the other one has not.
     await place((small) =>
       place(async (big) => {

@@ -1,6 +1,6 @@
 // Prometheus text of one tenant, from the book at the moment of the scrape: every process that has it open says the same, so
 // scrape one of them. prom-client writes the text; it is loaded when somebody asks.
-import { readOpenCounts } from "./jobs/open-counts.ts";
+import { readOpenCounts } from "./jobs/queues.ts";
 import type { Store } from "./storage/store.ts";
 import { readCounters, readGauges, type Counter } from "./telemetry/report/counters.ts";
 import { bucketColumns, durationBounds } from "./telemetry/rollup/duration-bucket.ts";

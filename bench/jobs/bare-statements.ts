@@ -63,9 +63,11 @@ function prepareSettle(db: DatabaseSync): BareStatements["settle"] {
       job.app, job.instance, job.registration, line.run_id, line.session_seq, line.started_at, ?, v.ms, 'success',
       null, null, null, v.result, null
     from ${ran} cross join daybook_line line cross join daybook_job job where ${ours} and job.seq = line.seq`);
-  const end =
-    db.prepare(`delete from daybook_line where seq in (select line.seq from ${named} cross join daybook_line line
-    where ${ours}) returning seq, run_id, lane_seq, awaited, kind, cancel_requested_at, ties, position`);
+  const more =
+    db.prepare(`select line.seq, line.run_id, line.lane_seq, line.awaited, line.kind, line.cancel_requested_at,
+      line.ties, line.position
+    from ${ran} cross join daybook_line line where ${ours} and (line.ties <> 0 or line.awaited <> 0 or line.kind is not null)`);
+  const end = db.prepare("delete from daybook_line where seq = ?");
   const gated = db.prepare(`select seq from daybook_lane lane where seq = ? and (limit_max is not null or exists (
       select 1 from daybook_reservation reservation where reservation.lane_seq = lane.seq
         and reservation.status = 'active')) limit 1`);
@@ -73,7 +75,8 @@ function prepareSettle(db: DatabaseSync): BareStatements["settle"] {
     const done = JSON.stringify(ended.map(({ seq, run_id }) => [seq, run_id, 0.1, null]));
     listens.get();
     keep.run(now, done);
-    end.all(done);
+    more.all(done);
+    for (const { seq } of ended) end.run(seq);
     gated.get(lane);
   };
 }
@@ -96,7 +99,7 @@ function prepareClaim(db: DatabaseSync): BareStatements["claim"] {
   const candidates = db.prepare(`select job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt, job.attempts,
       job.timeout_ms, line.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id, job.created_at,
       job.tags, job.limits, job.limit_key, job.key_scope, job.chain_seq, job.about, job.group_seq, job.kind,
-      job.kind_seq, job.traceparent
+      job.kind_seq, job.traceparent, line.lane_seq, '' as queue, '' as run_id
     from daybook_line line indexed by jobs_to_claim cross join daybook_job job
     where line.status = 'queued' and line.lane_seq = ? and job.seq = line.seq
     order by line.priority desc, line.position, line.seq limit ?`);

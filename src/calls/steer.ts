@@ -7,7 +7,7 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, forShare } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { JobHooks } from "../jobs/hooks.ts";
-import { rescheduleJob } from "../jobs/reschedule.ts";
+import { rescheduleJob } from "../jobs/line/edit.ts";
 import { callKind, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
 import { checkWhen, type When } from "./prepare.ts";
 import type { RequestContent } from "./request/content.ts";

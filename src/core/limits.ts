@@ -90,11 +90,15 @@ export const limits = {
   runFlushMs: 100,
   // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
   runDrainMs: 5000,
-  // Ended runs are added to the rollups so long after they were written, so many at once, as long as they make no more rows of
-  // counts than this, and few of them without asking another thread to read them.
+  // Ended runs are added to the rollups so long after they were written, or later if the last time took more than a share of it,
+  // but not later than this. So many are folded at once, as long as they make no more rows of counts and are no more failures,
+  // and few of them without asking another thread to read them.
   foldMs: 1000,
-  foldRunsMax: 5000,
+  foldShare: 0.05,
+  foldMsMax: 5000,
+  foldRunsMax: 50_000,
   foldCountsMax: 1000,
+  foldFailuresMax: 5000,
   foldHereMax: 200,
   // Telemetry stays so long, and within about so many bytes: the runs of live listeners and what they logged are many, counts
   // of them are few. It leaves so many rows at a time, a few milliseconds of the writer's.

@@ -1,4 +1,5 @@
 import { invalid } from "./error.ts";
+import { quote } from "./quote.ts";
 
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
 const wordLengthMax = 200;
@@ -14,6 +15,18 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     if (distance <= allowed && (best === undefined || distance < best.distance)) best = { word: candidate, distance };
   }
   return best?.word;
+}
+
+/** The end of a sentence about an unknown word: the known one that was probably meant, or a full stop. */
+export function didYouMean(word: unknown, known: readonly string[]): string {
+  const near = typeof word === "string" ? nearest(word, known) : undefined;
+  return near === undefined ? "." : `: did you mean ${JSON.stringify(near)}?`;
+}
+
+/** Refuses a word that is none of the known ones. */
+export function checkWord<Word extends string>(word: Word, known: readonly Word[], what: string): Word {
+  if (known.includes(word)) return word;
+  throw invalid(`${what} ${quote(word)} is not known${didYouMean(word, known)} Known: ${known.join(", ")}`);
 }
 
 // What other libraries call it. Whoever comes from one of them is told our word, and not only that theirs is unknown.

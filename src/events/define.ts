@@ -8,7 +8,7 @@ import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
-import { checkBackoff, type Backoff } from "../jobs/retry.ts";
+import { checkBackoff, type Backoff } from "../core/backoff.ts";
 import { checkPattern, checkTopic } from "./topic.ts";
 
 /** An event of any payload, for lists of them. */

@@ -7,7 +7,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
-import { rescheduleJob } from "../jobs/reschedule.ts";
+import { rescheduleJob } from "../jobs/line/edit.ts";
 import { lockLimits } from "../jobs/limit.ts";
 import { makeRetry } from "../jobs/make-retry.ts";
 import { endLetter, type DeadLetterRow } from "./dead-letter.ts";

@@ -17,9 +17,12 @@ type JobKey = { readonly tenant: string; readonly id: string };
 export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
   const job = { tenant, id };
   await lockGroupOf(tx, job);
-  const done = (await tryCancel(tx, hooks, job)) ?? (await tryCancel(tx, hooks, job));
-  if (done === undefined) throw await refusal(tx, id, "cancelled");
-  return done;
+  // On PostgreSQL a job that was in line when we looked may have begun when we look for running ones, so it is looked at twice.
+  for (let looks = 0; looks < 2; looks++) {
+    if (await tryCancelUnstarted(tx, hooks, job)) return { id, status: "cancelled" };
+    if (await askToCancel(tx, job)) return { id, status: "cancelling" };
+  }
+  throw await refusal(tx, id, "cancelled");
 }
 
 /** Cancels a job that has not begun. False for one that began, or ended, since it was looked at: that one goes on as it is. */
@@ -31,20 +34,15 @@ export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Prom
 
 async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, { tenant, id }: JobKey): Promise<boolean> {
   const [row] = await cancelInLine(tx, sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`);
-  if (row === undefined) return false;
-  await tellCancelled(tx, hooks, row);
-  return true;
+  if (row !== undefined) await tellCancelled(tx, hooks, row);
+  return row !== undefined;
 }
 
-// On PostgreSQL a job that was in line when we looked may have begun when we look for running ones, so it is looked at twice.
-async function tryCancel(tx: Tx, hooks: JobHooks, job: JobKey): Promise<Cancelled | undefined> {
-  const { tenant, id } = job;
-  if (await tryCancelUnstarted(tx, hooks, job)) return { id, status: "cancelled" };
+async function askToCancel(tx: Tx, { tenant, id }: JobKey): Promise<boolean> {
   const asked = await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq = (select seq from daybook_job where tenant_id = ${tenant} and id = ${id}) and started_at is not null`);
-  if (asked === 0) return undefined;
-  tx.wake(cancelChannel);
-  return { id, status: "cancelling" };
+  if (asked > 0) tx.wake(cancelChannel);
+  return asked > 0;
 }
 
 /** Tells the rooms above, and its group, of a job that was cancelled before it ran. */

@@ -6,13 +6,13 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy, rowSet } from "../storage/word.ts";
-import { candidateColumns, firstInLine, type Candidate } from "./candidate.ts";
+import { candidateColumns, firstInLine, startableColumns, type Startable } from "./candidate.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./free-permits.ts";
 import { countStarts, nextOpening, readGates, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
-import { hostChannel, jobsChannel } from "./job.ts";
+import { hostChannel, jobsChannel, type Candidate } from "./job.ts";
 import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
 import { createPermits, lockNames, tryLimits, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
@@ -182,9 +182,9 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
 }
 
 /** Takes those of the lane's candidates that may run, and parks the others. Says how many left the line. */
-async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Candidate[]): Promise<number> {
+async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Startable[]): Promise<number> {
   const busy = await tryLimits(tx, lockNames(found));
-  const taken: Candidate[] = [];
+  const taken: Startable[] = [];
   const permits: Permit[] = [];
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
@@ -209,19 +209,21 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Candid
 export async function start(
   tx: Tx,
   sessionSeq: number,
-  lane: Pick<LaneRow, "seq" | "queue">,
-  jobs: readonly Candidate[],
+  lane: Pick<LaneRow, "queue">,
+  jobs: readonly Startable[],
   attempted: Claimed[],
-): Promise<ClaimedJob[]> {
+): Promise<readonly ClaimedJob[]> {
   if (jobs.length === 0) return [];
-  // The rows are ours alone, so they are filled in rather than copied: this runs once for every job.
-  const rows = jobs.map((job) => Object.assign(job, { run_id: tx.ids(), lane_seq: lane.seq, queue: lane.queue }));
-  for (const { seq, run_id } of rows) attempted.push({ seq, run_id });
-  await take(tx, sessionSeq, rows);
+  for (const job of jobs) {
+    job.run_id = tx.ids();
+    job.queue = lane.queue;
+    attempted.push(job);
+  }
+  await take(tx, sessionSeq, jobs);
   // A key that is taken only while its job is queued is free from here on.
-  const freed = rows.filter((job) => job.key_scope === "queued").map((job) => job.seq);
+  const freed = jobs.filter((job) => job.key_scope === "queued").map((job) => job.seq);
   if (freed.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", freed)}`);
-  return rows;
+  return jobs;
 }
 
 function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
@@ -270,8 +272,8 @@ async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verd
   return { seq, waits_for: waitsFor, waits_key: waitsKey({ tenant, waitsFor, key }), available_at: until };
 }
 
-async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Candidate[]> {
-  return tx.all<Candidate>(sql`select ${candidateColumns} from daybook_line line cross join daybook_job job
+async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Startable[]> {
+  return tx.all<Startable>(sql`select ${startableColumns} from daybook_line line cross join daybook_job job
     where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
 }
 

@@ -1,5 +1,5 @@
 // What a handler is given besides its params.
-import { describeError, invalid, type DaybookError } from "../core/error.ts";
+import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { storableText } from "../core/storable-text.ts";
@@ -7,7 +7,6 @@ import { toJson } from "../core/json.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { logLevels, type LogLevel } from "../telemetry/log.ts";
 import type { ClaimedJob } from "./claim.ts";
-import type { Ending } from "./outcome.ts";
 import type { Step } from "./step.ts";
 
 export type JobInfo = {
@@ -154,31 +153,4 @@ export function abortRun(state: RunState, reason: DaybookError): void {
   state.abortReason = reason;
   state.controller?.abort(reason);
   state.onAbort?.();
-}
-
-// What a handler returns is kept if it is JSON of a fair size. If not, the work is done all the same: failing it would do it
-// again. The run says what was wrong, to its readers and to whoever waits for the result.
-export function resultJson(result: unknown): Pick<Ending, "result" | "resultRefused"> {
-  if (result === undefined) return { result: null };
-  try {
-    return { result: toJson(result, { what: "result", bytesMax: limits.resultBytesMax }) };
-  } catch (error) {
-    return { result: null, resultRefused: describeError(error).message };
-  }
-}
-
-/** Writes into the run's log that its result was not kept. */
-export function logRefused(
-  { resultRefused }: Pick<Ending, "resultRefused">,
-  state: RunState,
-  parts: Pick<ContextParts, "now" | "changed">,
-): void {
-  if (resultRefused == null) return;
-  state.logs.push({
-    level: "warn",
-    message: `the result is not kept: ${resultRefused}`,
-    fields: null,
-    at: parts.now(),
-  });
-  parts.changed(state);
 }

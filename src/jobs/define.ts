@@ -11,7 +11,7 @@ import type { RunContext } from "./context.ts";
 import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
-import { checkBackoff, type Backoff } from "./retry.ts";
+import { checkBackoff, type Backoff } from "../core/backoff.ts";
 
 /** What a definition says of its jobs, and a template or an enqueue may say otherwise. */
 export type JobSettings = {
@@ -125,21 +125,17 @@ export function checkPriority(priority: number): number {
 
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
-  const params = await parseParams(definition, input);
-  definition.builtIn?.check?.(params);
-  return params;
-}
-
-async function parseParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
-  if (schema === undefined) return input;
-  const result = await schema["~standard"].validate(input);
-  if (result.issues === undefined) return result.value;
-  const issues = result.issues.map(({ path, message }) => {
-    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-    return where === "" ? message : `${where}: ${message}`;
-  });
-  throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
-    details: { job: definition.name, issues },
-  });
+  const result = schema === undefined ? { value: input } : await schema["~standard"].validate(input);
+  if (result.issues !== undefined) {
+    const issues = result.issues.map(({ path, message }) => {
+      const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+      return where === "" ? message : `${where}: ${message}`;
+    });
+    throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
+      details: { job: definition.name, issues },
+    });
+  }
+  definition.builtIn?.check?.(result.value);
+  return result.value;
 }

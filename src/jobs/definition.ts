@@ -1,14 +1,14 @@
 // A definition as the book knows it: its settings, written down by whoever hosts it, so that a job can be made by its name
 // alone, from a shell or from another program, as the program that runs it would make it.
+import type { Backoff } from "../core/backoff.ts";
+import { standardSchema } from "../core/json-schema.ts";
 import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
 import { durationMs } from "../core/duration.ts";
-import { standardSchema } from "../core/json-schema.ts";
 import { toJson } from "../core/json.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable } from "../storage/store.ts";
 import { defineJob, type AnyJob, type JobOptions } from "./define.ts";
 import type { Engine } from "./engine.ts";
-import type { Backoff } from "./retry.ts";
 
 export const definitionColumns = {
   name: "text",

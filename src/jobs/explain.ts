@@ -1,11 +1,15 @@
 // explain: why a job has not run, or what became of it. Every sentence is read from the book, none is guessed.
+import { formatDuration } from "../core/duration.ts";
 import { DaybookError } from "../core/error.ts";
 import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
-import { countAhead, heldOr, type Explained, type Look } from "./explain-lane.ts";
-import { explainWaiting } from "./explain-wait.ts";
-import { jobNow, type JobStatus } from "./job.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import type { RunRow } from "../telemetry/run.ts";
+import { countRunning, laneRateKey } from "./gate.ts";
+import { jobNow, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
+import type { LaneRow } from "./lane.ts";
+import { limitsOf, nameOfKey, type Limits } from "./limit.ts";
+import { readWindow, windowAt } from "./rate.ts";
 
 export type Explanation = {
   readonly id: string;
@@ -16,6 +20,21 @@ export type Explanation = {
   readonly because: readonly string[];
 };
 
+// How an explanation reads the book: rows, or a count of many, which is not made on this thread.
+type Look = Pick<Tx, "now" | "all" | "get"> & { count(statement: Sql): Promise<number> };
+
+type Explained = JobRow &
+  Omit<LaneRow, "seq"> &
+  Pick<RunRow, "session_id" | "error_type" | "error_message"> & {
+    readonly host: string | null;
+    readonly pid: number | null;
+    readonly run_status: string | null;
+    readonly retried_by: string | null;
+  };
+
+// A word, and the sentences after it.
+type Said = readonly string[];
+
 export async function explainJob(store: Store, tenant: string, id: string): Promise<Explanation> {
   const look: Look = {
     now: store.clock.now(),
@@ -23,50 +42,229 @@ export async function explainJob(store: Store, tenant: string, id: string): Prom
     get: async <R>(statement: Sql) => (await store.read<R>(statement))[0],
     count: async (statement) => (await store.readHeavy<{ n: number }>(statement))[0]?.n ?? 0,
   };
-  const job = await look.get<Explained>(sql`select job.*, lane.queue
-    from ${jobNow} join daybook_lane lane on lane.seq = job.lane_seq where job.tenant_id = ${tenant} and job.id = ${id}`);
+  const job = await look.get<Explained>(sql`select job.*, lane.queue, lane.paused_at, lane.paused_note, lane.limit_max,
+      lane.rate_max, lane.rate_ms, session.id as session_id, session.host, session.pid, run.status as run_status,
+      run.error_type, run.error_message, child.id as retried_by
+    from ${jobNow} join daybook_lane lane on lane.seq = job.lane_seq
+    left join daybook_session session on session.seq = job.session_seq
+    left join daybook_run run on run.job_seq = job.seq left join daybook_job child on child.retry_of = job.seq
+    where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
-  const [reason, ...because] = await explain(look, job);
-  return { id, status: job.status, reason: reason ?? job.status, because };
+  const explain = whyOpen[job.waits_for ?? job.status] ?? explainEnded;
+  const [reason = job.status, ...because] = await explain(look, job);
+  return { id, status: job.status, reason, because };
 }
 
-async function explain(look: Look, job: Explained): Promise<readonly string[]> {
-  switch (job.status) {
-    case "waiting":
-      return explainWaiting(look, job);
-    case "queued":
-      return explainQueued(look, job);
-    case "running":
-      return explainRunning(look, job);
-    default:
-      return explainEnded(look, job);
-  }
-}
+const whyOpen: Partial<Record<WaitsFor | JobStatus, (look: Look, job: Explained) => Said | Promise<Said>>> = {
+  queued: explainQueued,
+  running: explainRunning,
+  time: explainTime,
+  key: explainKey,
+  host: explainHost,
+  alone: explainAlone,
+  group: explainGroup,
+  reservation: explainDirect,
+  order: explainOrder,
+};
 
-async function explainQueued(look: Look, job: Explained): Promise<string[]> {
+async function explainQueued(look: Look, job: Explained): Promise<Said> {
   const ahead = await countAhead(look, job, sql`status = 'queued'`);
   const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${job.queue}.`;
   return heldOr(look, job, ["place", place], (session) => [`Session ${session} runs ${job.name}.`]);
 }
 
-async function explainRunning(look: Look, job: Explained): Promise<string[]> {
-  const session = await look.get<{ id: string; host: string; pid: number }>(
-    sql`select id, host, pid from daybook_session session where seq = ${job.session_seq}`,
-  );
-  const since = job.started_at === null ? "" : ` since ${isoTime(job.started_at)}`;
-  const by = `It runs${since} in session ${session?.id} (process ${session?.pid} on ${session?.host}).`;
+function explainRunning(_look: Look, { started_at: since, session_id, pid, host, ...job }: Explained): Said {
+  const by = `It runs since ${isoTime(since ?? 0)} in session ${session_id} (process ${pid} on ${host}).`;
   const asked = job.cancel_requested_at === null ? [] : ["It was asked to cancel and has not ended yet."];
   return ["running", by, ...asked];
 }
 
-async function explainEnded(look: Look, job: Explained): Promise<string[]> {
-  const run = await look.get<{ status: string; error_type: string | null; error_message: string | null }>(
-    sql`select status, error_type, error_message from daybook_run where job_seq = ${job.seq}`,
-  );
-  const next = await look.get<{ id: string }>(sql`select id from daybook_job where retry_of = ${job.seq}`);
-  const when = job.finished_at === null ? "" : ` at ${isoTime(job.finished_at)}`;
-  const error = run?.error_type == null ? "" : `: ${run.error_type}: ${run.error_message ?? ""}`;
+function explainEnded(_look: Look, { status, finished_at: at, retried_by: next, ...job }: Explained): Said {
+  const when = isoTime(at ?? 0);
+  const error = job.error_type === null ? "" : `: ${job.error_type}: ${job.error_message ?? ""}`;
   const how =
-    run === undefined ? `It was ${job.status}${when}, before it ran` : `Its run ended as ${run.status}${when}${error}`;
-  return [job.status, `${how}.`, ...(next === undefined ? [] : [`Job ${next.id} tries again.`])];
+    job.run_status === null
+      ? `It was ${status} at ${when}, before it ran`
+      : `Its run ended as ${job.run_status} at ${when}${error}`;
+  return [status, `${how}.`, ...(next === null ? [] : [`Job ${next} tries again.`])];
+}
+
+async function explainTime(look: Look, job: Explained): Promise<Said> {
+  const { rate } = limitsOf(job);
+  if (job.waits_key !== null && rate !== undefined) return explainRate(look, job, rate);
+  const why =
+    job.retry_of === null
+      ? "it was enqueued for then"
+      : `it is attempt ${job.attempt} of ${job.attempts}, after a backoff`;
+  const at = job.available_at;
+  if (at > look.now) return ["time", `${until(look, at)}: ${why}.`];
+  const came = `Its time came at ${isoTime(at)} (${formatDuration(look.now - at)} ago): ${why}.`;
+  return heldOr(look, job, ["time", came], (session) => [willTakeIt(session, job)]);
+}
+
+function until({ now }: Look, time: number): string {
+  return `It waits until ${isoTime(time)} (${formatDuration(Math.max(0, time - now))} from now)`;
+}
+
+async function explainRate(look: Look, job: Explained, rate: NonNullable<Limits["rate"]>): Promise<Said> {
+  const last = await readWindow(look, { tenant: job.tenant_id, key: rate.key });
+  const { window_at: since, used } = windowAt(look.now, rate.ms, last);
+  const rule = `at most ${rate.max} of its rate may start per ${formatDuration(rate.ms)}`;
+  const which = sql`status = 'waiting' and waits_for = 'time' and waits_key = ${job.waits_key}`;
+  const ahead = await countAhead(look, job, which);
+  const place = ahead === 0 ? [] : [`Before it in its queue, ${ahead} ${ahead === 1 ? "waits" : "wait"} for the rate.`];
+  if (used >= rate.max) return ["rate", `${until(look, since + rate.ms)}: ${rule}, and ${used} did.`, ...place];
+  const open = `${rule.replace("at", "At")}; since ${isoTime(since)} ${used} did, and it is let in after those before it.`;
+  return heldOr(look, job, ["rate", open, ...place]);
+}
+
+async function explainKey(look: Look, job: Explained): Promise<Said> {
+  const key = (job.waits_key ?? "").slice(job.tenant_id.length + 1);
+  const byName = nameOfKey(key) !== undefined;
+  const holders = await look.all<{ id: string }>(
+    sql`select job.id from daybook_permit permit join daybook_job job on job.seq = permit.job_seq
+      where permit.tenant_id = ${job.tenant_id} and permit.limit_key = ${key} order by permit.number`,
+  );
+  const rules = limitsOf(job);
+  const most = byName ? rules.name : rules.key;
+  const of = byName ? `of ${job.name}` : `with limit key ${JSON.stringify(key.slice(key.indexOf("\n") + 1))}`;
+  const first = holders.slice(0, 5).map((row) => row.id);
+  const limit = `At most ${most ?? "?"} ${of} may run at the same time`;
+  const who = first.length === 0 ? "" : `: ${first.join(", ")}`;
+  if (holders.length >= (most ?? 0)) return ["key", `${limit}, and ${holders.length} do${who}.`];
+  // There is room. Whoever made it let the first of each lane in, and they take it when their lane lets them.
+  const free = `${limit}; ${holders.length} do${who}, and those that were let in before it have the first choice.`;
+  return heldOr(look, job, ["key", free]);
+}
+
+async function explainHost(look: Look, job: Explained): Promise<Said> {
+  const found = await hostOrPause(look, job);
+  return typeof found === "string" ? ["host", willTakeIt(found, job)] : found;
+}
+
+async function explainAlone(look: Look, job: Explained): Promise<Said> {
+  const why = "Its process was lost twice while it ran, so it runs alone, once a session has nothing else to run.";
+  return heldOr(look, job, ["alone", why], (session) => [`Session ${session} runs ${job.name}.`]);
+}
+
+async function explainGroup(look: Look, { group_seq: group, group_slot: slot }: Explained): Promise<Said> {
+  const ahead = await look.get<{ id: string; status: string; group_id: string; slot: number }>(
+    sql`select job.id, line.status, job_group.id as group_id, line.group_slot as slot
+      from daybook_line line join daybook_job job on job.seq = line.seq
+      join daybook_job_group job_group on job_group.seq = line.group_seq
+      where line.group_seq = ${group} and coalesce(line.waits_for, '') <> 'group' limit 1`,
+  );
+  if (ahead === undefined) return ["group", "It waits for its group."];
+  return [
+    "group",
+    `It is number ${(slot ?? 0) + 1} of group ${ahead.group_id}, which runs one job after another; number ` +
+      `${ahead.slot + 1} (job ${ahead.id}) is ${ahead.status}.`,
+  ];
+}
+
+async function explainDirect(look: Look, job: Explained): Promise<Said> {
+  const running = await countRunning(look, job.lane_seq);
+  const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
+  return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
+}
+
+// The next one that its schedule made, or the delivery of an event of an ordered key. When no job is before that, what failed
+// for the last time is.
+async function explainOrder(look: Look, job: Explained): Promise<Said> {
+  const byKey = job.limit_key !== null;
+  const earlier = byKey
+    ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
+    : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
+  const before = await look.get<{ id: string; status: string }>(
+    sql`select job.id, line.status from daybook_line line join daybook_job job on job.seq = line.seq
+      where ${earlier} limit 1`,
+  );
+  const ahead = before && `job ${before.id} is ${before.status}`;
+  if (byKey) {
+    const why = ahead ?? "a dead letter stands before it, to be redriven or discarded";
+    return ["order", `An older event of its key is not finished: ${why}.`];
+  }
+  const who = ahead === undefined ? "" : `: ${ahead}`;
+  return ["order", `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`];
+}
+
+// What keeps everybody from the job, before `because`: a gate of its queue, the pause of its name, or that nobody hosts it. When
+// nothing does, `because` after its own word, and what `taker` says of the session that will take it.
+async function heldOr(
+  look: Look,
+  job: Explained,
+  [word = "", ...because]: Said,
+  taker: (session: string) => Said = () => [],
+): Promise<Said> {
+  const found = (await closedGate(look, job)) ?? (await hostOrPause(look, job));
+  return typeof found === "string" ? [word, ...because, ...taker(found)] : [...found, ...because];
+}
+
+/** The session that runs the job's name and serves its queue, or why there is none. */
+async function hostOrPause(look: Look, job: Explained): Promise<string | Said> {
+  const paused = await look.get<{ paused_at: number; note: string | null }>(
+    sql`select paused_at, note from daybook_paused_name paused_name where tenant_id = ${job.tenant_id} and name = ${job.name}`,
+  );
+  if (paused !== undefined) return explainPause(`The name ${job.name}`, paused.paused_at, paused.note);
+  const host = await look.get<{ id: string; serves: number }>(
+    sql`select session.id, case when session_host.queue is null or session_host.queue = ${job.queue}
+        then 1 else 0 end as serves
+      from daybook_session session join daybook_session_host session_host on session_host.session_seq = session.seq
+      where session.status = 'running' and session_host.name = ${job.name} order by serves desc, session.seq desc limit 1`,
+  );
+  if (host?.serves === 1) return host.id;
+  const missing =
+    host === undefined
+      ? `No running session hosts ${job.name}: start a process that lists it in "use".`
+      : `No session that hosts ${job.name} serves queue ${job.queue}: start a worker that does, or one without "queues".`;
+  return ["host", missing];
+}
+
+function willTakeIt(session: string, job: JobRow): string {
+  return `Session ${session} runs ${job.name} and will take it at its next claim.`;
+}
+
+async function closedGate(look: Look, job: Explained): Promise<Said | undefined> {
+  const { queue, paused_at: pausedAt } = job;
+  if (pausedAt !== null) return explainPause(`The queue ${queue}`, pausedAt, job.paused_note);
+  return (await explainReservation(look, job)) ?? (await explainLimit(look, job)) ?? (await explainLaneRate(look, job));
+}
+
+function explainPause(what: string, since: number, note: string | null): Said {
+  return ["paused", `${what} is paused since ${isoTime(since)}${note === null ? "" : `: ${note}`}.`];
+}
+
+async function explainReservation(look: Look, { lane_seq, queue }: Explained): Promise<Said | undefined> {
+  const held = await look.get<{ session_id: string; expires_at: number; note: string | null }>(
+    sql`select session.id as session_id, reservation.expires_at, reservation.note
+      from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
+      where reservation.lane_seq = ${lane_seq} and reservation.status = 'active' and reservation.expires_at > ${look.now}`,
+  );
+  if (held === undefined) return undefined;
+  const note = held.note === null ? "" : ` (${held.note})`;
+  const until = `until ${isoTime(held.expires_at)}, unless it is renewed or released`;
+  return ["reserved", `The queue ${queue} is reserved by session ${held.session_id}${note} ${until}.`];
+}
+
+async function explainLimit(look: Look, { lane_seq, queue, limit_max: most }: Explained): Promise<Said | undefined> {
+  if (most === null) return undefined;
+  const running = await countRunning(look, lane_seq);
+  if (running < most) return undefined;
+  return ["limit", `The queue ${queue} lets ${most} jobs run at the same time, and ${running} do.`];
+}
+
+async function explainLaneRate(look: Look, job: Explained): Promise<Said | undefined> {
+  const { tenant_id: tenant, queue, rate_max: most, rate_ms: ms } = job;
+  if (most === null || ms === null) return undefined;
+  const window = windowAt(look.now, ms, await readWindow(look, { tenant, key: laneRateKey(queue) }));
+  if (window.used < most) return undefined;
+  const rule = `The queue ${queue} starts at most ${most} jobs per ${formatDuration(ms)}`;
+  return ["rate", `${rule}; the next window opens ${isoTime(window.window_at + ms)}.`];
+}
+
+/** How many of `which` stand before the job in its queue. */
+function countAhead(look: Look, job: JobRow, which: Sql): Promise<number> {
+  return look.count(sql`select count(*) as n from daybook_line where ${which} and lane_seq = ${job.lane_seq}
+    and (priority > ${job.priority}
+      or (priority = ${job.priority} and (position, seq) < (${job.position}, ${job.seq})))`);
 }

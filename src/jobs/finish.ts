@@ -4,13 +4,13 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import { logRefused, resultJson, type ContextParts, type RunState } from "./context.ts";
+import type { ContextParts, RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
 import type { OrderedJob } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { limitKeysOf, type Limited } from "./limit.ts";
 import { releaseFreeKey } from "./limit-sweep.ts";
-import { endingOf } from "./run.ts";
+import { endingOf, logRefused, resultJson } from "./run.ts";
 import { settle } from "./settle.ts";
 import { refuseInsideStep } from "./step.ts";
 
@@ -29,8 +29,8 @@ export async function finishRun<T>(
       const made = await work(tx);
       killPoint("jobs.finish.worked");
       kept = resultJson(made);
-      const { ended } = await settle(tx, engine.hooks, [{ ...endingOf(engine, state, "success"), ...kept }]);
-      if (!ended.has(job.run_id)) {
+      const { late } = await settle(tx, engine.hooks, [endingOf(engine, state, "success", kept)]);
+      if (late.size > 0) {
         throw new DaybookError(
           "conflict",
           `job ${job.id} is no longer this process's, so nothing of finish was kept: it was cancelled, timed out or lost`,

@@ -3,65 +3,18 @@
 import { sql, rawSql, type Value } from "../storage/sql.ts";
 import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobRow } from "./job.ts";
+import type { Beginning, JobRow } from "./job.ts";
 import { waitsKey } from "./park.ts";
 import { tie } from "./state.ts";
 
-/** What a new job says for itself; what it leaves out has its column's default. */
-export type NewJob = Pick<
-  JobRow,
-  | "tenant_id"
-  | "id"
-  | "lane_seq"
-  | "name"
-  | "status"
-  | "waits_for"
-  | "waits_key"
-  | "priority"
-  | "created_at"
-  | "available_at"
-  | "params"
-  | "attempts"
-  | "losses_max"
-  | "timeout_ms"
-  | "backoff"
-> &
-  Partial<
-    Pick<
-      JobRow,
-      | "origin"
-      | "attempt"
-      | "losses"
-      | "alone"
-      | "retry_of"
-      | "chain_seq"
-      | "key"
-      | "key_scope"
-      | "idempotency_key"
-      | "limits"
-      | "limit_key"
-      | "tags"
-      | "template_id"
-      | "group_seq"
-      | "group_slot"
-      | "kind"
-      | "kind_seq"
-      | "about"
-      | "cause_run_id"
-      | "root_run_id"
-      | "app"
-      | "instance"
-      | "registration"
-      | "traceparent"
-      | "awaited"
-    >
-  > & {
+/** What a new job says for itself; what it leaves out has its column's default. Its place in line is its own number's unless it
+ *  says another. */
+export type NewJob = Beginning &
+  Partial<JobRow> & {
     /** False: it has a key and does not take it. */
     readonly holdsKey?: boolean;
     /** Until when its key is taken, if that is a window of time. */
     readonly key_until?: number | null;
-    /** Its place in line, if it is not its own number's. */
-    readonly position?: number | null;
   };
 
 type Columns = Readonly<Record<string, ColumnType>>;

@@ -32,67 +32,80 @@ export function heardOf({ about }: Pick<JobRow, "about">): Heard {
   return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
 }
 
-/** A job as it is now: what must happen, where it stands while it is open, and how it ended. */
-export type JobRow = {
-  seq: number;
+/** What every job says of itself, from its first row to its run. */
+type Work = {
   tenant_id: string;
   id: string;
-  lane_seq: number;
   name: string;
+  params: string;
+  created_at: number;
+  available_at: number;
+  attempts: number;
+  losses_max: number;
+  timeout_ms: number | null;
+};
+
+/** What a new job says besides: where it begins to stand. */
+export type Beginning = Work & {
+  lane_seq: number;
   status: JobStatus;
   waits_for: WaitsFor | null;
   waits_key: string | null;
   priority: number;
-  /** Its place in line; null once it has ended. */
-  position: number | null;
-  created_at: number;
-  available_at: number;
-  params: string;
-  origin: JobOrigin;
-  attempt: number;
-  attempts: number;
-  losses: number;
-  losses_max: number;
   backoff: string | null;
-  timeout_ms: number | null;
-  retry_of: number | null;
+};
+
+/** What a claim reads of a job, whoever claims it. */
+export type Candidate = Work & {
+  seq: number;
+  attempt: number;
   /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
   alone: number;
-  key: string | null;
+  /** The first job of the chain; null on that one itself. */
+  chain_seq: number | null;
   key_scope: "queued" | "done" | "window" | null;
-  idempotency_key: string | null;
   /** JSON of `Limits`; null when nothing limits it. */
   limits: string | null;
   limit_key: string | null;
   tags: string | null;
-  cause_run_id: string | null;
-  root_run_id: string | null;
-  run_id: string | null;
-  session_seq: number | null;
-  started_at: number | null;
-  timeout_at: number | null;
-  cancel_requested_at: number | null;
-  progress: number | null;
-  progress_note: string | null;
-  finished_at: number | null;
-  template_id: string | null;
   group_seq: number | null;
-  group_slot: number | null;
-  /** The first job of the chain; null on that one itself. */
-  chain_seq: number | null;
   /** The room above that made it, and its row there; null for a job of its own. */
   kind: string | null;
   kind_seq: number | null;
   /** JSON: what that room tells the handler, or what was heard by the live run that made it. */
   about: string | null;
-  /** 1 when somebody waits for the end. */
-  awaited: number;
-  /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
-  app: string | null;
-  instance: number | null;
-  registration: string | null;
+  cause_run_id: string | null;
+  root_run_id: string | null;
   traceparent: string | null;
 };
+
+/** A job as it is now: what must happen, where it stands while it is open, and how it ended. */
+export type JobRow = Beginning &
+  Candidate & {
+    /** Its place in line; null once it has ended. */
+    position: number | null;
+    origin: JobOrigin;
+    losses: number;
+    retry_of: number | null;
+    key: string | null;
+    idempotency_key: string | null;
+    run_id: string | null;
+    session_seq: number | null;
+    started_at: number | null;
+    timeout_at: number | null;
+    cancel_requested_at: number | null;
+    progress: number | null;
+    progress_note: string | null;
+    finished_at: number | null;
+    template_id: string | null;
+    group_slot: number | null;
+    /** 1 when somebody waits for the end. */
+    awaited: number;
+    /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
+    app: string | null;
+    instance: number | null;
+    registration: string | null;
+  };
 
 /** The status of a job from its row of the line or, once it has ended, from its run. */
 export const statusNow = sql`case when line.seq is not null then line.status

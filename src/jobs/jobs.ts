@@ -2,7 +2,7 @@
 import { invalid, itemOf, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { nearest } from "../core/suggest.ts";
+import { didYouMean } from "../core/suggest.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { cancelJob, type Cancelled } from "./cancel.ts";
 import type { AnyJob, Given, Job } from "./define.ts";
@@ -15,8 +15,8 @@ import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRec
 import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
 import { moveJob, prioritiseJob, type Moved, type MoveTo } from "./line/move.ts";
 import { placeOf, type Place } from "./line/place.ts";
-import { retryJob } from "./manual-retry.ts";
-import { recover, type Recovery } from "./recover.ts";
+import { retryJob } from "./make-retry.ts";
+import { recover, type Recovery } from "./rescue.ts";
 import { pauseName, resumeName } from "./pause.ts";
 import { prune, type Pruned } from "./prune/prune.ts";
 import type { PruneOptions } from "./prune/rule.ts";
@@ -195,8 +195,7 @@ export function lookUp(
   read: ReadRows = (statement) => engine.store.read(statement),
 ): Awaitable<AnyJob> {
   const here = lookHere(engine, wanted);
-  if (here !== undefined) return here;
-  return !strict && typeof wanted !== "string" ? wanted : lookInBook(engine, wanted, strict, read);
+  return here ?? (!strict && typeof wanted !== "string" ? wanted : lookInBook(engine, wanted, strict, read));
 }
 
 async function lookInBook(
@@ -234,9 +233,6 @@ function nameOf(wanted: AnyJob | string): string {
 }
 
 function unknownJob(name: string, names: readonly string[]): DaybookError {
-  const near = nearest(name, names);
-  return invalid(
-    `this book does not know the job "${name}"${near === undefined ? "." : `: did you mean "${near}"?`}` +
-      ' List it in "use", or open the book with worker: false to enqueue for others',
-  );
+  const advice = 'List it in "use", or open the book with worker: false to enqueue for others';
+  return invalid(`this book does not know the job "${name}"${didYouMean(name, names)} ${advice}`);
 }

@@ -92,7 +92,7 @@ export async function nextLanes(
 ): Promise<{ lanes: number[]; looked: number[]; more: boolean }> {
   // Those of other queues are passed over here, because a turn for every few of them would keep the worker busy.
   const seen = queues === null ? most : Math.max(most, passedMax);
-  const tenants = await tenantsInTurn(tx, turns.tenant, most);
+  const tenants = (await tenantsInTurn(tx, turns.tenant, most)).map(({ tenant }) => tenant);
   const share = Math.max(1, Math.ceil(seen / Math.max(1, tenants.length)));
   const found = await Promise.all(
     tenants.map((tenant) => lanesInTurn(tx, tenant, turns.lanes.get(tenant) ?? 0, share)),
@@ -106,7 +106,8 @@ export async function nextLanes(
 }
 
 /** Looks for the other lanes that the next claim may serve while this one serves `lanes`: a look and a claim that are sent
- *  together. Lanes of a tenant that comes anew are found by the look after this one. */
+ *  together. Of a tenant that comes anew only the first lane is known; when another of its lanes may be in turn, it is left to
+ *  the look after this one. */
 export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<number[]> {
   served(turns, lanes);
   const own = turns.tenant;
@@ -119,8 +120,11 @@ export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], 
       return lanesInTurn(tx, tenant, after, share, lanes.includes(after) ? after - 1 : after);
     }),
   ]);
-  turns.next = { tenants: [...others, own], lanes: [] };
-  return inTurn(found);
+  const inLine = new Map<number, readonly number[]>();
+  for (const { tenant, lane } of others) inLine.set(tenant, (turns.lanes.get(tenant) ?? lane) === lane ? [lane] : []);
+  for (const [index, tenant] of tenants.entries()) inLine.set(tenant, found[index] ?? []);
+  turns.next = { tenants: [...others.map(({ tenant }) => tenant), own], lanes: [] };
+  return inTurn([...inLine.values()]);
 }
 
 /** So many lanes are looked at for those of one's own queues. */
@@ -145,50 +149,53 @@ async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<st
   return lanes.filter((lane) => ours.has(lane));
 }
 
-/** The tenants after this one that have something in line, in turn, round to the `last`: itself, or the one before it. Each
- *  costs one seek. On PostgreSQL that seek passes by what has left the line since it was last vacuumed, so a look at the others
- *  must not begin among one's own. */
-async function tenantsInTurn(tx: Tx, after: number, most: number, last: number = after): Promise<number[]> {
-  const end = (last + 1) * lanesPerTenant;
-  const rows = await tx.all<{ tenant: number; round: number }>(sql`
-    with recursive ahead (tenant, place) as (
-      select (${firstLane(sql`${(after + 1) * lanesPerTenant}`)}) / ${perTenant}, 1
-      union all
-      select (${firstLane(sql`(ahead.tenant + 1) * ${perTenant}`)}) / ${perTenant}, place + 1
-      from ahead where ahead.tenant is not null and place < ${most}
-    ), around (tenant, place) as (
-      select (${firstLane(sql`0`, end)}) / ${perTenant}, 1
-      union all
-      select (${firstLane(sql`(around.tenant + 1) * ${perTenant}`, end)}) / ${perTenant}, place + 1
-      from around where around.tenant < ${last} and place < ${most}
-    )
-    select tenant, 0 as round from ahead where tenant is not null
-    union all select tenant, 1 from around where tenant is not null`);
-  rows.sort((a, b) => a.round - b.round || a.tenant - b.tenant);
-  return rows.slice(0, most).map((row) => row.tenant);
-}
-
-/** The lanes of a tenant that have something in line, beginning behind the one that was served last, round to the `last`. */
-async function lanesInTurn(
+/** The tenants after this one that have something in line, in turn, round to the `last`: itself, or the one before it, each
+ *  with the first of its lanes that has. */
+async function tenantsInTurn(
   tx: Tx,
-  tenant: number,
   after: number,
   most: number,
   last: number = after,
-): Promise<number[]> {
-  const [start, end] = [tenant * lanesPerTenant, (tenant + 1) * lanesPerTenant];
-  const from = Math.max(after, start - 1);
+): Promise<{ tenant: number; lane: number }[]> {
+  const round = { by: lanesPerTenant, start: 0, end: Number.MAX_SAFE_INTEGER, after: (after + 1) * lanesPerTenant - 1 };
+  const lanes = await inRound(tx, { ...round, last: (last + 1) * lanesPerTenant - 1, most });
+  return lanes.map((lane) => ({ tenant: Math.floor(lane / lanesPerTenant), lane }));
+}
+
+/** The lanes of a tenant that have something in line, beginning behind the one that was served last, round to the `last`. */
+function lanesInTurn(tx: Tx, tenant: number, after: number, most: number, last: number = after): Promise<number[]> {
+  const start = tenant * lanesPerTenant;
+  return inRound(tx, { by: 1, start, end: start + lanesPerTenant, after: Math.max(after, start - 1), last, most });
+}
+
+type Round = {
+  /** One lane of each so many numbers is enough. */
+  readonly by: number;
+  /** The numbers from `start` to before `end` are a circle. */
+  readonly start: number;
+  readonly end: number;
+  /** The round begins behind this one and ends with the `last`. */
+  readonly after: number;
+  readonly last: number;
+  readonly most: number;
+};
+
+/** The lanes of a round that have something in line. Each costs one seek. On PostgreSQL that seek passes by what has left the
+ *  line since it was last vacuumed, so a look at the others must not begin among one's own. */
+async function inRound(tx: Tx, { by, start, end, after, last, most }: Round): Promise<number[]> {
+  // In a statement the size is written out: a number that is bound is a real one on SQLite, and its division leaves a fraction.
+  const size = rawSql(String(by));
+  const behind = (found: string): Sql => sql`(${rawSql(found)}.lane / ${size} + 1) * ${size}`;
   const rows = await tx.all<{ lane: number; round: number }>(sql`
     with recursive ahead (lane, place) as (
-      select (${firstLane(sql`${from + 1}`, end)}), 1
+      select (${firstLane(sql`${after + 1}`, end)}), 1
       union all
-      select (${firstLane(sql`ahead.lane + 1`, end)}), place + 1
-      from ahead where ahead.lane is not null and place < ${most}
+      select (${firstLane(behind("ahead"), end)}), place + 1 from ahead where ahead.lane is not null and place < ${most}
     ), around (lane, place) as (
       select (${firstLane(sql`${start}`, last + 1)}), 1
       union all
-      select (${firstLane(sql`around.lane + 1`, last + 1)}), place + 1
-      from around where around.lane < ${last} and place < ${most}
+      select (${firstLane(behind("around"), last + 1)}), place + 1
+      from around where around.lane is not null and place < ${most}
     )
     select lane, 0 as round from ahead where lane is not null
     union all select lane, 1 from around where lane is not null`);
@@ -197,8 +204,7 @@ async function lanesInTurn(
 }
 
 /** The first lane from this number on that has something in line, and before that one. */
-function firstLane(from: Sql, before?: number): Sql {
-  const end = before === undefined ? sql`` : sql`and line.lane_seq < ${before}`;
+function firstLane(from: Sql, before: number): Sql {
   return sql`select min(line.lane_seq) from daybook_line line ${indexedBy("jobs_to_claim")}
-    where line.status = 'queued' and line.lane_seq >= ${from} ${end}`;
+    where line.status = 'queued' and line.lane_seq >= ${from} and line.lane_seq < ${before}`;
 }

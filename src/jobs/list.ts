@@ -1,20 +1,67 @@
 // Reading jobs: lists with filters and a cursor, one job with its chain and its run.
-import { goneSessions } from "../telemetry/gone-sessions.ts";
-import { checkCount } from "../core/count.ts";
 import type { Duration } from "../core/duration.ts";
 import { DaybookError, invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { nearest, refuseUnknown } from "../core/suggest.ts";
+import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { isoTime, type TimeInput } from "../core/time.ts";
+import { shape } from "../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
-import { byNumber, indexedBy, jsonHas, jsonText } from "../storage/word.ts";
+import type { Row, Store } from "../storage/store.ts";
+import { byNumber, indexedBy, jsonHas, jsonText, type Part } from "../storage/word.ts";
+import { goneSessions } from "../telemetry/gone-sessions.ts";
+import { checkPage, cutPage, type Page } from "../telemetry/report/page.ts";
 import { momentMs } from "../telemetry/report/window.ts";
-import type { JobStatus } from "./job.ts";
-import { selectOpenRecords, selectRecords, toRecord, type JobRecord, type RecordRow } from "./job-record.ts";
+import type { RunStatus } from "../telemetry/run.ts";
+import { commandColumns, type CommandRecord } from "./command/command-record.ts";
+import { statusNow, type JobOrigin, type JobStatus, type WaitsFor } from "./job.ts";
 import { findTemplate } from "./template/template.ts";
+
+export type JobRecord = {
+  readonly id: string;
+  readonly name: string;
+  readonly queue: string;
+  readonly status: JobStatus;
+  readonly waitsFor: WaitsFor | null;
+  readonly priority: number;
+  /** Its place in line; null once it has ended. */
+  readonly position: number | null;
+  readonly createdAt: number;
+  readonly availableAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  readonly params: unknown;
+  readonly origin: JobOrigin;
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly losses: number;
+  readonly key: string | null;
+  readonly tags: readonly string[];
+  /** The name of the template it was made from. */
+  readonly template: string | null;
+  readonly retryOf: string | null;
+  readonly retriedBy: string | null;
+  readonly runId: string | null;
+  readonly sessionId: string | null;
+  /** It is called running, but its process is gone from this host: whoever recovers it makes it again. */
+  readonly gone: boolean;
+  readonly progress: { readonly done: number; readonly note: string | null } | null;
+  readonly cause: { readonly runId: string; readonly rootRunId: string } | null;
+  readonly run: JobRun | null;
+};
+
+export type JobRun = {
+  readonly id: string;
+  readonly status: RunStatus;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly durationMs: number;
+  readonly attempt: number;
+  readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
+  readonly result: unknown;
+  /** The program that it started; null for every other kind of job. */
+  readonly command: CommandRecord | null;
+};
 
 /** Whose work a job is: `job` for one that was enqueued, else what made it. */
 export type ListedKind = "job" | "schedule" | "direct" | "delivery" | "catch_up" | "call";
@@ -45,16 +92,56 @@ export type JobFilter = {
   readonly after?: string;
 };
 
-export type { JobRecord, JobRun } from "./job-record.ts";
+export type JobPage = Page<JobRecord>;
 
-export type JobPage = { readonly items: readonly JobRecord[]; readonly next: string | null };
+// Its start is in the line while it is open, then in its run. A loss is charged only to a job that ran alone (outcome.ts).
+const columns = sql`select job.seq as ".seq", job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for as "waitsFor",
+    coalesce(line.priority, job.priority) as priority, line.position, job.created_at as "createdAt",
+    coalesce(line.available_at, job.due_at, job.created_at) as "availableAt",
+    coalesce(line.started_at, run.started_at) as "startedAt", coalesce(run.ended_at, job.cancelled_at) as "finishedAt",
+    job.params as "params json", job.origin, job.attempt, job.attempts,
+    job.losses + case when run.status = 'lost' and job.alone = 2 then 1 else 0 end as losses, job.key,
+    coalesce(job.tags, '[]') as "tags json", job_template.name as template, parent.id as "retryOf",
+    child.id as "retriedBy", coalesce(line.run_id, run.id) as "runId", session.id as "sessionId", 0 as "gone flag",
+    line.progress as "progress.done", line.progress_note as "progress.note", job.cause_run_id as "cause.runId",
+    job.root_run_id as "cause.rootRunId", run.id as "run.id", run.status as "run.status", run.started_at as "run.startedAt",
+    run.ended_at as "run.endedAt", run.duration_ms as "run.durationMs", job.attempt as "run.attempt",
+    run.error_type as "run.error.type", coalesce(run.error_message, '') as "run.error.message",
+    run.error_trace as "run.error.trace", run.result as "run.result json", ${commandColumns}`;
 
-const statuses: readonly JobStatus[] = [
-  ...(["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const),
-];
+const around = sql`left join daybook_run run on run.job_seq = job.seq
+  left join daybook_job_template job_template
+    on job_template.tenant_id = job.tenant_id and job_template.id = job.template_id
+  left join daybook_session session on session.seq = line.session_seq
+  left join daybook_job parent on parent.seq = job.retry_of
+  left join daybook_job child on child.retry_of = job.seq
+  left join daybook_run_command command
+    on command.tenant_id = job.tenant_id and command.run_id = coalesce(line.run_id, run.id)`;
 
-const kinds: readonly ListedKind[] = ["job", "schedule", "direct", "delivery", "catch_up", "call"];
+// Jobs in any state; `by` is how SQLite finds them. The lane is joined so that SQLite cannot begin with it, and sort all jobs
+// of all lanes.
+function selectJobs(by: Part | Sql): Sql {
+  return sql`${columns} from daybook_job job ${by} cross join daybook_lane lane
+    left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;
+}
+
+// Open jobs alone, found in the line: what has ended is not read, however much it is.
+function selectOpen(by: Part | Sql): Sql {
+  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
+    where job.seq = line.seq and lane.seq = job.lane_seq`;
+}
+
+const openStatuses: readonly JobStatus[] = ["waiting", "queued", "running"];
+const ended: Partial<Record<JobStatus, string>> = {
+  completed: "run.status = 'success'",
+  failed: "run.status in ('error', 'timed_out', 'lost')",
+  cancelled: "(run.status = 'cancelled' or (run.seq is null and job.cancelled_at is not null))",
+  skipped: "run.status = 'skipped'",
+};
+const statuses = [...openStatuses, ...(Object.keys(ended) as JobStatus[])];
+
 const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
+const kinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 const filters: readonly (keyof JobFilter)[] = [
   ...(["status", "queue", "name", "key", "tag", "group", "schedule", "template", "kind"] as const),
@@ -63,98 +150,70 @@ const filters: readonly (keyof JobFilter)[] = [
 
 export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
   refuseUnknown(filter, filters, "the list of jobs");
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
-  const before = filter.after === undefined ? Number.MAX_SAFE_INTEGER : Number(filter.after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${filter.after} is not a cursor: give "next" of the page before`);
-  const wanted = joinSql([
-    ...[ofStatus(filter.status), ofKind(filter), ofTime(store.clock.now(), filter), ofWords(filter)],
-    await ofTemplate(store, tenant, filter.template),
-  ]);
+  const { limit, after } = checkPage(filter);
+  const conditions = [ofStatus(filter), ofKind(filter), ofWords(store.clock.now(), filter)];
+  const wanted = joinSql([...conditions, await ofTemplate(store, tenant, filter.template)]);
   const group = filter.group === undefined ? null : await groupSeq(store, tenant, filter.group);
-  const rows = await store.readHeavy<RecordRow>(sql`${found(filter, group, before)}
-    and job.tenant_id = ${tenant} ${wanted} ${newestFirst(filter)} limit ${limit + 1}`);
-  const items = rows.slice(0, limit);
-  return { items: await toRecords(store, items), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+  // SQLite does not see that the two numbers are one, and would sort.
+  const from = rawSql(isOpenOnly(filter) ? "line" : "job");
+  const ofGroup = group === null ? sql`` : sql`and ${from}.group_seq = ${group}`;
+  const rows = await store.readHeavy<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${ofGroup} ${wanted}
+    and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+  return { items: await toRecords(store, items), next };
 }
 
 // A page is read from its newest job backwards and ends when it is full. Those of a group and those that run are few, and
 // are sorted; what is open is found in the line, so that what has ended is not read.
-function found(filter: JobFilter, group: number | null, before: number): Sql {
-  if (!isOpenOnly(filter)) {
-    return group === null
-      ? sql`${selectRecords(sql`${byNumber}`)} and job.seq < ${before}`
-      : sql`${selectRecords(sql`${indexedBy("jobs_of_group")}`)} and job.group_seq = ${group} and job.seq < ${before}`;
-  }
-  const ofGroup = group === null ? sql`` : sql`and line.group_seq = ${group}`;
-  const running = [filter.status].flat().every((each) => each === "running");
-  const by = running ? indexedBy("jobs_running") : group === null ? byNumber : indexedBy("jobs_open_in_group");
-  return sql`${selectOpenRecords(sql`${by}`)} and line.seq < ${before} ${ofGroup}`;
+function selectBy(filter: JobFilter): Sql {
+  const inGroup = filter.group !== undefined;
+  if (!isOpenOnly(filter)) return selectJobs(inGroup ? indexedBy("jobs_of_group") : byNumber);
+  if ([filter.status].flat().every((each) => each === "running")) return selectOpen(indexedBy("jobs_running"));
+  return selectOpen(inGroup ? indexedBy("jobs_open_in_group") : byNumber);
 }
 
-// SQLite does not see that the two numbers are one, and would sort.
-function newestFirst(filter: JobFilter): Sql {
-  return isOpenOnly(filter) ? sql`order by line.seq desc` : sql`order by job.seq desc`;
+function isOpenOnly({ status = [] }: JobFilter): boolean {
+  const wanted = [status].flat();
+  return wanted.length > 0 && wanted.every((each) => openStatuses.includes(each));
 }
 
-function isOpenOnly({ status }: JobFilter): boolean {
-  const states = status === undefined ? [] : [status].flat();
-  return states.length > 0 && states.every((each) => isOpen.has(each));
-}
-
-function ofStatus(given: JobFilter["status"]): Sql {
-  const wanted = given === undefined ? [] : [given].flat();
-  for (const status of wanted) {
-    if (!statuses.includes(status)) throw invalid(`status "${status}" is not known: ${statuses.join(", ")}`);
-  }
+function ofStatus({ status: given = [] }: JobFilter): Sql {
+  const wanted = [...new Set([given].flat())].map((status) => checkWord(status, statuses, "status"));
   if (wanted.length === 0) return sql``;
-  const open = wanted.filter((status) => isOpen.has(status));
-  const inLine = [...new Set(open)].map((each) => `line.status = '${each}'`);
-  if (open.length === wanted.length) return rawSql(`and (${inLine.join(" or ")})`);
-  return rawSql(`and (${[...inLine, `(line.seq is null and ${ended(wanted)})`].join(" or ")})`);
+  const either = wanted.map((status) => {
+    const end = ended[status];
+    return end === undefined ? `line.status = '${status}'` : `(line.seq is null and ${end})`;
+  });
+  return rawSql(`and (${either.join(" or ")})`);
 }
 
-function ofKind({ kind: given, name, schedule }: JobFilter): Sql {
-  const asked = given === undefined ? (name === undefined ? usualKinds : kinds) : [given].flat();
-  const wanted = asked.flatMap((each) => (each === "all" ? kinds : each));
-  for (const kind of wanted) {
-    if (kinds.includes(kind)) continue;
-    const near = nearest(String(kind), kinds);
-    const hint = near === undefined ? "." : `: did you mean "${near}"?`;
-    throw invalid(`kind ${quote(kind)} is not known${hint} There are ${kinds.join(", ")}, and all`);
-  }
-  if (wanted.length === 0) throw invalid(`kind is an empty list: give some of ${kinds.join(", ")}, or "all"`);
-  const made = wanted.filter((kind) => kind !== "job").map((kind) => `'${kind}'`);
-  const either = [
-    ...(wanted.includes("job") ? ["job.kind is null"] : []),
-    ...(made.length === 0 ? [] : [`job.kind in (${made.join(", ")})`]),
-  ];
-  const ofKinds = kinds.every((kind) => wanted.includes(kind)) ? sql`` : rawSql(`and (${either.join(" or ")})`);
+function ofKind({ name, schedule, kind = name === undefined ? usualKinds : "all" }: JobFilter): Sql {
+  const asked = [kind].flat().map((each) => checkWord(each, [...kinds, "all"], "kind"));
+  if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${kinds.join(", ")}, or "all"`);
+  const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
+  const all = asked.includes("all") || kinds.every((each) => asked.includes(each));
+  const ofKinds = all ? sql`` : rawSql(`and (${either.join(" or ")})`);
   if (schedule === undefined) return ofKinds;
   // The registration of an app's job is its name within the app; what it was told of its slot has the schedule's own.
   const named = jsonText("job.about", ["schedule", "name"]);
   return sql`${ofKinds} and job.kind = 'schedule' and ${named} = ${checkName(schedule, "schedule")}`;
 }
 
-function ofTime(now: number, { since, until }: JobFilter): Sql {
+function ofWords(now: number, { queue, name, key, tag, retried, since, until }: JobFilter): Sql {
   const from = since === undefined ? null : momentMs(now, since, "since");
   const to = until === undefined ? null : momentMs(now, until, "until");
   if (from !== null && to !== null && from >= to) {
     throw invalid(`since ${isoTime(from)} is not before until ${isoTime(to)}`);
   }
-  return joinSql([
-    ...(from === null ? [] : [sql` and job.created_at >= ${from}`]),
-    ...(to === null ? [] : [sql` and job.created_at < ${to}`]),
-  ]);
-}
-
-function ofWords({ queue, name, key, tag, retried }: JobFilter): Sql {
-  return joinSql([
-    ...(queue === undefined ? [] : [sql` and lane.queue = ${queue}`]),
-    ...(name === undefined ? [] : [sql` and job.name = ${name}`]),
-    ...(key === undefined ? [] : [sql` and job.key = ${key}`]),
-    ...(tag === undefined ? [] : [sql` and ${jsonHas("job.tags", tag)}`]),
-    ...(retried === undefined ? [] : [rawSql(` and child.seq is ${retried ? "not null" : "null"}`)]),
-  ]);
+  const parts: Sql[] = [];
+  if (from !== null) parts.push(sql`and job.created_at >= ${from}`);
+  if (to !== null) parts.push(sql`and job.created_at < ${to}`);
+  if (queue !== undefined) parts.push(sql`and lane.queue = ${queue}`);
+  if (name !== undefined) parts.push(sql`and job.name = ${name}`);
+  if (key !== undefined) parts.push(sql`and job.key = ${key}`);
+  if (tag !== undefined) parts.push(sql`and ${jsonHas("job.tags", tag)}`);
+  if (retried !== undefined) parts.push(rawSql(`and child.seq is ${retried ? "not null" : "null"}`));
+  return joinSql(parts);
 }
 
 async function ofTemplate(store: Store, tenant: string, name: string | undefined): Promise<Sql> {
@@ -172,25 +231,11 @@ async function groupSeq(store: Store, tenant: string, id: string): Promise<numbe
   return row.seq;
 }
 
-const isOpen: ReadonlySet<JobStatus> = new Set(["waiting", "queued", "running"]);
-
-function ended(wanted: readonly JobStatus[]): string {
-  const conditions: Partial<Record<JobStatus, string>> = {
-    completed: "run.status = 'success'",
-    skipped: "run.status = 'skipped'",
-    cancelled: "(run.status = 'cancelled' or (run.seq is null and job.cancelled_at is not null))",
-    failed: "run.status in ('error', 'timed_out', 'lost')",
-  };
-  return `(${wanted.flatMap((status) => conditions[status] ?? []).join(" or ")})`;
-}
-
 export async function findJob(store: Store, tenant: string, id: string): Promise<JobRecord> {
-  const [row] = await store.read<RecordRow>(
-    sql`${selectRecords(sql``)} and job.tenant_id = ${tenant} and job.id = ${id}`,
-  );
-  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
-  const [record] = await toRecords(store, [row]);
-  return record as JobRecord;
+  const rows = await store.read<Row>(sql`${selectJobs(sql``)} and job.tenant_id = ${tenant} and job.id = ${id}`);
+  const [record] = await toRecords(store, rows);
+  if (record === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  return record;
 }
 
 /** The whole chain of retries that a job belongs to, the first one first. */
@@ -205,8 +250,9 @@ export async function readChain(store: Store, tenant: string, id: string): Promi
 }
 
 // Only what runs asks for the sessions that are gone.
-async function toRecords(store: Store, rows: readonly RecordRow[]): Promise<JobRecord[]> {
-  const runs = rows.some((row) => row.sessionId !== null);
-  const gone = new Set(runs ? (await goneSessions(store)).map(({ id }) => id) : []);
-  return rows.map((row) => toRecord(row, gone));
+async function toRecords(store: Store, rows: readonly Row[]): Promise<JobRecord[]> {
+  const runs = rows.some(({ sessionId }) => sessionId !== null);
+  const gone = new Set<unknown>(runs ? (await goneSessions(store)).map(({ id }) => id) : []);
+  const jobs = shape<JobRecord>(rows);
+  return gone.size === 0 ? jobs : jobs.map((job) => ({ ...job, gone: gone.has(job.sessionId) }));
 }

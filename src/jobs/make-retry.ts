@@ -1,13 +1,18 @@
 // The next job of a chain: the same work once more, made in the transaction in which the last try ended.
 import { DaybookError } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { forUpdate } from "../storage/word.ts";
+import type { Enqueued } from "./enqueue.ts";
+import { lockGroupsOf } from "./group/advance.ts";
+import { isEnding } from "./group/group.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
-import { jobNow, jobsChannel, type JobRow } from "./job.ts";
+import { jobNow, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import { keptPlace } from "./line/keep-place.ts";
+import { lockGroupOf } from "./lock-order.ts";
 import type { Again } from "./outcome.ts";
-import { backoffMs, type Backoff } from "./retry.ts";
+import { backoffMs, type Backoff } from "../core/backoff.ts";
 
 type By = { readonly origin?: "manual"; readonly behind?: string | undefined };
 
@@ -56,4 +61,46 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
       ? `job ${old.id} has been retried already`
       : `key ${quote(old.key)} of ${old.name} is taken by job ${holder.id}, which is ${holder.status}: wait for it`;
   return new DaybookError("conflict", why, { details: { id: old.id } });
+}
+
+/** Retry by hand: continues the last job of a chain, whatever it ended as, and may go beyond `attempts`. */
+export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
+  // A retry is of its chain's group or of none, so this is the only one there can be.
+  await lockGroupOf(tx, { tenant: tx.tenant, id });
+  const last = await lastOfChain(tx, id);
+  const { status } = last;
+  if (status !== "failed" && status !== "cancelled") {
+    const why =
+      last.finished_at === null
+        ? `${last.id === id ? "" : ` and already continues ${id}`}: wait for it, or cancel it first`
+        : ": enqueue a new job to do it again";
+    throw new DaybookError("conflict", `job ${last.id} is ${status}${why}`, { details: { id: last.id, status } });
+  }
+  // A try more than planned is planned for: the chain's own count must stay within its limit.
+  const attempt = last.attempt + 1;
+  const [group] = (await lockGroupsOf(tx, [last])).values();
+  // A group that has ended, or is ending, stays as it is: the job then runs on its own.
+  const within = group === undefined || isEnding(group) ? { group_seq: null, group_slot: null } : {};
+  const allowed = { ...last, attempts: Math.max(last.attempts, attempt), ...within };
+  // An open group that runs one after another is at another job: this one begins when that has ended.
+  const behind = allowed.group_seq !== null && group?.mode === "sequential" ? group.id : undefined;
+  const again = { attempt, losses: 0, alone: last.alone, backoff: false, origin: "manual", behind } as const;
+  const made = await makeRetry(tx, allowed, again);
+  return { id: made, name: last.name, status: behind === undefined ? "queued" : "waiting", created: true };
+}
+
+async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
+  let row = await lockJob(tx, sql`tenant_id = ${tx.tenant} and id = ${id}`);
+  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  for (;;) {
+    const next: JobRow | undefined = await lockJob(tx, sql`retry_of = ${row.seq}`);
+    if (next === undefined) return row;
+    row = next;
+  }
+}
+
+// Whoever continues a chain holds its last job, so nobody else does.
+async function lockJob(tx: Tx, which: Sql): Promise<JobRow | undefined> {
+  const found = await tx.get<{ seq: number }>(sql`select seq from daybook_job where ${which} ${forUpdate}`);
+  return found && (await readJobs(tx, [found.seq]))[0];
 }

@@ -92,6 +92,6 @@ export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown
 }
 
 /** A loss is charged only to a job that ran alone; among others nobody can say which one it was. */
-export function chargedLosses(job: Pick<JobRow, "alone">, ending: Pick<Ending, "status">): number {
+function chargedLosses(job: Pick<JobRow, "alone">, ending: Pick<Ending, "status">): number {
   return ending.status === "lost" && runsAlone(job) ? 1 : 0;
 }

@@ -6,14 +6,14 @@ import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey, checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
-import { currentCause, type Cause } from "../telemetry/cause.ts";
+import { currentCause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import { checkPriority, validateParams, type AnyJob, type JobOptions, type JobSettings } from "./define.ts";
 import type { Limits } from "./limit.ts";
-import { checkBackoff } from "./retry.ts";
+import { checkBackoff } from "../core/backoff.ts";
 
 export type EnqueueOptions = JobSettings & {
   /** Not before this time. */
@@ -33,45 +33,28 @@ export type EnqueueOptions = JobSettings & {
   readonly tags?: readonly string[];
 };
 
-export type OnConflict = "keep" | "replace" | "error";
+const onConflicts = ["keep", "replace", "error"] as const;
+export type OnConflict = (typeof onConflicts)[number];
 
 const known: readonly (keyof EnqueueOptions)[] = [
   ...(["queue", "priority", "at", "in", "key", "keyScope", "onConflict", "idempotencyKey"] as const),
   ...(["tags", "attempts", "backoff", "timeout", "losses"] as const),
 ];
 
-export type Prepared = {
-  readonly name: string;
-  readonly queue: string;
-  readonly priority: number;
-  readonly params: string;
-  /** Either a moment, or a delay from the transaction's own time. */
-  readonly at: number | null;
-  readonly delayMs: number;
-  readonly key: string | null;
-  readonly keyScope: "queued" | "done" | "window";
-  readonly keyWindowMs: number;
-  readonly onConflict: OnConflict;
-  readonly idempotencyKey: string | null;
-  readonly tags: string | null;
-  readonly attempts: number;
-  readonly backoff: string | null;
-  readonly timeoutMs: number | null;
-  readonly losses: number;
-  readonly limits: string | null;
-  readonly limitKey: string | null;
-  readonly cause: Cause | undefined;
+type Complete = Readonly<Awaited<ReturnType<typeof prepareJob>>>;
+
+export type Prepared = Omit<Complete, "traceparent" | "owner" | "warning"> & {
   /** The span that is active where it is made. */
-  readonly traceparent?: string;
+  readonly traceparent?: string | undefined;
   /** Whose its run is, if it is of an app. */
-  readonly owner?: RunOwner;
+  readonly owner?: RunOwner | undefined;
+  /** What whoever makes it should be told. */
+  readonly warning?: string | undefined;
   /** The template it is made from, if it is. */
   readonly templateId?: string;
-  /** What whoever makes it should be told. */
-  readonly warning?: string;
 };
 
-export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions): Promise<Prepared> {
+export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions) {
   definition.builtIn?.byHand?.();
   refuseUnknown(options, known, `enqueue of "${definition.name}"`);
   if (options.at !== undefined && options.in !== undefined) throw invalid('give "at" or "in", not both');
@@ -82,7 +65,6 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
   // What is kept is what was given: a schema may transform, and then its output is not its input when the job runs.
   const given = input ?? {};
   const params = await validateParams(definition, given);
-  const traceparent = currentTraceparent();
   const backoff = options.backoff ?? definition.backoff;
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   return {
@@ -90,11 +72,12 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     queue: options.queue === undefined ? definition.queue : checkName(options.queue, "queue"),
     priority: options.priority === undefined ? definition.priority : checkPriority(options.priority),
     params: toJson(given, { what: "params" }),
+    // Either a moment, or a delay from the transaction's own time.
     at: options.at === undefined ? null : futureMs(options.at, "at"),
     delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
     key: options.key === undefined ? null : checkKey(options.key, "key"),
     ...keyScope(options.keyScope ?? "done"),
-    onConflict: checkOnConflict(options.onConflict ?? "keep"),
+    onConflict: checkWord(options.onConflict ?? "keep", onConflicts, "onConflict"),
     idempotencyKey: options.idempotencyKey === undefined ? null : checkKey(options.idempotencyKey, "idempotencyKey"),
     tags: options.tags === undefined ? null : tagsJson(options.tags),
     attempts: options.attempts === undefined ? definition.attempts : checkCount(options.attempts, "attempts", 1),
@@ -104,54 +87,47 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     losses: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
     ...limitsOf(definition, params),
     cause: currentCause(),
-    ...(traceparent === undefined ? {} : { traceparent }),
-    ...(definition.owner === undefined ? {} : { owner: definition.owner }),
-    ...(definition.byName?.warning == null ? {} : { warning: definition.byName.warning }),
+    traceparent: currentTraceparent(),
+    owner: definition.owner,
+    warning: definition.byName?.warning ?? undefined,
   };
 }
 
 /** What limits a job of these params. */
-export function limitsOf(definition: AnyJob, params: unknown): Pick<Prepared, "limits" | "limitKey"> {
+export function limitsOf(
+  definition: AnyJob,
+  params: unknown,
+): { readonly limits: string | null; readonly limitKey: string | null } {
   const { limit, rate } = definition.options as unknown as JobOptions<unknown, unknown, unknown>;
   const { concurrency } = definition;
   if (concurrency === null && limit === undefined && rate === undefined) return { limits: null, limitKey: null };
-  const rules: Limits = {
-    ...(concurrency === null ? {} : { name: concurrency }),
-    ...(limit === undefined ? {} : { key: limit.concurrency }),
-    ...(rate === undefined
-      ? {}
-      : {
-          rate: {
-            key: limitKey(definition.name, rate.key?.(params) ?? "*"),
-            max: rate.max,
-            ms: durationMs(rate.per, "rate per"),
-          },
-        }),
+  const window = rate && {
+    key: limitKey(definition.name, rate.key?.(params) ?? "*"),
+    max: rate.max,
+    ms: durationMs(rate.per, "rate per"),
   };
-  const key = limit === undefined ? null : limitKey(definition.name, limit.key(params));
-  return { limits: JSON.stringify(rules), limitKey: key };
+  return {
+    limits: JSON.stringify({ name: concurrency ?? undefined, key: limit?.concurrency, rate: window } satisfies Rules),
+    limitKey: limit === undefined ? null : limitKey(definition.name, limit.key(params)),
+  };
 }
+
+// What is undefined is not written.
+type Rules = { readonly [Rule in keyof Limits]: Limits[Rule] | undefined };
 
 // Limits belong to a name: two jobs that happen to use the same key do not hold each other up.
 function limitKey(name: string, key: string): string {
   return `${name}\n${checkKey(key, "limit key")}`;
 }
 
-function keyScope(scope: NonNullable<EnqueueOptions["keyScope"]>): Pick<Prepared, "keyScope" | "keyWindowMs"> {
+type KeyScope = { readonly keyScope: "queued" | "done" | "window"; readonly keyWindowMs: number };
+
+function keyScope(scope: NonNullable<EnqueueOptions["keyScope"]>): KeyScope {
   if (scope === "queued" || scope === "done") return { keyScope: scope, keyWindowMs: 0 };
   if (typeof scope === "object" && scope !== null && "window" in scope) {
     return { keyScope: "window", keyWindowMs: durationMs(scope.window, "key window", { min: 1 }) };
   }
   throw invalid(`keyScope ${JSON.stringify(scope)} is not known: "queued", "done" or { window: "1h" }`);
-}
-
-function checkOnConflict(policy: OnConflict): OnConflict {
-  if (policy === "keep" || policy === "replace" || policy === "error") return policy;
-  throw invalid(`onConflict ${JSON.stringify(policy)} is not known: "keep", "replace" or "error"`);
-}
-
-function compareText(a: string, b: string): number {
-  return a < b ? -1 : 1;
 }
 
 function tagsJson(tags: readonly string[]): string {
@@ -162,5 +138,5 @@ function tagsJson(tags: readonly string[]): string {
     if (bytes > limits.tagBytesMax)
       throw invalid(`tag ${quote(tag)} is ${bytes} bytes long; at most ${limits.tagBytesMax}`);
   }
-  return toJson([...new Set(tags)].toSorted(compareText), { what: "tags" });
+  return toJson([...new Set(tags)].toSorted(), { what: "tags" });
 }

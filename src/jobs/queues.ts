@@ -1,6 +1,7 @@
 // What a user does with queues: look at them and their lines, pause, resume, limit.
-import type { Store } from "../storage/store.ts";
-import { sql } from "../storage/sql.ts";
+import { shape } from "../storage/shape.ts";
+import { rawSql, sql } from "../storage/sql.ts";
+import type { Row, Store } from "../storage/store.ts";
 import { normaliseLane, type Normalised, type NormaliseOptions } from "./line/normalise.ts";
 import { readLine, type LineOptions, type LinePage } from "./line/read-line.ts";
 import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./pause.ts";
@@ -55,13 +56,6 @@ export function queueReads(store: Store, tenant: string): Omit<Queues, keyof Que
   };
 }
 
-type Row = Omit<QueueRecord, "paused" | "rate"> & {
-  readonly pausedAt: number | null;
-  readonly note: string | null;
-  readonly max: number | null;
-  readonly perMs: number | null;
-};
-
 /** Counts what is open and what failed; finished work is counted by rollups, not by reading all of it. */
 async function listQueues(store: Store, tenant: string): Promise<QueueRecord[]> {
   const rows = await store.readHeavy<Row>(sql`select lane.queue,
@@ -73,13 +67,28 @@ async function listQueues(store: Store, tenant: string): Promise<QueueRecord[]> 
           and job.lane_seq = lane.seq) as failed,
       (select min(job.created_at) from daybook_line line join daybook_job job on job.seq = line.seq
         where line.status = 'queued' and line.lane_seq = lane.seq) as "oldestAt",
-      lane.limit_max as concurrency, lane.paused_at as "pausedAt", lane.paused_note as note, lane.rate_max as max,
-      lane.rate_ms as "perMs"
+      lane.paused_at as "paused.at", lane.paused_note as "paused.note", lane.limit_max as concurrency,
+      lane.rate_max as "rate.max", lane.rate_ms as "rate.perMs"
     from daybook_lane lane where tenant_id = ${tenant} order by lane.queue`);
-  return rows.map(({ pausedAt: at, note, concurrency, max, perMs, ...row }) => ({
-    ...row,
-    paused: at === null ? null : { at, note },
-    concurrency,
-    rate: max === null || perMs === null ? null : { max, perMs },
-  }));
+  return shape(rows);
+}
+
+export type OpenCount = {
+  readonly queue: string;
+  readonly status: "queued" | "waiting" | "running";
+  readonly jobs: number;
+};
+
+/** How many jobs of each queue have not ended, by status. Each count walks an index that holds nothing else. */
+export async function readOpenCounts(store: Store, tenant: string): Promise<OpenCount[]> {
+  const of = (status: OpenCount["status"]) =>
+    store.readHeavy<{ queue: string; jobs: number }>(
+      // Literals, because a partial index is only used when the planner sees its condition.
+      sql`select lane.queue, count(*) as jobs from daybook_lane lane join daybook_line line on line.lane_seq = lane.seq
+        where lane.tenant_id = ${tenant} and line.status = ${rawSql(`'${status}'`)}
+        group by lane.queue order by lane.queue`,
+    );
+  const statuses = ["queued", "waiting", "running"] as const;
+  const found = await Promise.all(statuses.map(of));
+  return statuses.flatMap((status, index) => (found[index] ?? []).map((row) => ({ ...row, status })));
 }

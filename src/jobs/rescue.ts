@@ -1,73 +1,74 @@
 // Rescue: ends the runs that nobody else will end. Those of a session that has ended are lost; those past their timeout
 // are timed out, even if their session lives. Each is done in one transaction and changes nothing the second time.
 import { limits } from "../core/limits.ts";
+import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { eachRow, indexedBy } from "../storage/word.ts";
+import { anyOf, eachRow, indexedBy } from "../storage/word.ts";
+import { goneSessions } from "../telemetry/gone-sessions.ts";
 import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
 import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
 import { expireReservations, freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
-import type { JobRow } from "./job.ts";
 import { jobsChannel } from "./job.ts";
 import { releaseFreeKeys, type From } from "./limit-sweep.ts";
 import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
 import { graceMs } from "./run.ts";
 
-type Open = Pick<JobRow, "seq" | "run_id" | "started_at">;
-type Late = Open & Pick<JobRow, "timeout_ms">;
-type Lost = Open & { readonly heard_at: number; readonly cancelling: number };
+type Lost = {
+  readonly seq: number;
+  readonly runId: string;
+  readonly startedAt: number;
+  readonly heardAt: number;
+  readonly cancelling: number;
+};
+type Late = Pick<Lost, "seq" | "runId" | "startedAt"> & { readonly timeoutMs: number };
 
 /** Ends what a dead session was running. Part of the transaction that declares it dead, or of a sweep after it. */
 export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
   const open = await tx.all<Lost>(
-    sql`select line.seq, line.run_id, line.started_at,
-        coalesce(session.stopped_at, session.last_heartbeat_at) as heard_at,
+    sql`select line.seq, line.run_id as "runId", line.started_at as "startedAt",
+        coalesce(session.stopped_at, session.last_heartbeat_at) as "heardAt",
         case when ${isCancelled} then 1 else 0 end as cancelling
       from daybook_line line ${indexedBy("jobs_running")} cross join daybook_session session
       where line.status = 'running' and line.session_seq = ${sessionSeq} and session.seq = line.session_seq`,
   );
   const freed = await freeReservationsOf(tx, hooks, sessionSeq);
   if (open.length === 0) return freed;
-  const { ended, retried } = await settle(tx, hooks, open.toSorted((a, b) => a.seq - b.seq).map(lostEnding));
+  const { late, retried } = await settle(tx, hooks, open.toSorted((a, b) => a.seq - b.seq).map(lostEnding));
   // Somebody else may have recovered it in the meantime.
-  if (ended.size > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended.size, retried }));
-  return ended.size + freed;
+  const ended = open.length - late.size;
+  if (ended > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended, retried }));
+  return ended + freed;
 }
 
 // Nobody saw the end: the session was last heard before it. A cancel that was asked before the loss is what its user wanted.
-function lostEnding({ seq, run_id, started_at, heard_at, cancelling }: Lost): Ending {
-  const endedAt = Math.max(heard_at, started_at ?? heard_at);
-  const durationMs = endedAt - (started_at ?? endedAt);
+function lostEnding({ seq, runId, startedAt, heardAt, cancelling }: Lost): Ending {
+  const endedAt = Math.max(heardAt, startedAt);
   const lost = "session lost: the process that ran it ended or fell silent";
-  const ending = { seq, runId: run_id ?? "", durationMs, endedAt };
+  const ending = { seq, runId, durationMs: endedAt - startedAt, endedAt };
   if (cancelling === 0)
     return { ...ending, status: "lost", error: { type: "SessionLost", message: lost, trace: null } };
   const error = { type: "CancelledError", message: `the job was cancelled; ${lost}`, trace: null };
   return { ...ending, status: "cancelled", error };
 }
 
-function timedOutEnding(tx: Tx, { seq, run_id, started_at, timeout_ms }: Late): Ending {
-  const message = `the run took longer than its timeout of ${timeout_ms ?? 0} ms and its process did not end it`;
+function timedOutEnding(tx: Tx, { seq, runId, startedAt, timeoutMs }: Late): Ending {
+  const message = `the run took longer than its timeout of ${timeoutMs} ms and its process did not end it`;
   // Nobody's monotonic clock saw the end, so the wall clock has to do; it may have been moved.
-  const durationMs = Math.max(0, tx.now - (started_at ?? tx.now));
-  return {
-    seq,
-    runId: run_id ?? "",
-    durationMs,
-    status: "timed_out",
-    error: { type: "TimeoutError", message, trace: null },
-  };
+  const durationMs = Math.max(0, tx.now - startedAt);
+  return { seq, runId, durationMs, status: "timed_out", error: { type: "TimeoutError", message, trace: null } };
 }
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
 export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
   // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time.
   const late = await tx.all<Late>(
-    sql`select line.seq, line.run_id, line.started_at, line.timeout_at - line.started_at as timeout_ms
+    sql`select line.seq, line.run_id as "runId", line.started_at as "startedAt",
+        line.timeout_at - line.started_at as "timeoutMs"
       from daybook_line line ${indexedBy("jobs_timing_out")} cross join daybook_session session
       where line.status = 'running' and line.timeout_at is not null and session.seq = line.session_seq
         and line.timeout_at < session.last_heartbeat_at - ${2 * graceMs}
@@ -75,24 +76,22 @@ export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
   );
   if (late.length === 0) return 0;
   const endings = late.map((job) => timedOutEnding(tx, job));
-  return (await settle(tx, hooks, endings)).ended.size;
+  return endings.length - (await settle(tx, hooks, endings)).late.size;
 }
 
-// The sessions that own a running job and have ended. What runs is no more than the places of all workers.
-const endedOwners = sql`select session.seq
-  from daybook_line line ${indexedBy("jobs_running")} cross join daybook_session session
-  where line.status = 'running' and session.seq = line.session_seq and session.status <> 'running'`;
-
-// The same for reservations, of which there are few.
-const endedHolders = sql`select reservation.session_seq as seq
-  from daybook_reservation reservation ${indexedBy("reservations_of_session")} cross join daybook_session session
-  where reservation.status = 'active' and session.seq = reservation.session_seq and session.status <> 'running'`;
+// The sessions that have ended and own a running job, of which there are no more than places, or a reservation, of which there
+// are few.
+const orphans = sql`select session.seq
+    from daybook_line line ${indexedBy("jobs_running")} cross join daybook_session session
+    where line.status = 'running' and session.seq = line.session_seq and session.status <> 'running'
+  union all select session.seq
+    from daybook_reservation reservation ${indexedBy("reservations_of_session")} cross join daybook_session session
+    where reservation.status = 'active' and session.seq = reservation.session_seq and session.status <> 'running'`;
 
 /** Looks for everything that should have been released or ended, and was not. Resolves to how much was found. */
 export async function sweep(engine: Engine): Promise<number> {
   const { store, hooks } = engine;
-  const ended = [endedOwners, endedHolders].map((statement) => store.read<{ seq: number }>(statement));
-  const orphaned = new Set((await Promise.all(ended)).flat().map(({ seq }) => seq));
+  const orphaned = new Set((await store.read<{ seq: number }>(orphans)).map(({ seq }) => seq));
   let found = 0;
   // One that cannot be recovered must not keep the others from it.
   const failures: unknown[] = [];
@@ -117,6 +116,36 @@ export async function sweep(engine: Engine): Promise<number> {
   void endOrphans(engine).catch(() => undefined);
   if (failures.length > 0) throw failures[0];
   return found;
+}
+
+export type Recovery = {
+  readonly dryRun: boolean;
+  /** Runs of sessions that have ended, or whose process is gone from this host. */
+  readonly lost: number;
+  /** Their reservations. */
+  readonly reservations: number;
+  /** How much was ended or released in all; 0 in a dry run. */
+  readonly recovered: number;
+};
+
+/** What a worker's sweep does, or in a dry run would do. */
+export async function recover(engine: Engine, options: { readonly dryRun?: boolean }): Promise<Recovery> {
+  refuseUnknown(options, ["dryRun"], "recover");
+  // One that was killed a moment ago is called running until somebody looks for it.
+  const gone = (await goneSessions(engine.store)).map(({ seq }) => seq);
+  const isOver = sql`(session.status <> 'running' or session.seq ${anyOf("integer", gone)})`;
+  const [found] = await engine.store.readHeavy<{ lost: number; reservations: number }>(sql`select
+    (select count(*) from daybook_line line join daybook_session session on session.seq = line.session_seq
+      where line.status = 'running' and ${isOver}) as lost,
+    (select count(*) from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
+      where reservation.status = 'active' and ${isOver}) as reservations`);
+  const dryRun = options.dryRun ?? false;
+  const { lost = 0, reservations = 0 } = found ?? {};
+  if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
+  const recovered = await sweep(engine);
+  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
+  await endOrphans(engine);
+  return { dryRun, lost, reservations, recovered };
 }
 
 /** Writes down which names this session runs, and in which queues, so that a waiting job can say who it waits for. */

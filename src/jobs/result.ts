@@ -4,14 +4,13 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
-import type { RunStatus } from "../telemetry/run.ts";
+import type { RunRow, RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
 import { offerFreeKey } from "./limit-sweep.ts";
-import { refuseToBlock } from "./wait-inside.ts";
-import { awaitEnd, awaitMs, type AwaitOptions } from "./waiters.ts";
+import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "./waiters.ts";
 
 /** What an enqueue made, and the way to its result. */
 export type AwaitableJob<Result = unknown> = Enqueued<Result> & {
@@ -58,13 +57,11 @@ function idOf(job: unknown): string {
   throw invalid(`${quote(job)} is not a job: give its id, or what enqueue returned`);
 }
 
-type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awaited" | "run_id"> & {
-  readonly run_status: RunStatus | null;
-  readonly error_type: string | null;
-  readonly error_message: string | null;
-  readonly result: string | null;
-  readonly result_refused: string | null;
-};
+type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awaited" | "run_id"> &
+  Pick<RunRow, "error_type" | "error_message" | "result"> & {
+    readonly run_status: RunStatus | null;
+    readonly result_refused: string | null;
+  };
 
 async function lastOfChain(store: Store, tenant: string, id: string): Promise<Last> {
   const [row] = await store.read<Last>(sql`with recursive chain (seq) as (
@@ -82,58 +79,43 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
   return row;
 }
 
-// The mark stays when somebody stops waiting: others may not have, and it costs the end no more than a wake.
+// The mark stays when somebody stops waiting: others may not have, and it costs the end no more than a wake. On PostgreSQL a
+// claim passes by a row that is locked, so it must look again; and so must who hosts it, or frees the permit that it waits for.
 async function markAwaited(store: Store, seq: number): Promise<boolean> {
-  const marked = await store.write(
-    async (tx) => {
-      const [row] = await tx.all<Marked>(sql`update daybook_line set awaited = 1 where seq = ${seq}
-        returning status, waits_for, waits_key`);
-      // On PostgreSQL a claim passes by a row that is locked, so it must look again; and so must who hosts it.
-      if (tx.dialect === "postgres" && row !== undefined && row.status !== "running") tx.wake(jobsChannel);
-      if (tx.dialect === "postgres" && row?.waits_for === "host") tx.wake(hostChannel);
-      return row;
-    },
-    { beat: false },
-  );
-  if (store.dialect === "postgres" && marked?.waits_for === "key") await offer(store, marked);
+  const mark = async (tx: Tx): Promise<Marked | undefined> => {
+    const [row] = await tx.all<Marked>(sql`update daybook_line set awaited = 1 where seq = ${seq}
+      returning status, waits_for, waits_key`);
+    if (tx.dialect === "postgres" && row !== undefined && row.status !== "running") tx.wake(jobsChannel);
+    if (tx.dialect === "postgres" && row?.waits_for === "host") tx.wake(hostChannel);
+    return row;
+  };
+  const marked = await store.write(mark, { beat: false });
+  if (store.dialect === "postgres" && marked?.waits_for === "key") {
+    const [tenant = "", ...key] = (marked.waits_key ?? "").split("\n");
+    const offer = (tx: Tx): Promise<unknown> => offerFreeKey(tx, { tenant, key: key.join("\n") });
+    // Should this fail, the sweep does it.
+    await store.write(offer, { beat: false }).catch(() => undefined);
+  }
   return marked !== undefined;
 }
 
 type Marked = Pick<JobRow, "status" | "waits_for" | "waits_key">;
 
-// And so does one who frees the slot that it waits for. Should this fail, the sweep does it.
-async function offer(store: Store, { waits_key: waits }: Marked): Promise<void> {
-  const [tenant = "", ...key] = (waits ?? "").split("\n");
-  await store.write((tx) => offerFreeKey(tx, { tenant, key: key.join("\n") }), { beat: false }).catch(() => undefined);
-}
-
 function resultOf(last: Last): unknown {
   const { id, name, status, run_id: runId, run_status: runStatus, error_type: errorType } = last;
+  const refused = (why: string, details: object): DaybookError =>
+    new DaybookError("conflict", `job ${id} (${name}) ${why}`, { details: { id, status, runId, ...details } });
   if (status === "completed" && last.result_refused === null) {
     return last.result === null ? undefined : (JSON.parse(last.result) as unknown);
   }
   if (status === "completed") {
-    throw new DaybookError(
-      "conflict",
-      `job ${id} (${name}) has completed, but what it returned was not kept: ${last.result_refused}`,
-      { details: { id, status, runId, bytesMax: limits.resultBytesMax } },
-    );
+    const why = `has completed, but what it returned was not kept: ${last.result_refused}`;
+    throw refused(why, { bytesMax: limits.resultBytesMax });
   }
   const why = errorType === null ? "" : `: ${errorType}: ${last.error_message ?? ""}`;
-  throw new DaybookError(
-    "conflict",
-    `job ${id} (${name}) ${verbs[status] ?? `is ${status}`}, so it has no result${why}`,
-    {
-      details: { id, status, runId, runStatus, errorType },
-    },
-  );
+  const ended = status === "failed" ? "has failed" : `was ${status}`;
+  throw refused(`${ended}, so it has no result${why}`, { runStatus, errorType });
 }
-
-const verbs: Partial<Record<JobRow["status"], string>> = {
-  failed: "has failed",
-  cancelled: "was cancelled",
-  skipped: "was skipped",
-};
 
 function tookTooLong(id: string, { id: lastId, status }: Last, waited: string): DaybookError {
   const retry = lastId === id ? "" : ` (its retry ${lastId})`;

@@ -2,15 +2,17 @@
 // the worker settles what comes back.
 import type { Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
 import { withCause } from "../telemetry/cause.ts";
 import { adviceOf, advise } from "./advice.ts";
-import { inSpan, type Traced } from "../telemetry/trace.ts";
-import { abortRun, createRunContext, logRefused, resultJson, type ContextParts, type RunState } from "./context.ts";
+import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
+import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { heardOf } from "./job.ts";
 import type { Engine } from "./engine.ts";
 import { runsAlone, type Ending } from "./outcome.ts";
-import { runAlone } from "./wait-inside.ts";
+import { runAlone } from "./waiters.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
 export const graceMs = 5000;
@@ -60,12 +62,12 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const handler = options.run as (params: unknown, context: unknown) => unknown;
     const work = (): unknown =>
       builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
-    const handle = (): unknown => inSpan(tracedOf(job), work);
+    const handle = isTraced() ? (): unknown => inSpan(tracedOf(job), work) : work;
     const result = await withCause(cause, runsAlone(job) ? () => runAlone(engine.session().seq, handle) : handle);
     const kept = resultJson(result);
     // What finish has settled, it has said by itself.
     if (!state.settled) logRefused(kept, state, parts);
-    return Object.assign(endingOf(engine, state, "success"), kept);
+    return endingOf(engine, state, "success", kept);
   } catch (thrown) {
     if (state.abortReason !== undefined) return interrupted(engine, state, thrown);
     return { ...endingOf(engine, state, "error"), error: describeError(thrown), advice: adviceOf(thrown) };
@@ -88,6 +90,33 @@ async function checkParams(definition: AnyJob, params: unknown): Promise<unknown
   }
 }
 
+/** What a handler returns is kept if it is JSON of a fair size. If not, the work is done all the same: failing it would do it
+ *  again. The run says what was wrong, to its readers and to whoever waits for the result. */
+export function resultJson(result: unknown): Kept {
+  if (result === undefined) return noResult;
+  try {
+    return { result: toJson(result, { what: "result", bytesMax: limits.resultBytesMax }) };
+  } catch (error) {
+    return { result: null, resultRefused: describeError(error).message };
+  }
+}
+
+/** Writes into the run's log that its result was not kept. */
+export function logRefused(
+  { resultRefused }: Pick<Ending, "resultRefused">,
+  state: RunState,
+  parts: Pick<ContextParts, "now" | "changed">,
+): void {
+  if (resultRefused == null) return;
+  state.logs.push({
+    level: "warn",
+    message: `the result is not kept: ${resultRefused}`,
+    fields: null,
+    at: parts.now(),
+  });
+  parts.changed(state);
+}
+
 /** The ending of a run whose signal was aborted: what aborted it says more than what the handler made of it. */
 export function interrupted(engine: Engine, state: RunState, thrown?: unknown): Ending {
   const reason = state.abortReason ?? timedOut(0);
@@ -102,23 +131,27 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
   return { ...endingOf(engine, state, status), error, shutdown: cause === "shutdown" };
 }
 
+type Kept = Pick<Ending, "result" | "resultRefused">;
+
 /** How a run that ends now has ended. */
-export function endingOf(engine: Engine, state: RunState, status: Ending["status"]): Ending {
-  const { seq, run_id: runId, id, name, attempt, lane_seq: lane, group_seq: group, kind } = state.job;
-  const plain = group === null && kind === null;
-  const limited = state.job.limits !== null || state.job.limit_key !== null;
+export function endingOf(engine: Engine, state: RunState, status: Ending["status"], kept: Kept = noResult): Ending {
+  const { job } = state;
   return {
-    seq,
-    runId,
-    job: { id, name },
-    plain,
-    limited,
-    lane,
-    attempt,
+    seq: job.seq,
+    runId: job.run_id,
+    job,
+    plain: job.group_seq === null && job.kind === null,
+    limited: job.limits !== null || job.limit_key !== null,
+    lane: job.lane_seq,
+    attempt: job.attempt,
     status,
     durationMs: engine.clock.monotonic() - state.startedMs,
+    result: kept.result ?? null,
+    resultRefused: kept.resultRefused ?? null,
   };
 }
+
+const noResult: Kept = { result: null };
 
 export function timedOut(ms: number): DaybookError {
   const details = { cause: "timeout", type: "TimeoutError" };

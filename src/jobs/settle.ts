@@ -1,4 +1,4 @@
-// Settle: an open run becomes one row of `run`, and its job ends (end-runs.ts), in one transaction and only by its owner.
+// Settle: an open run becomes one row of `run`, and its job ends (state.ts), in one transaction and only by its owner.
 // A result of an owner that has lost the job changes nothing and is named superseded. What failed and may be tried again gets its
 // next job here, so that no crash can come between.
 import { sql } from "../storage/sql.ts";
@@ -11,6 +11,7 @@ import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { endsWith } from "./group/group.ts";
 import {
   jobSettled,
+  jobSuperseded,
   lockForKinds,
   tellEnded,
   tellTogether,
@@ -23,39 +24,39 @@ import { holdMoved } from "./line/keep-place.ts";
 import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, type Ending } from "./outcome.ts";
-import { endRuns, type Owned } from "./state.ts";
+import { endRuns, type EndedRuns, type Owned } from "./state.ts";
 
 export type Settled = {
-  /** The run ids that were ended. */
-  readonly ended: ReadonlySet<string>;
+  /** The runs that somebody else had ended: nothing was written for them. */
+  readonly late: ReadonlySet<string>;
   readonly retried: number;
 };
 
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
-  if (endings.length === 0) return { ended: new Set(), retried: 0 };
+  if (endings.length === 0) return { late: new Set(), retried: 0 };
   const moved = endings.flatMap(({ seq, status, shutdown }) => (status === "lost" || shutdown === true ? seq : []));
   if (moved.length > 0) await holdMoved(tx, moved);
   // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
   const lanes = endings.flatMap(({ lane }) => lane ?? []);
   const locked = lockJobs(tx, endings);
   if (needsAnswer(endings)) await locked;
-  const [facts, owned, gated] = await Promise.all([
+  const [facts, { more, late }, gated] = await Promise.all([
     wantsFacts(tx, hooks),
     endRuns(tx, endings),
     lanes.length === endings.length ? hasGate(tx, lanes) : undefined,
     locked,
   ]);
   if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
-  const rows = await readInteresting(tx, owned, endings, facts, hooks);
+  const rows = await readInteresting(tx, { more, late, endings, listening: facts || jobSettled.heard }, hooks);
   await freeKeys(tx, rows);
   await freePermits(tx, rows);
-  const lanesOf = owned.map((job) => job.lane_seq);
+  const lanesOf = more.map((job) => job.lane_seq);
   if (gated ?? (await hasGate(tx, lanesOf))) tx.wake(jobsChannel);
-  if (owned.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
+  if (more.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
   const told = facts || hooks.onFact === undefined ? hooks : { ...hooks, onFact: () => undefined };
   const retried = rows.length === 0 ? 0 : await follow(tx, told, rows, endings);
-  return { ended: new Set(owned.map((row) => row.run_id ?? "")), retried };
+  return { late, retried };
 }
 
 // What is locked for them depends on what is read of them first.
@@ -79,25 +80,25 @@ async function hasGate(tx: Tx, of: readonly number[]): Promise<boolean> {
   return found !== undefined;
 }
 
+type Heard = EndedRuns & { readonly endings: readonly Ending[]; readonly listening: boolean };
+
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
 async function readInteresting(
   tx: Tx,
-  owned: readonly Owned[],
-  endings: readonly Ending[],
-  facts: boolean,
+  { more, late, endings, listening }: Heard,
   { quiet }: JobHooks,
 ): Promise<JobRow[]> {
-  const listening = facts || jobSettled.heard;
+  if (more.length === 0 && !listening) return [];
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const isPlain = (job: Owned): boolean => {
     const ending = endingOf.get(job.run_id ?? "");
     if (job.ties !== 0 || ending?.status !== "success") return false;
     return job.kind === null || quiet?.[job.kind]?.({ kind: job.kind, attempt: ending.attempt ?? 2 }) === true;
   };
-  const more = listening ? owned : owned.filter((job) => !isPlain(job));
+  const wanted = listening ? endings.filter(({ runId }) => !late.has(runId)) : more.filter((job) => !isPlain(job));
   const rows = await readJobs(
     tx,
-    more.map((job) => job.seq),
+    wanted.map((job) => job.seq),
   );
   // What stood in the line is gone from there.
   const line = new Map(more.map((job) => [job.seq, job]));
@@ -150,4 +151,26 @@ function describe(row: JobRow, ending: Ending, retriedBy: string | null): JobEnd
     run,
     retriedBy,
   };
+}
+
+/** Which results came too late: somebody else had ended the run. One that is in the book already did not: the answer to its
+ *  commit was lost, and it was settled a second time. */
+export async function supersededOf(
+  tx: Tx,
+  endings: readonly Ending[],
+  late: ReadonlySet<string>,
+): Promise<readonly Ending[]> {
+  if (late.size === 0) return [];
+  const refused = endings.filter((ending) => late.has(ending.runId));
+  const seqs = refused.map((ending) => ending.seq);
+  const rows = await tx.all<{ id: string; status: string }>(sql`select id, status from daybook_run
+    where job_seq ${anyOf("integer", seqs)}`);
+  const kept = new Map(rows.map((row) => [row.id, row.status]));
+  return refused.filter((ending) => kept.get(ending.runId) !== ending.status);
+}
+
+export function tellSuperseded(superseded: readonly Ending[]): void {
+  for (const { job, runId, status } of superseded) {
+    jobSuperseded.state({ id: job?.id ?? "", name: job?.name ?? "", runId, status });
+  }
 }

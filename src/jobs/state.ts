@@ -3,9 +3,9 @@
 //
 //   insert ──► waiting ◄──► queued ──► running ──► (run)        insertLines, park, queue, take, endRuns
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
-import { sql, type Sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { amongThe, anyOf, rowSet, rowsInto, type Part } from "../storage/word.ts";
+import { amongThe, anyOf, rowSet, rowsInto, valuesInto, type Part } from "../storage/word.ts";
 import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -41,23 +41,15 @@ const onSqlite = {
   leave: Object.freeze([
     "delete from daybook_line where seq = ? and started_at is null returning seq, waits_for, waits_key, awaited",
   ] as const),
-  end: Object.freeze([
-    `delete from daybook_line where seq = ? and run_id = ? and started_at is not null
-      returning seq, run_id, lane_seq, awaited, kind, cancel_requested_at, ties, position`,
-  ] as const),
+  end: Object.freeze(["delete from daybook_line where seq = ?"] as const),
 };
 
 /** Starts the runs of jobs that the caller has just found in line. */
 export async function take(tx: Tx, sessionSeq: number, jobs: readonly TakenJob[]): Promise<void> {
   if (tx.dialect === "sqlite") {
-    const rows = jobs.map(({ seq, run_id, timeout_ms }) => ({
-      run_id,
-      session_seq: sessionSeq,
-      started_at: tx.now,
-      timeout_at: timeout_ms === null ? null : tx.now + timeout_ms,
-      seq,
-    }));
-    await tx.run(rowsInto(onSqlite.take, ["run_id", "session_seq", "started_at", "timeout_at", "seq"], rows));
+    const timeoutAt = (ms: number | null): number | null => (ms === null ? null : tx.now + ms);
+    const rows = jobs.map((job) => [job.run_id, sessionSeq, tx.now, timeoutAt(job.timeout_ms), job.seq]);
+    await tx.run(valuesInto(onSqlite.take, rows));
     return;
   }
   const columns = { ...claimed, timeout_ms: "integer" } as const;
@@ -175,87 +167,121 @@ async function afterwards(tx: Tx, before: readonly Left[]): Promise<JobRow[]> {
   return rows.map((row) => ({ ...row, ...left.get(row.seq) }));
 }
 
-/** What a settle must know of a job to see whether more is to be done than to end it. */
+/** What stood in the line of a job whose run has ended. */
 export type Owned = Pick<JobRow, "seq" | "run_id" | "lane_seq" | "awaited" | "kind" | "cancel_requested_at"> & {
   readonly ties: number;
   readonly position: number;
 };
 
-/** Ends the runs that are still ours: each row of the line becomes a row of `run`. Returns what stood in the line. */
-export async function endRuns(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
-  // Most runs succeed and have only a result to keep, so these go apart: every value that travels costs each job.
-  const successes = endings.filter(isPlain);
-  const others = successes.length === endings.length ? [] : endings.filter((ending) => !isPlain(ending));
-  const ended = successes.length === 0 ? [] : await endSuccesses(tx, successes);
-  return others.length === 0 ? ended : [...ended, ...(await endOthers(tx, others))];
+const ownedNames = ["seq", "run_id", "lane_seq", "awaited", "kind", "cancel_requested_at", "ties", "position"];
+
+export type EndedRuns = {
+  /** The jobs whose end concerns more than themselves, and every job whose run did not simply succeed. */
+  readonly more: readonly Owned[];
+  /** The runs that were no longer ours: nothing was written for them. */
+  readonly late: ReadonlySet<string>;
+};
+
+const successColumns = { ...claimed, duration_ms: "real", result: "text" } as const;
+const endColumns = {
+  ...successColumns,
+  status: "text",
+  ended_at: "integer",
+  error_type: "text",
+  error_message: "text",
+  error_trace: "text",
+  result_refused: "text",
+} as const;
+
+type Ends = { readonly from: Part; readonly ended: Sql; readonly plain: boolean; readonly rows: readonly Claimed[] };
+
+/** Ends the runs that are still ours: each row of the line becomes a row of `run`. */
+export async function endRuns(tx: Tx, endings: readonly Ending[]): Promise<EndedRuns> {
+  // Most batches only succeed and have a result to keep: every value that travels costs each job.
+  const plain = endings.every(isPlain);
+  const rows = endings.map((ending) => toRow(tx, ending, plain));
+  const from = plain ? rowSet("v", successColumns, rows) : rowSet("v", endColumns, rows as FullRow[]);
+  const ended = plain
+    ? sql`${tx.now}, v.duration_ms, 'success', null, null, null, v.result, null`
+    : sql`v.ended_at, v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused`;
+  return (tx.dialect === "sqlite" ? endOnSqlite : endOnPostgres)(tx, { from, ended, plain, rows });
 }
 
 function isPlain({ status, resultRefused, endedAt }: Ending): boolean {
   return status === "success" && (resultRefused ?? null) === null && endedAt === undefined;
 }
 
-function endSuccesses(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
-  const rows = endings.map(({ seq, runId, durationMs, result }) => {
-    return { seq, run_id: runId, duration_ms: Math.max(0, durationMs), result: result ?? null };
-  });
-  const columns = { ...claimed, duration_ms: "real", result: "text" } as const;
-  return becomeRuns(tx, rows, {
-    from: rowSet("v", columns, rows),
-    ended: sql`${tx.now}, v.duration_ms, 'success', null, null, null, v.result, null`,
-  });
-}
+type FullRow = { readonly [Name in keyof typeof endColumns]: string | number | null };
 
-function endOthers(tx: Tx, endings: readonly Ending[]): Promise<Owned[]> {
-  const rows = endings.map((ending) => ({
-    seq: ending.seq,
-    run_id: ending.runId,
+function toRow(tx: Tx, ending: Ending, plain: boolean): Claimed & Pick<FullRow, keyof typeof successColumns> {
+  const { seq, runId: run_id, durationMs, result = null } = ending;
+  const duration_ms = Math.max(0, durationMs);
+  if (plain) return { seq, run_id, duration_ms, result };
+  const full = {
+    seq,
+    run_id,
+    duration_ms,
+    result,
     status: ending.status,
     ended_at: ending.endedAt ?? tx.now,
-    duration_ms: Math.max(0, ending.durationMs),
     error_type: ending.error?.type ?? null,
     error_message: ending.error?.message ?? null,
     error_trace: ending.error?.trace ?? null,
-    result: ending.result ?? null,
     result_refused: ending.resultRefused ?? null,
-  }));
-  const columns = {
-    ...claimed,
-    status: "text",
-    ended_at: "integer",
-    duration_ms: "real",
-    error_type: "text",
-    error_message: "text",
-    error_trace: "text",
-    result: "text",
-    result_refused: "text",
-  } as const;
-  return becomeRuns(tx, rows, {
-    from: rowSet("v", columns, rows),
-    ended: sql`v.ended_at, v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result,
-      v.result_refused`,
-  });
+  };
+  return full;
 }
 
-type Ends = { readonly from: Part; readonly ended: Sql };
+/** Whether the end of a run that succeeded concerns anybody else. */
+function concernsOthers(alias: string): Sql {
+  return rawSql(`(${alias}.ties <> 0 or ${alias}.awaited <> 0 or ${alias}.kind is not null)`);
+}
 
-// PostgreSQL deletes and inserts in one statement, because each one costs a round trip; SQLite cannot.
-async function becomeRuns(tx: Tx, rows: readonly Claimed[], { from, ended }: Ends): Promise<Owned[]> {
-  if (tx.dialect === "postgres") {
-    return tx.all<Owned>(sql`with v as (
-        delete from daybook_line line using ${from} where ${stillOurs} returning v.*, line.session_seq, line.started_at,
-          line.lane_seq, line.awaited, line.kind, line.cancel_requested_at, line.ties, line.position),
-      run as (insert into daybook_run (${runColumns})
-        select ${runOfJob}, v.run_id, v.session_seq, v.started_at, ${ended}
-        from v join daybook_job job on job.seq = v.seq)
-      select ${owned} from v`);
-  }
-  await tx.run(sql`insert into daybook_run (${runColumns})
+function ownedOf(alias: string): Sql {
+  return rawSql(ownedNames.map((name) => `${alias}.${name}`).join(", "));
+}
+
+// To be told of each row that is deleted would cost a microsecond a job, so one look asks for those that matter.
+async function endOnSqlite(tx: Tx, { from, ended, plain, rows }: Ends): Promise<EndedRuns> {
+  const kept = await tx.run(sql`insert into daybook_run (${runColumns})
     select ${runOfJob}, line.run_id, line.session_seq, line.started_at, ${ended}
     from ${from} cross join daybook_line line cross join daybook_job job where ${stillOurs} and job.seq = line.seq`);
-  return tx.all<Owned>(rowsInto(onSqlite.end, ["seq", "run_id"], rows));
+  const some = plain && kept === rows.length ? concernsOthers("line") : sql`true`;
+  const more = await tx.all<Owned>(sql`select ${ownedOf("line")} from ${from} cross join daybook_line line
+    where ${stillOurs} and ${some}`);
+  const late = kept === rows.length ? nobody : lateOnes(rows, more);
+  const ours = rows.filter(({ run_id }) => !late.has(run_id));
+  await tx.run(
+    valuesInto(
+      onSqlite.end,
+      ours.map(({ seq }) => [seq]),
+    ),
+  );
+  return { more, late };
 }
 
-const owned = sql`seq, run_id, lane_seq, awaited, kind, cancel_requested_at, ties, position`;
+// PostgreSQL deletes and inserts in one statement, because each one costs a round trip; SQLite cannot.
+async function endOnPostgres(tx: Tx, { from, ended, plain, rows }: Ends): Promise<EndedRuns> {
+  const found = await tx.all<{ kept: number } & (Owned | { readonly seq: null })>(sql`with v as (
+      delete from daybook_line line using ${from} where ${stillOurs} returning v.*, line.session_seq, line.started_at,
+        line.lane_seq, line.awaited, line.kind, line.cancel_requested_at, line.ties, line.position),
+    run as (insert into daybook_run (${runColumns})
+      select ${runOfJob}, v.run_id, v.session_seq, v.started_at, ${ended}
+      from v join daybook_job job on job.seq = v.seq),
+    counted as (select count(*) as kept from v)
+    select counted.kept, ${ownedOf("v")} from counted
+    left join v on ${plain ? concernsOthers("v") : sql`true`} or counted.kept <> ${rows.length}`);
+  const more = found.filter((row) => row.seq !== null);
+  return { more, late: found[0]?.kept === rows.length ? nobody : lateOnes(rows, more) };
+}
+
+const nobody: ReadonlySet<string> = new Set();
+
+/** When not all were ours, all that were are named. */
+function lateOnes(rows: readonly Claimed[], ours: readonly Owned[]): ReadonlySet<string> {
+  const kept = new Set(ours.map(({ run_id }) => run_id));
+  return new Set(rows.flatMap(({ run_id }) => (kept.has(run_id) ? [] : run_id)));
+}
 
 // The run id is the fence. A row has `started_at` exactly while it runs: asked for its status, the planner would read all
 // that run for each of ours instead of seeking it.

@@ -26,8 +26,7 @@ import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue } from "./park.ts";
 import { releaseHosted } from "./release-hosted.ts";
 import { releaseRates } from "./release-rates.ts";
-import { settle } from "./settle.ts";
-import { supersededOf } from "./superseded.ts";
+import { settle, supersededOf } from "./settle.ts";
 
 export type TurnWork = Pending & {
   /** How many places are free. */
@@ -92,8 +91,8 @@ function isPlain({ want, alone, endings, lookForDue, lookForHosted }: TurnWork):
 
 /** Settles what ended and writes what runs said about themselves. Returns the endings that came too late. */
 async function write(tx: Tx, hooks: JobHooks, work: TurnWork): Promise<readonly Ending[]> {
-  const { ended } = await settle(tx, hooks, work.endings);
-  const superseded = await supersededOf(tx, work.endings, ended);
+  const { late } = await settle(tx, hooks, work.endings);
+  const superseded = await supersededOf(tx, work.endings, late);
   await writeLogs(tx, work.logs);
   await writeProgress(tx, work.progress);
   killPoint("jobs.settled");

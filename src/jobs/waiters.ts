@@ -1,13 +1,15 @@
 // Those who wait in this process for jobs or groups to end, or for a queue to be let go. Whoever ends a job that is marked
 // `awaited`, a group or a reservation wakes `doneChannel`; then one read finds out which of ours have ended, however many
 // wait. Each of them looks for itself after that. Nothing is polled.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
-import { DaybookError } from "../core/error.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import { currentCause } from "../telemetry/cause.ts";
 import { doneChannel } from "./job.ts";
 
 export type AwaitOptions = {
@@ -15,20 +17,15 @@ export type AwaitOptions = {
   readonly timeout?: Duration;
 };
 
-/** The end of a job or of a group, or with `any` every end that is told. */
-type AwaitedEnd = { readonly job: number } | { readonly group: number } | "any";
+/** The end of a job or of a group; with neither, every end that is told. */
+type AwaitedEnd = { readonly job?: number; readonly group?: number };
 
 /** What a look found: the end, what to wait for and after which time to look all the same, or nothing that holds, so that it
  *  looks again. */
-export type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly atMostMs?: number } | "again";
+type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly atMostMs?: number } | "again";
 
-type Waiting = {
-  /** Undefined while it looks. */
-  what: AwaitedEnd | undefined;
-  /** Its time is over. */
-  expired: boolean;
-  wake(): void;
-};
+/** `what` is undefined while it looks. */
+type Waiting = { what: AwaitedEnd | undefined; wake(): void };
 
 type Waiters = {
   readonly all: Set<Waiting>;
@@ -43,11 +40,9 @@ type Waiters = {
 const known = new WeakMap<Store, Waiters>();
 
 function waitersOf(store: Store): Waiters {
-  let waiters = known.get(store);
-  if (waiters === undefined) {
-    waiters = { all: new Set(), heard: 0, asked: false, closed: false, stopListening: undefined };
-    known.set(store, waiters);
-  }
+  const none: Waiters = { all: new Set(), heard: 0, asked: false, closed: false, stopListening: undefined };
+  const waiters = known.get(store) ?? none;
+  known.set(store, waiters);
   return waiters;
 }
 
@@ -58,9 +53,8 @@ export function lookAgain(store: Store): void {
 
 /** The book is being closed: everybody is told, and whoever comes later hears it at once. */
 export function endWaiting(store: Store): void {
-  const waiters = waitersOf(store);
-  waiters.closed = true;
-  for (const each of waiters.all) each.wake();
+  waitersOf(store).closed = true;
+  lookAgain(store);
 }
 
 export function awaitMs(options: AwaitOptions, verb: string): number {
@@ -77,30 +71,33 @@ export async function awaitEnd<T>(
   look: (waited: string | undefined) => Promise<Look<T>>,
 ): Promise<T> {
   const waiters = waitersOf(store);
-  const waiting: Waiting = { what: undefined, expired: false, wake: () => undefined };
-  const closed = (): DaybookError => new DaybookError("closed", `the book was closed while waiting for ${what}`);
-  if (waiters.closed) throw closed();
-  const expire = (): void => Object.assign(waiting, { expired: true }).wake();
+  const waiting: Waiting = { what: undefined, wake: () => undefined };
+  let waited: string | undefined;
+  const expire = (): void => {
+    waited = formatDuration(timeoutMs);
+    waiting.wake();
+  };
   // It keeps the process alive as well: somebody waits.
   const timer = store.clock.after(timeoutMs, expire, { keepAlive: true });
   waiters.all.add(waiting);
-  waiters.stopListening ??= store.onWake((channel) => {
-    if (channel === doneChannel || channel === null) hear(store, waiters);
-  });
   try {
     for (;;) {
+      if (waiters.closed) throw new DaybookError("closed", `the book was closed while waiting for ${what}`);
       // Listening comes first and then the look: an end is seen, or it is heard of.
+      waiters.stopListening ??= store.onWake((channel) => {
+        if (channel !== doneChannel && channel !== null) return;
+        waiters.heard++;
+        ask(store, waiters);
+      });
       const news = Promise.withResolvers<void>();
       const { heard } = waiters;
       Object.assign(waiting, { what: undefined, wake: news.resolve });
-      if (waiters.closed) throw closed();
-      const found = await look(waiting.expired ? formatDuration(timeoutMs) : undefined);
+      const found = await look(waited);
       if (found === "again") continue;
       if ("ended" in found) return found.ended;
       waiting.what = found.waitsFor;
       // What was heard while it looked may have been about this; one read for all finds out.
       if (heard !== waiters.heard) ask(store, waiters);
-      if (waiting.expired || waiters.closed) continue;
       const atMost = found.atMostMs === undefined ? undefined : store.clock.after(found.atMostMs, news.resolve);
       await news.promise;
       atMost?.cancel();
@@ -115,11 +112,6 @@ export async function awaitEnd<T>(
   }
 }
 
-function hear(store: Store, waiters: Waiters): void {
-  waiters.heard++;
-  ask(store, waiters);
-}
-
 // What is woken together is looked for together.
 function ask(store: Store, waiters: Waiters): void {
   if (waiters.asked) return;
@@ -129,27 +121,68 @@ function ask(store: Store, waiters: Waiters): void {
 
 async function tellEnded(store: Store, waiters: Waiters): Promise<void> {
   waiters.asked = false;
-  const awaited = new Map([...waiters.all].map((each) => [each, each.what]));
-  const seqs = [...awaited.values()].filter((what) => typeof what === "object");
-  const [open, ended] = await Promise.all([
-    readSeqs(store, [...new Set(seqs.flatMap((what) => ("job" in what ? what.job : [])))], openJobs),
-    readSeqs(store, [...new Set(seqs.flatMap((what) => ("group" in what ? what.group : [])))], endedGroups),
-  ]);
-  for (const [each, what] of awaited) {
-    if (what === undefined) continue;
-    // A job has ended when it has left the line.
-    const has = what === "any" || ("job" in what ? open && !open.has(what.job) : ended?.has(what.group));
-    if (has ?? true) each.wake();
+  const awaited = [...waiters.all].flatMap((each) => (each.what === undefined ? [] : [{ each, what: each.what }]));
+  const jobs = awaited.flatMap(({ what }) => what.job ?? []);
+  const groups = awaited.flatMap(({ what }) => what.group ?? []);
+  // A job has ended when it has left the line. When the read fails, each waiter looks for itself and learns why.
+  const rows = await store
+    .read<Required<AwaitedEnd>>(sql`select seq as job, null as "group" from daybook_line
+        where seq ${anyOf("integer", jobs)}
+      union all select null, seq from daybook_job_group where seq ${anyOf("integer", groups)} and status = 'open'`)
+    .catch(() => []);
+  const [openJobs, openGroups] = [new Set(rows.map(({ job }) => job)), new Set(rows.map(({ group }) => group))];
+  for (const { each, what } of awaited) {
+    const open = what.job === undefined ? openGroups.has(what.group ?? 0) : openJobs.has(what.job);
+    if (!open) each.wake();
   }
 }
 
-const openJobs = sql`select seq from daybook_line where true`;
-const endedGroups = sql`select seq from daybook_job_group where finished_at is not null`;
+// A handler may wait for other jobs, and for that they must be able to run meanwhile. Two waits can never end, and are
+// refused: for itself, and, in a run that is alone in its session after two losses, for what only this session could run.
+type AloneRun = { readonly sessionSeq: number; over: boolean };
 
-// When the read fails, each waiter looks for itself and learns why.
-async function readSeqs(store: Store, seqs: readonly number[], from: Sql): Promise<Set<number> | undefined> {
-  if (seqs.length === 0) return new Set();
-  const among = sql`${from} and seq ${anyOf("integer", seqs)}`;
-  const rows = await store.read<{ seq: number }>(among).catch(() => undefined);
-  return rows && new Set(rows.map((row) => row.seq));
+const aloneRuns = new AsyncLocalStorage<AloneRun>();
+
+/** Runs the handler of a job that is alone in its session. */
+export async function runAlone<T>(sessionSeq: number, handler: () => T): Promise<Awaited<T>> {
+  const run: AloneRun = { sessionSeq, over: false };
+  try {
+    return await aloneRuns.run(run, handler);
+  } finally {
+    run.over = true;
+  }
+}
+
+type Blocked = { readonly id: string; readonly name: string; readonly queue: string };
+
+/** `which` are the jobs that are waited for, open ones and others. */
+export async function refuseToBlock(
+  store: Store,
+  { tenant, what, which }: { readonly tenant: string; readonly what: string; readonly which: Sql },
+): Promise<void> {
+  const cause = currentCause();
+  if (cause === undefined) return;
+  const [itself] = await store.read<{ id: string }>(sql`select job.id
+    from daybook_job job join daybook_line line on line.seq = job.seq
+    where ${which} and job.tenant_id = ${tenant} and line.run_id = ${cause.runId}`);
+  if (itself !== undefined) {
+    throw invalid(`job ${itself.id} waits for ${what}, which cannot end before itself: wait for it from outside`);
+  }
+  const alone = aloneRuns.getStore();
+  if (alone === undefined || alone.over) return;
+  const [blocked] = await store.read<Blocked>(sql`select job.id, job.name, lane.queue
+    from daybook_job job join daybook_line line on line.seq = job.seq join daybook_lane lane on lane.seq = job.lane_seq
+    where ${which} and job.tenant_id = ${tenant} and job.origin <> 'direct'
+      and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})
+      and not exists (select 1 from daybook_session_host host join daybook_session session on session.seq = host.session_seq
+        where session.status = 'running' and session.seq <> ${alone.sessionSeq} and host.name = job.name
+          and (host.queue is null or host.queue = lane.queue)) limit 1`);
+  if (blocked === undefined) return;
+  const { id, name, queue } = blocked;
+  throw new DaybookError(
+    "conflict",
+    `this run is alone in its process after two losses, and nobody else runs job ${id} ("${name}" in queue "${queue}"), so ` +
+      `${what} would never end: start another process that runs it; the next attempt is not alone`,
+    { details: { id, name, queue } },
+  );
 }

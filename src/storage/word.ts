@@ -171,8 +171,15 @@ export function rowsInto(
   names: readonly string[],
   rows: readonly Readonly<Record<string, Value>>[],
 ): Sql {
-  const values = rows.map((row) => names.map((name) => checkValue(row[name] ?? null)));
-  return { kind: "sql", strings: text, values: [], rows: values };
+  return valuesInto(
+    text,
+    rows.map((row) => names.map((name) => checkValue(row[name] ?? null))),
+  );
+}
+
+/** The same with values that the engine made itself, in the order of the marks. */
+export function valuesInto(text: readonly [string], rows: readonly (readonly Value[])[]): Sql {
+  return { kind: "sql", strings: text, values: [], rows };
 }
 
 /** `update daybook_job as job set … from ${rowSet("v", { seq: "integer", run_id: "text" }, rows)} where job.seq = v.seq`: a table of
@@ -183,13 +190,15 @@ export function rowSet<Names extends string>(
   rows: readonly Readonly<Record<NoInfer<Names>, string | number | null>>[],
 ): Part {
   const names = Object.keys(columns) as Names[];
+  // Several statements may read one list.
+  let list: string | undefined;
   return {
     kind: "part",
     render(out) {
       if (out.dialect === "sqlite") {
         const picked = names.map((name, index) => `value ->> ${index} as ${name}`).join(", ");
         out.text += `(select ${picked} from json_each(`;
-        bind(out, JSON.stringify(rows.map((row) => names.map((name) => checkValue(row[name])))));
+        bind(out, (list ??= JSON.stringify(rows.map((row) => names.map((name) => checkValue(row[name]))))));
         out.text += `)) as ${alias}`;
         return;
       }

@@ -28,6 +28,11 @@ export type Traced = {
   readonly traceparent: string | null;
 };
 
+/** Whether anybody records spans. */
+export function isTraced(): boolean {
+  return api !== undefined;
+}
+
 /** Runs `work` in a span of its own. What it returns or throws is passed on as it is. */
 export function inSpan<T>(run: Traced, work: () => T): T {
   if (api === undefined) return work();

@@ -279,8 +279,8 @@ for (const backend of backends) {
       assert.equal((await at.groups.list({ after: next ?? "", limit: 1 })).items[0]?.id, id);
 
       const wrong: [object, RegExp][] = [
-        [{ status: "opne" }, /status "opne" of a group is not known: did you mean "open"\? Known: open, completed/],
-        [{ status: 5 }, /status 5 of a group is not known\. Known/],
+        [{ status: "opne" }, /group status "opne" is not known: did you mean "open"\? Known: open, completed/],
+        [{ status: 5 }, /group status 5 is not known\. Known/],
         [{ after: "7" }, /"7" is not a cursor: give "next" of the page before/],
         [{ afetr: "x" }, /did you mean "after"\?/],
       ];

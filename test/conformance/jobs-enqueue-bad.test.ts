@@ -56,7 +56,7 @@ for (const backend of backends) {
         [{ keyScope: "forever", key: "k" }, /keyScope "forever" is not known: "queued", "done" or/],
         [{ keyScope: { window: 0 }, key: "k" }, /key window is 0; it must be at least 1ms/],
         [{ keyScope: "done" }, /"keyScope" says something about "key", which is missing/],
-        [{ onConflict: "skip", key: "k" }, /onConflict "skip" is not known: "keep", "replace" or "error"/],
+        [{ onConflict: "skip", key: "k" }, /onConflict "skip" is not known\. Known: keep, replace, error/],
         [{ onConflict: "replace" }, /"onConflict" says something about "key", which is missing/],
         [{ tags: "red" }, /tags is a list of texts/],
         [{ tags: Array.from({ length: 33 }, (_, n) => `t${n}`) }, /33 tags: at most 32/],

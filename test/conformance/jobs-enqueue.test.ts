@@ -259,8 +259,8 @@ for (const backend of backends) {
       const wrong: [object, RegExp][] = [
         [{ limit: 0 }, /limit 0 is not a whole number from 1 to 500/],
         [{ limit: 501 }, /limit 501/],
-        [{ after: "x" }, /x is not a cursor/],
-        [{ status: "done" }, /status "done" is not known: waiting, queued/],
+        [{ after: "x" }, /"x" is not a cursor/],
+        [{ status: "done" }, /status "done" is not known\. Known: waiting, queued/],
         [{ statsu: "queued" }, /unknown option "statsu" for the list of jobs: did you mean "status"\?/],
       ];
       for (const [filter, message] of wrong) await assert.rejects(book.jobs.list(filter), { code: "invalid", message });

@@ -106,8 +106,8 @@ async function attempt(at: TestEngine, index: number, id: string, command: (type
       case "settle by another": {
         const { seq, run_id: runId } = await row(at, id);
         const claimed = { seq, run_id: command === "settle" ? (runId ?? "none") : "another" };
-        const { ended } = await at.end(claimed, { status: "success" });
-        return ended.size === 0 ? "refused" : await state();
+        const { late } = await at.end(claimed, { status: "success" });
+        return late.size > 0 ? "refused" : await state();
       }
       case "pause":
         await at.jobs.pause(name);

@@ -54,7 +54,7 @@ for (const backend of backends) {
         { seq: 1, ...account, removed: 4, first_at: at0, last_at: at0 },
       ]);
       assert.equal(running?.id, open[0]?.id);
-      assert.equal((await at.end(running ?? { seq: 0, run_id: "" }, { status: "success" })).ended.size, 1);
+      assert.equal((await at.end(running ?? { seq: 0, run_id: "" }, { status: "success" })).late.size, 0);
       await assertInvariants(at);
     });
 
@@ -209,7 +209,7 @@ for (const backend of backends) {
         [1, full, full, 100],
       );
       assert.deepEqual([made.length, claimed.length, (await ids(at)).length], [20, 30, 70]);
-      for (const each of claimed) assert.equal((await at.end(each, { status: "success" })).ended.size, 1);
+      for (const each of claimed) assert.equal((await at.end(each, { status: "success" })).late.size, 0);
       assert.equal((await at.jobs.prune(options)).jobs, 30);
       await assertInvariants(at);
     });

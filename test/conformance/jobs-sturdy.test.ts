@@ -4,7 +4,7 @@ import { job, manualClock } from "../../src/index.ts";
 import type { RunState } from "../../src/jobs/context.ts";
 import { runNotesDropped } from "../../src/jobs/hooks.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
-import { backoffMs } from "../../src/jobs/retry.ts";
+import { backoffMs } from "../../src/core/backoff.ts";
 import { createPendingWrites } from "../../src/jobs/worker/pending.ts";
 import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import { heldJob } from "../jobs/handlers.ts";

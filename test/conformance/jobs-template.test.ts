@@ -291,7 +291,7 @@ for (const backend of backends) {
       assert.deepEqual([second.items.map(({ name }) => name), second.next], [["a"], null]);
       const wrong: [object, RegExp][] = [
         [{ limit: 0 }, /limit 0 is not a whole number from 1 to 500/],
-        [{ after: "x" }, /x is not a cursor/],
+        [{ after: "x" }, /"x" is not a cursor/],
         [{ archived: "yes" }, /archived is "yes": give true, false, or leave it out/],
         [{ archive: true }, /unknown option "archive" for the list of templates: did you mean "archived"\?/],
       ];

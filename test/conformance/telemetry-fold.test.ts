@@ -123,6 +123,53 @@ for (const backend of backends) {
       assert.equal((await totals(store)).runs, 15);
       await Promise.all([one.stop(), two.stop()]);
     });
+
+    test("a folder that took long rests longer, so that folding takes no more than a twentieth of the time", async (t) => {
+      const clock = manualClock({ at });
+      const { store } = await openTestStore(t, backend, { clock });
+      const looks: number[] = [];
+      let elapsedMs = 0;
+      const slow: Store = {
+        ...store,
+        clock: { ...clock, monotonic: () => (elapsedMs += 100) },
+        read: (statement) => {
+          looks.push(clock.now() - at);
+          return store.read(statement);
+        },
+      };
+      const folder = openFolder(slow);
+      await insertRuns(store, some(5));
+      await folder.fold();
+      looks.length = 0;
+
+      folder.soon();
+      await clock.advance(5000);
+
+      assert.equal(looks[0], 2000);
+      await folder.stop();
+    });
+
+    test("a slice grows as long as more runs make no more rows of counts, and shrinks when they do", async (t) => {
+      const { store } = await open(t, backend);
+      const each = (count: number, more: Partial<RawRun> = {}): RawRun[] =>
+        Array.from({ length: count }, (_, n) => ({ name: `lamp-${n}`, startedAt: at, durationMs: 1, ...more }));
+      await insertRuns(store, [...each(800), ...each(800), ...each(800)]);
+      await insertRuns(store, [...each(1200), ...some(6000, { status: "error" })]);
+      const { seq } = await createHorizon(store)();
+      const pace = { runs: 800 };
+      const fold = async (size = pace.runs): Promise<number[]> => {
+        pace.runs = size;
+        return [await foldSlice(store, seq, pace), pace.runs];
+      };
+
+      assert.deepEqual(await fold(), [800, 1000], "of 800 series");
+      assert.deepEqual(await fold(), [1000, 1250], "of the same 800");
+      assert.deepEqual(await fold(600), [600, 750], "of 600 of them");
+      assert.deepEqual(await fold(1200), [750, 938], "of more than a transaction may write");
+      assert.deepEqual(await fold(450), [450, 750], "the rest of them");
+      assert.deepEqual(await fold(6000), [3750, 4688], "of too many that failed");
+      assert.equal((await totals(store)).runs, 800 + 1000 + 600 + 750 + 450 + 3750);
+    });
   });
 }
 

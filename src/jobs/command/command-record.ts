@@ -7,7 +7,7 @@ import { forUpdate } from "../../storage/word.ts";
 import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
 import type { JobInfo } from "../context.ts";
 import { writeFor, type Engine } from "../engine.ts";
-import type { Artifact, Artifacts } from "./artifacts.ts";
+import type { Artifacts } from "./artifacts.ts";
 import type { CommandLog } from "./log-file.ts";
 
 /** What a run knows of the program that it started. */
@@ -24,37 +24,13 @@ export type CommandRecord = Artifacts & {
   readonly note: string | null;
 };
 
-/** The columns of a left join on run_command, which are null where there was no program. */
-export const commandColumns = sql`command.argv, command.host, command.pid, command.exit_code as "exitCode", command.signal,
-    command.log_path as "logPath", command.log_bytes as "logBytes", command.log_truncated as "logTruncated",
-    command.log_tail as "logTail", command.artifacts, command.artifacts_left_out as "artifactsLeftOut", command.note`;
-
-export type CommandColumns = Pick<CommandRecord, "pid" | "exitCode" | "signal" | "note"> & {
-  readonly argv: string | null;
-  readonly host: string;
-  readonly logPath: string | null;
-  readonly logBytes: number | null;
-  readonly logTruncated: number;
-  readonly logTail: string | null;
-  readonly artifacts: string | null;
-  readonly artifactsLeftOut: number;
-};
-
-export function toCommand(row: CommandColumns): CommandRecord | null {
-  if (row.argv === null) return null;
-  const { logPath: path, logBytes: bytes } = row;
-  return {
-    argv: JSON.parse(row.argv) as string[],
-    host: row.host,
-    pid: row.pid,
-    exitCode: row.exitCode,
-    signal: row.signal,
-    log: path === null ? null : { path, bytes, truncated: row.logTruncated === 1, tail: row.logTail ?? "" },
-    artifacts: JSON.parse(row.artifacts ?? "[]") as Artifact[],
-    artifactsLeftOut: row.artifactsLeftOut,
-    note: row.note,
-  };
-}
+/** The columns of a left join on run_command, for `shape`: null where there was no program. */
+export const commandColumns = sql`command.argv as "run.command.argv json", command.host as "run.command.host",
+    command.pid as "run.command.pid", command.exit_code as "run.command.exitCode", command.signal as "run.command.signal",
+    command.log_path as "run.command.log.path", command.log_bytes as "run.command.log.bytes",
+    command.log_truncated as "run.command.log.truncated flag", coalesce(command.log_tail, '') as "run.command.log.tail",
+    command.artifacts as "run.command.artifacts json", command.artifacts_left_out as "run.command.artifactsLeftOut",
+    command.note as "run.command.note"`;
 
 export type OpenCommand = Omit<ProcessIdentity, "pid"> & {
   readonly tenant: string;

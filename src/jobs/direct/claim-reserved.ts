@@ -2,7 +2,7 @@
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import { candidateColumns, type Candidate } from "../candidate.ts";
+import { startableColumns, type Startable } from "../candidate.ts";
 import { start, type Claim } from "../claim.ts";
 import { closeLane } from "../enter-lanes.ts";
 import type { LaneRow } from "../lane.ts";
@@ -35,7 +35,7 @@ export async function claimReserved(
     sql`select seq from daybook_line where status = 'running' and lane_seq = ${reserved.laneSeq}`,
   );
   if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
-  const job = await tx.get<Candidate>(sql`select ${candidateColumns}
+  const job = await tx.get<Startable>(sql`select ${startableColumns}
     from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
     where line.seq = ${reserved.jobSeq} and line.status = 'waiting' and line.waits_for = 'reservation' and job.seq = line.seq
       and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}

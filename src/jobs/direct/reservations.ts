@@ -94,7 +94,7 @@ export function waitForTurn<T extends object>(
     if (!("refusal" in asked)) return { ended: asked };
     if (waitMs === 0) throw asked.refusal;
     if (waited !== undefined) throw new DaybookError("timeout", asked.refusal.message, asked.refusal);
-    return { waitsFor: "any", atMostMs: asked.expiresInMs };
+    return { waitsFor: {}, atMostMs: asked.expiresInMs };
   });
 }
 

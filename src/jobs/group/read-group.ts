@@ -1,11 +1,11 @@
 // A group as its reader sees it: what it is, and how far its jobs are.
 import { DaybookError, invalid } from "../../core/error.ts";
-import { checkCount } from "../../core/count.ts";
-import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { nearest, refuseUnknown } from "../../core/suggest.ts";
+import { checkWord, refuseUnknown } from "../../core/suggest.ts";
+import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Row, Store } from "../../storage/store.ts";
+import { checkLimit, cutPage, type Page } from "../../telemetry/report/page.ts";
 import { statusNow, type JobStatus } from "../job.ts";
 import type { GroupMode, GroupStatus, OnFailure } from "./group.ts";
 
@@ -38,14 +38,14 @@ export type GroupFilter = {
   readonly after?: string;
 };
 
-export type GroupPage = { readonly items: readonly GroupRecord[]; readonly next: string | null };
+export type GroupPage = Page<GroupRecord>;
 
 // The last job of each slot is read once, for all its statuses.
 const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
 const counts = joinSql(
   counted.map((each, index) => {
     const comma = rawSql(index === 0 ? "" : ",");
-    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(each)}`;
+    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(`"progress.${each}"`)}`;
   }),
 );
 const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not exists (
@@ -55,35 +55,27 @@ const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not
 const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
 const columns = sql`g.id, g.name, g.mode, g.on_failure as "onFailure", g.status, g.created_at as "createdAt",
-  g.finished_at as "finishedAt", g.slots as total, ${counts}`;
-
-type Row = Omit<GroupRecord, "progress"> & GroupRecord["progress"];
+  g.finished_at as "finishedAt", g.slots as "progress.total", ${counts}`;
 
 export async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
-  const [row] = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
+  const rows = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
     where g.tenant_id = ${tenant} and g.id = ${id} group by g.seq`);
-  if (row !== undefined) return toRecord(row);
+  const [group] = shape<GroupRecord>(rows);
+  if (group !== undefined) return group;
   throw new DaybookError("not_found", `there is no group ${id}`, { details: { id } });
 }
 
 /** Newest first. */
 export async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
   refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
-  const status: Sql = filter.status === undefined ? sql`` : sql`and status = ${checkStatus(filter.status)}`;
+  const limit = checkLimit(filter.limit);
+  const status: Sql =
+    filter.status === undefined ? sql`` : sql`and status = ${checkWord(filter.status, statuses, "group status")}`;
   const after: Sql = filter.after === undefined ? sql`` : sql`and id < ${checkCursor(filter.after)}`;
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${status} ${after} order by id desc limit ${limit + 1})
     select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
-  const items = rows.slice(0, limit).map(toRecord);
-  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
-}
-
-function checkStatus(status: GroupStatus): GroupStatus {
-  if (statuses.includes(status)) return status;
-  const meant = typeof status === "string" ? nearest(status, statuses) : undefined;
-  const hint = meant === undefined ? "." : `: did you mean "${meant}"?`;
-  throw invalid(`status ${quote(status)} of a group is not known${hint} Known: ${statuses.join(", ")}`);
+  return cutPage(shape<GroupRecord>(rows), limit, ({ id }) => id);
 }
 
 function checkCursor(after: string): string {
@@ -97,9 +89,4 @@ export async function groupMembers(store: Store, tenant: string, id: string): Pr
       job.attempt
     from daybook_job_group g ${membersOf} where g.tenant_id = ${tenant} and g.id = ${id} and job.seq is not null
     order by job.group_slot`);
-}
-
-function toRecord(row: Row): GroupRecord {
-  const { total, waiting, queued, running, completed, failed, cancelled, skipped, ...group } = row;
-  return { ...group, progress: { total, waiting, queued, running, completed, failed, cancelled, skipped } };
 }

@@ -1,4 +1,4 @@
-// Changes the params of a job that has not started. Its place in line stays; its limits follow its params.
+// Changes the params or the time of a job that has not started. Its place in line stays; its limits follow its params.
 import { DaybookError } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { sql } from "../../storage/sql.ts";
@@ -74,4 +74,33 @@ function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limitKey"> {
       'edit it in a program that lists it in "use"',
     { details: { id: job.id, name: job.name } },
   );
+}
+
+/** Another time for a job that has not started; it keeps its place in line for when it is due. False when it has started, or ended,
+ *  or waits for something that time does not remove. */
+export async function rescheduleJob(
+  tx: Tx,
+  of: { readonly tenant: string; readonly id: string },
+  at: number,
+  { retries = false } = {},
+): Promise<boolean> {
+  await lockLine(tx, of);
+  const row = await tx.get<JobRow>(
+    sql`select * from ${jobNow} where job.tenant_id = ${of.tenant} and job.id = ${of.id}`,
+  );
+  if (row === undefined || (row.retry_of !== null && !retries) || !isFree(row)) return false;
+  const waits = at > tx.now;
+  const availableAt = Math.max(at, tx.now);
+  if (!(await restand(tx, row.seq, { waitsFor: waits ? "time" : null, availableAt }))) return false;
+  await tx.run(sql`update daybook_job set due_at = ${availableAt} where seq = ${row.seq}`);
+  // It may have been in line for a permit, which is the next one's now.
+  if (waits) await passOn(tx, [{ ...row, waits_for: "time", waits_key: null }]);
+  tx.wake(jobsChannel);
+  return true;
+}
+
+const removedByTime: ReadonlySet<string | null> = new Set(["time", "key", "host", "order", "alone"]);
+
+function isFree({ status, waits_for }: JobRow): boolean {
+  return status === "queued" || (status === "waiting" && removedByTime.has(waits_for));
 }

@@ -1,19 +1,14 @@
 // A queue in the order of dispatch: who stands in line, the next one first. What waits for something does not stand there.
-import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
-import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
+import { checkLimit, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 
-export type LineOptions = {
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
-};
+export type LineOptions = PageOptions;
 
 export type JobInLine = {
   /** 1 is the next one. */
@@ -25,14 +20,14 @@ export type JobInLine = {
   readonly createdAt: number;
 };
 
-export type LinePage = { readonly items: readonly JobInLine[]; readonly next: string | null };
+export type LinePage = Page<JobInLine>;
 
 type Row = Omit<JobInLine, "place"> & { readonly seq: number; readonly ahead: number };
 
 /** One statement, so that the places are of one moment. A job that is moved between two pages may be on both or on neither. */
 export async function readLine(store: Store, tenant: string, queue: string, options: LineOptions): Promise<LinePage> {
   refuseUnknown(options, ["limit", "after"], "the line of a queue");
-  const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
+  const limit = checkLimit(options.limit);
   const lane = sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${checkName(queue, "queue")})`;
   const { ahead, behind } = options.after === undefined ? wholeLine : cutAt(lane, toCursor(options.after));
   const rows = await store.readHeavy<Row>(sql`select line.seq, job.id, job.name, line.priority, line.position,
@@ -40,12 +35,8 @@ export async function readLine(store: Store, tenant: string, queue: string, opti
     from daybook_line line ${indexedBy("jobs_to_claim")} cross join daybook_job job
     where line.status = 'queued' and line.lane_seq = ${lane} ${behind} and job.seq = line.seq
     order by line.priority desc, line.position, line.seq limit ${limit + 1}`);
-  const items = rows.slice(0, limit);
-  const last = items.at(-1);
-  return {
-    items: items.map(({ seq: _seq, ahead, ...job }, index) => ({ place: ahead + index + 1, ...job })),
-    next: rows.length > limit && last !== undefined ? fromCursor(last) : null,
-  };
+  const { items, next } = cutPage(rows, limit, fromCursor, ({ seq: _seq, ...job }) => job);
+  return { items: items.map(({ ahead, ...job }, index) => ({ place: ahead + index + 1, ...job })), next };
 }
 
 type Cursor = Pick<Row, "priority" | "position" | "seq">;

@@ -1,11 +1,10 @@
 // What a user does with templates, on the book and in a transaction.
-import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
-import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { checkPage, cutPage, type Page } from "../../telemetry/report/page.ts";
 import type { AnyJob, Job, JobSettings } from "../define.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { findTemplate, selectTemplates, toTemplate, type TemplateRecord, type TemplateRow } from "./template.ts";
@@ -52,7 +51,7 @@ export type TemplateFilter = {
   readonly after?: string;
 };
 
-export type TemplatePage = { readonly items: readonly TemplateRecord[]; readonly next: string | null };
+export type TemplatePage = Page<TemplateRecord>;
 
 export type Templates = TemplateVerbs & {
   get(name: string): Promise<TemplateRecord>;
@@ -93,20 +92,17 @@ export function templateReads(store: Store, tenant: string): Omit<Templates, key
 
 async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
   refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
-  const { archived, after } = filter;
+  const { archived } = filter;
   if (archived !== undefined && typeof archived !== "boolean") {
     throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
   }
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
-  const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
+  const { limit, after } = checkPage(filter);
   const rows = await store.readHeavy<TemplateRow>(
     joinSql([
-      sql`${selectTemplates} where tenant_id = ${tenant} and seq < ${before}`,
+      sql`${selectTemplates} where tenant_id = ${tenant} and seq < ${after ?? Number.MAX_SAFE_INTEGER}`,
       ...(archived === undefined ? [] : [archived ? sql`and archived_at is not null` : sql`and archived_at is null`]),
       sql`order by seq desc limit ${limit + 1}`,
     ]),
   );
-  const items = rows.slice(0, limit);
-  return { items: items.map(toTemplate), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+  return cutPage(rows, limit, ({ seq }) => seq, toTemplate);
 }

@@ -11,7 +11,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
 import { checkPriority } from "../define.ts";
-import { checkBackoff, type Backoff } from "../retry.ts";
+import { checkBackoff, type Backoff } from "../../core/backoff.ts";
 import { findTemplate, toTemplate, type TemplateRecord, type TemplateRow } from "./template.ts";
 import type { TemplateChanges, TemplateOptions } from "./templates.ts";
 

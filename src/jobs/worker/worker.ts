@@ -13,7 +13,7 @@ import { onHosting } from "../hosting.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "../job.ts";
 import { hostNames, sweep } from "../rescue.ts";
 import { ownershipLost, shuttingDown } from "../run.ts";
-import { tellSuperseded } from "../superseded.ts";
+import { tellSuperseded } from "../settle.ts";
 import { recallClaim, takeTurn, type TurnWork } from "../turn.ts";
 import { lookAgain } from "../waiters.ts";
 import { passing, writeApart, type Pending } from "./pending.ts";

@@ -11,20 +11,24 @@ export type PageOptions = {
 
 export type Page<Item> = { readonly items: readonly Item[]; readonly next: string | null };
 
-export function checkPage({ limit = limits.pageDefault, after }: PageOptions): { limit: number; after: number | null } {
+export function checkLimit(limit: number = limits.pageDefault): number {
+  return checkCount(limit, "limit", 1, limits.pageMax);
+}
+
+export function checkPage({ limit, after }: PageOptions): { limit: number; after: number | null } {
   const from = after === undefined ? null : Number(after);
   if (from !== null && !Number.isSafeInteger(from)) {
     throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
   }
-  return { limit: checkCount(limit, "limit", 1, limits.pageMax), after: from };
+  return { limit: checkLimit(limit), after: from };
 }
 
 /** The first `limit` of rows of which one more was read. */
-export function cutPage<Row, Item>(
+export function cutPage<Row, Item = Row>(
   rows: readonly Row[],
   limit: number,
-  cursorOf: (row: Row) => number,
-  toItem: (row: Row) => Item,
+  cursorOf: (row: Row) => number | string,
+  toItem: (row: Row) => Item = (row) => row as unknown as Item,
 ): Page<Item> {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);

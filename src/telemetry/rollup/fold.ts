@@ -15,8 +15,9 @@ export async function readMark(store: Pick<Store, "read">): Promise<number> {
   return mark?.folded_seq ?? 0;
 }
 
-/** How many runs the next slice takes, kept from one slice to the next. Runs of one second are few rows of counts, however many
- *  they are; where every run is a row of its own, a slice is smaller, so that the transaction stays short. */
+/** How many runs the next slice takes, kept from one slice to the next. What a transaction writes is rows of counts: runs of
+ *  few series are few rows, however many they are, and runs of many series are folded the cheaper the more of them are counted
+ *  together. Where every run is a row of its own, a slice is smaller, so that the transaction stays short. */
 export type Pace = { runs: number };
 
 /** Begins with a few and finds out. */
@@ -51,11 +52,21 @@ async function countSlice(
   const read = size <= limits.foldHereMax ? store.read : store.readHeavy;
   const counted = size <= 0 ? [] : await read<Counted>(countRuns(slice));
   // What comes next is like what came last. A little less is aimed at, because to count a slice anew costs more than it gains.
-  const fitting = Math.floor((0.75 * size * limits.foldCountsMax) / Math.max(1, counted.length));
-  if (size === pace.runs) pace.runs = Math.min(limits.foldRunsMax, Math.max(limits.foldHereMax, fitting));
-  if (counted.length <= limits.foldCountsMax || size <= limits.foldHereMax) return { slice, counted, read };
-  pace.runs = Math.max(limits.foldHereMax, fitting);
-  return countSlice(store, after, horizon, pace);
+  const share = shareOf(counted);
+  const fitting = Math.floor((0.75 * size) / share);
+  if (share > 1 && size > limits.foldHereMax) {
+    pace.runs = Math.max(limits.foldHereMax, fitting);
+    return countSlice(store, after, horizon, pace);
+  }
+  // More runs of the same series make no more rows, which only a larger slice can tell.
+  if (size === pace.runs) pace.runs = Math.min(limits.foldRunsMax, Math.max(fitting, Math.ceil(1.25 * size)));
+  return { slice, counted, read };
+}
+
+/** How much of what one transaction may write a slice comes to. */
+function shareOf(counted: readonly Counted[]): number {
+  const failed = counted.reduce((sum, { runs, success }) => sum + runs - success, 0);
+  return Math.max(Math.max(1, counted.length) / limits.foldCountsMax, failed / limits.foldFailuresMax);
 }
 
 async function addSlice(

@@ -1,5 +1,6 @@
-// Folds from time to time, in the processes that work: a second after runs were written, and with every sweep. It has no loop
-// of its own; a book in which nothing runs is left alone. Whatever fails here is tried again later and stops nobody.
+// Folds from time to time, in the processes that work: a second after runs were written, and with every sweep. Where that takes
+// long, because thousands of series have runs, it folds less often and counts more runs together. It has no loop of its own; a
+// book in which nothing runs is left alone. Whatever fails here is tried again later and stops nobody.
 import type { Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { Store } from "../../storage/store.ts";
@@ -31,9 +32,10 @@ export function openFolder(store: Store): Folder {
   let folding: Promise<unknown> = Promise.resolve();
   let known: number | undefined;
   let failures = 0;
+  let restMs: number = limits.foldMs;
   let stopped = false;
 
-  function soon(ms: number = limits.foldMs): void {
+  function soon(ms: number = restMs): void {
     if (timer !== undefined || stopped) return;
     timer = store.clock.after(ms, () => {
       timer = undefined;
@@ -58,8 +60,11 @@ export function openFolder(store: Store): Folder {
   }
 
   async function foldAll(): Promise<number> {
+    const begun = store.clock.monotonic();
     const { seq, open } = await horizon();
     while ((await foldSlice(store, seq, pace)) > 0) continue;
+    const tookMs = store.clock.monotonic() - begun;
+    restMs = Math.min(limits.foldMsMax, Math.max(limits.foldMs, tookMs / limits.foldShare));
     failures = 0;
     known = await readMark(store);
     if (open) soon();

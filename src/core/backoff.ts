@@ -1,20 +1,15 @@
-// A retry is a new job: same params, same place among limits, one attempt more, waiting for its time. It is made in the
-// transaction in which the run failed, so there is never a failed job that should have been retried and was not.
-import { durationMs, type Duration } from "../core/duration.ts";
-import { invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
-import { jitter, type Random } from "../core/random.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+// How long a retry waits: of a job, a delivery or a call.
+import { durationMs, type Duration } from "./duration.ts";
+import { invalid } from "./error.ts";
+import { limits } from "./limits.ts";
+import { quote } from "./quote.ts";
+import { jitter, type Random } from "./random.ts";
+import { refuseUnknown } from "./suggest.ts";
 
 /** The n-th retry waits `base · factorⁿ⁻¹`, at most `max`, give or take `spread` of it; or the n-th of a list. */
 export type Backoff =
   | { readonly base?: Duration; readonly factor?: number; readonly max?: Duration; readonly spread?: number }
   | readonly Duration[];
-
-type Exponential = { base: number; factor: number; max: number; spread: number };
-
-const usual: Exponential = { base: 10_000, factor: 2, max: 3_600_000, spread: 0.1 };
 
 export function checkBackoff(backoff: Backoff): void {
   if (isList(backoff)) {
@@ -44,13 +39,11 @@ export function backoffMs(backoff: Backoff | null, failures: number, random: Ran
   return Math.round(Math.min(max, jitter(random, exact, spread)));
 }
 
+type Exponential = { base: number; factor: number; max: number; spread: number };
+
 function exponential(backoff: Exclude<Backoff, readonly Duration[]>): Exponential {
-  return {
-    base: backoff.base === undefined ? usual.base : durationMs(backoff.base, "backoff base"),
-    factor: backoff.factor ?? usual.factor,
-    max: backoff.max === undefined ? usual.max : durationMs(backoff.max, "backoff max"),
-    spread: backoff.spread ?? usual.spread,
-  };
+  const { base = "10s", factor = 2, max = "1h", spread = 0.1 } = backoff;
+  return { base: durationMs(base, "backoff base"), factor, max: durationMs(max, "backoff max"), spread };
 }
 
 function isList(backoff: Backoff): backoff is readonly Duration[] {
