@@ -6,6 +6,7 @@ export const benchmarks: Readonly<Record<string, () => Promise<Benchmark>>> = {
   storage: async () => (await import("./storage.ts")).storage,
   jobs: async () => (await import("./jobs.ts")).jobs,
   recovery: async () => (await import("./recovery.ts")).recovery,
+  finish: async () => (await import("./finish.ts")).finish,
   growth: async () => (await import("./growth.ts")).growth,
   around: async () => (await import("./around.ts")).around,
   reads: async () => (await import("./reads.ts")).reads,

@@ -9,7 +9,7 @@ import { anyOf, indexedBy, rowSet } from "../storage/word.ts";
 import { candidateColumns, firstInLine, startableColumns, type Startable } from "./candidate.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import { enterLanes } from "./enter-lanes.ts";
-import { passOn } from "./free-permits.ts";
+import { passOn } from "./let-in.ts";
 import { countStarts, nextOpening, readGates, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
 import { hostChannel, jobsChannel, type Candidate } from "./job.ts";

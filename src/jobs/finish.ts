@@ -2,16 +2,13 @@
 // the book or neither is, and then the job is tried again.
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
-import { sql } from "../storage/sql.ts";
-import type { Awaitable, Tx } from "../storage/store.ts";
+import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import type { ContextParts, RunState } from "./context.ts";
 import type { Engine } from "./engine.ts";
-import type { OrderedJob } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
-import { limitKeysOf, type Limited } from "./limit.ts";
-import { releaseFreeKey } from "./limit-sweep.ts";
+import { offerFreeKeys, permitsOf } from "./let-in.ts";
 import { endingOf, logRefused, resultJson } from "./run.ts";
-import { settle } from "./settle.ts";
+import { gateOf, settle, settleInUserTx } from "./settle.ts";
 import { refuseInsideStep } from "./step.ts";
 
 export async function finishRun<T>(
@@ -24,13 +21,17 @@ export async function finishRun<T>(
   refuseInsideStep(state, "finish");
   if (state.settled) throw invalid(`job ${job.id} has been finished already: call finish once, as the last thing`);
   let kept: ReturnType<typeof resultJson> = {};
+  const serializable = engine.store.dialect === "postgres";
   const result = await engine.store.write(
     async (tx) => {
       const made = await work(tx);
       killPoint("jobs.finish.worked");
       kept = resultJson(made);
-      const { late } = await settle(tx, engine.hooks, [endingOf(engine, state, "success", kept)]);
-      if (late.size > 0) {
+      const ending = endingOf(engine, state, "success", kept);
+      const ours = serializable
+        ? await settleInUserTx(tx, engine.hooks, ending, job)
+        : (await settle(tx, engine.hooks, [ending])).late.size === 0;
+      if (!ours) {
         throw new DaybookError(
           "conflict",
           `job ${job.id} is no longer this process's, so nothing of finish was kept: it was cancelled, timed out or lost`,
@@ -47,28 +48,45 @@ export async function finishRun<T>(
   state.settled = true;
   logRefused(kept, state, parts);
   // Part of the run, so that a worker is not idle before it.
-  if (engine.store.dialect === "postgres") {
-    if (job.limits !== null) await letIn(engine, job).catch(() => undefined);
-    await wakeHolder(engine, job).catch(() => undefined);
-  }
+  if (serializable) await followerOf(engine)(job);
   return result;
 }
 
-// A serializable transaction does not see who was parked after it began, not even behind the lock of the limit, so the
-// slot is offered once more. Should this fail, the sweep does it.
-async function letIn(engine: Engine, job: Limited & OrderedJob): Promise<void> {
-  await engine.store.write(async (tx) => {
-    if (job.kind !== null) await engine.hooks.afterFinish?.[job.kind]?.(tx, job);
-    for (const key of limitKeysOf(job)) await releaseFreeKey(tx, { tenant: job.tenant_id, key });
-    // Whoever found the limit locked by us left its jobs in line, and need not wait to try again.
-    tx.wake(jobsChannel);
-  });
+type Finished = RunState["job"];
+
+const followers = new WeakMap<Store, (job: Finished) => Promise<void>>();
+
+/** Does for those who wait what the transaction of a finish leaves to be done. Whatever finishes meanwhile is done together. */
+function followerOf(engine: Engine): (job: Finished) => Promise<void> {
+  let follow = followers.get(engine.store);
+  if (follow === undefined) followers.set(engine.store, (follow = gathered((jobs) => letOthersIn(engine, jobs))));
+  return follow;
 }
 
-// For the same reason it does not see a reservation that was made meanwhile, whose holder waits for the lane to be empty.
-async function wakeHolder(engine: Engine, job: RunState["job"]): Promise<void> {
-  const [held] = await engine.store.read<{ seq: number }>(
-    sql`select seq from daybook_reservation where lane_seq = ${job.lane_seq} and status = 'active'`,
-  );
-  if (held !== undefined) await engine.store.write((tx) => tx.wake(jobsChannel));
+function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Promise<void> {
+  let waiting: T[] = [];
+  let next: Promise<void> | undefined;
+  let last = Promise.resolve();
+  return (one) => {
+    waiting.push(one);
+    return (next ??= last.then(() => {
+      const all = waiting;
+      waiting = [];
+      next = undefined;
+      // Should it fail, the sweep does it.
+      return (last = work(all).catch(() => undefined));
+    }));
+  };
+}
+
+async function letOthersIn({ store, hooks }: Engine, jobs: readonly Finished[]): Promise<void> {
+  const limited = jobs.filter((job) => job.limits !== null);
+  const gated = limited.length > 0 || (await store.read(gateOf(jobs.map((job) => job.lane_seq)))).length > 0;
+  if (!gated) return;
+  await store.write(async (tx) => {
+    await offerFreeKeys(tx, limited.flatMap(permitsOf));
+    for (const job of limited) if (job.kind !== null) await hooks.afterFinish?.[job.kind]?.(tx, job);
+    // Whoever found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
+    tx.wake(jobsChannel);
+  });
 }

@@ -49,7 +49,7 @@ export type JobHooks = {
   /** By the kind of a job: whether it must wait for one before it, asked of those with a limit key under its lock. Whoever
    *  made it releases it, or its time does. */
   readonly mustWait?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<MustWait> };
-  /** By the kind of a job with limits that `finish` ended: who was parked unseen by its transaction is looked for. */
+  /** By the kind of a job with limits that `finish` ended: once that is on disk, who waits for its end is let go. */
   readonly afterFinish?: { readonly [kind: string]: (tx: Tx, job: OrderedJob) => Awaitable<void> };
   /** By the kind of jobs that are pruned: what the room above keeps for them, under these numbers, leaves with them. It
    *  says how much did. */

@@ -70,8 +70,8 @@ export type RateWindow = { readonly window_at: number; readonly used: number; re
 export async function readWindow(
   tx: Pick<Tx, "get">,
   { tenant, key }: Pick<RateRule, "tenant" | "key">,
-): Promise<RateWindow | undefined> {
-  return tx.get<RateWindow>(sql`select window_at, used, let_in from daybook_rate_window
+): Promise<(RateWindow & { readonly opens_at: number | null }) | undefined> {
+  return tx.get(sql`select window_at, used, let_in, opens_at from daybook_rate_window
     where tenant_id = ${tenant} and rate_key = ${key}`);
 }
 

@@ -13,7 +13,7 @@ import type { Engine } from "./engine.ts";
 import { expireReservations, freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
-import { releaseFreeKeys, type From } from "./limit-sweep.ts";
+import { releaseFreeKeys, type From } from "./let-in.ts";
 import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
 import { graceMs } from "./run.ts";

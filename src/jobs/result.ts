@@ -9,7 +9,7 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunRow, RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
-import { offerFreeKey } from "./limit-sweep.ts";
+import { offerFreeKeys } from "./let-in.ts";
 import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "./waiters.ts";
 
 /** What an enqueue made, and the way to its result. */
@@ -92,7 +92,7 @@ async function markAwaited(store: Store, seq: number): Promise<boolean> {
   const marked = await store.write(mark, { beat: false });
   if (store.dialect === "postgres" && marked?.waits_for === "key") {
     const [tenant = "", ...key] = (marked.waits_key ?? "").split("\n");
-    const offer = (tx: Tx): Promise<unknown> => offerFreeKey(tx, { tenant, key: key.join("\n") });
+    const offer = (tx: Tx): Promise<unknown> => offerFreeKeys(tx, [{ tenant, waitsFor: "key", key: key.join("\n") }]);
     // Should this fail, the sweep does it.
     await store.write(offer, { beat: false }).catch(() => undefined);
   }

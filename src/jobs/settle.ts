@@ -1,12 +1,11 @@
 // Settle: an open run becomes one row of `run`, and its job ends (state.ts), in one transaction and only by its owner.
 // A result of an owner that has lost the job changes nothing and is named superseded. What failed and may be tried again gets its
 // next job here, so that no crash can come between.
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/release-turn.ts";
-import { freeKeys } from "./free-keys.ts";
-import { freePermits } from "./free-permits.ts";
+import { freeKeys, freePermits, takePermitsBack } from "./let-in.ts";
 import { lockGroupsOf, memberEnded } from "./group/advance.ts";
 import { endsWith } from "./group/group.ts";
 import {
@@ -21,10 +20,11 @@ import {
 } from "./hooks.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import { holdMoved } from "./line/keep-place.ts";
+import type { Limited } from "./limit.ts";
 import { lockJobs } from "./lock-order.ts";
 import { makeRetry } from "./make-retry.ts";
 import { againAfter, type Ending } from "./outcome.ts";
-import { endRuns, type EndedRuns, type Owned } from "./state.ts";
+import { endRuns, tie, type EndedRuns, type Owned } from "./state.ts";
 
 export type Settled = {
   /** The runs that somebody else had ended: nothing was written for them. */
@@ -59,6 +59,54 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   return { late, retried };
 }
 
+/** Ends one run in its user's serializable transaction: whether it was still ours. Whoever reads or writes there what another
+ *  writes is run again, so it touches the rows of its own job, each by its number, and one row of its group. What its end means
+ *  for those who wait is for the caller to do once it is on disk (finish.ts). */
+export async function settleInUserTx(
+  tx: Tx,
+  hooks: JobHooks,
+  ending: Ending,
+  job: Limited & Pick<JobRow, "seq" | "key_scope" | "group_seq" | "kind" | "kind_seq">,
+): Promise<boolean> {
+  await tx.userDone();
+  // On the wire in this order, which is that of the locks.
+  const [, goesOn, facts, { more, late }] = await Promise.all([
+    holdTurnOf(tx, job),
+    groupGoesOn(tx, job),
+    wantsFacts(tx, hooks),
+    endRuns(tx, [ending]),
+    freeKeys(tx, [job]),
+    takePermitsBack(tx, [job]),
+  ]);
+  if (late.size > 0) return false;
+  if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
+  if (more.some(({ awaited }) => awaited !== 0)) tx.wake(doneChannel);
+  const decided = more.map((job) => ({ ...job, ties: goesOn ? 0 : job.ties & tie.group }));
+  const heard = { more: decided, late, endings: [ending], listening: facts || jobSettled.heard };
+  const rows = await readInteresting(tx, heard, hooks);
+  const told = facts ? hooks : { ...hooks, onFact: () => undefined };
+  if (rows.length > 0)
+    await follow(tx, told, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows, [ending]);
+  return true;
+}
+
+async function holdTurnOf(tx: Tx, { kind, kind_seq }: Pick<JobRow, "kind" | "kind_seq">): Promise<void> {
+  if (kind !== directKind) return;
+  await tx.all(sql`select seq from daybook_reservation reservation where seq = ${kind_seq} for update`);
+}
+
+// Of those that run side by side only the last one decides about its group. Its row is locked against whoever ends a job of it
+// in another way, and shared among ours: of two that each see the other, PostgreSQL lets one run again. It looks from the end,
+// where nobody is at work before the last ones are.
+async function groupGoesOn(tx: Tx, { seq, group_seq }: Pick<JobRow, "seq" | "group_seq">): Promise<boolean> {
+  if (group_seq === null) return true;
+  const group = await tx.get<{ goes_on: boolean }>(sql`select mode = 'parallel' and (
+      select line.seq from daybook_line line where line.group_seq = ${group_seq} and line.seq <> ${seq}
+      order by line.group_slot desc limit 1) is not null as goes_on
+    from daybook_job_group job_group where seq = ${group_seq} for share`);
+  return group?.goes_on === true;
+}
+
 // What is locked for them depends on what is read of them first.
 function needsAnswer(endings: readonly Ending[]): boolean {
   return endings.some(({ plain, limited }) => plain !== true || limited !== false);
@@ -71,13 +119,14 @@ async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {
 
 // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
 // question for the whole batch, because most lanes have neither.
-async function hasGate(tx: Tx, of: readonly number[]): Promise<boolean> {
-  if (of.length === 0) return false;
-  const lanes = [...new Set(of)];
-  const found = await tx.get(sql`select seq from daybook_lane lane where seq ${anyOf("integer", lanes)}
+async function hasGate(tx: Tx, lanes: readonly number[]): Promise<boolean> {
+  return lanes.length > 0 && (await tx.get(gateOf(lanes))) !== undefined;
+}
+
+export function gateOf(lanes: readonly number[]): Sql {
+  return sql`select seq from daybook_lane lane where seq ${anyOf("integer", [...new Set(lanes)])}
     and (limit_max is not null or exists (select 1 from daybook_reservation reservation
-      where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`);
-  return found !== undefined;
+      where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`;
 }
 
 type Heard = EndedRuns & { readonly endings: readonly Ending[]; readonly listening: boolean };

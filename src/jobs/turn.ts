@@ -23,9 +23,8 @@ import type { JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import type { Pending } from "./worker/pending.ts";
 import type { Ending } from "./outcome.ts";
-import { nextDueAt, releaseDue } from "./park.ts";
-import { releaseHosted } from "./release-hosted.ts";
-import { releaseRates } from "./release-rates.ts";
+import { nextDueAt, releaseDue, releaseHosted } from "./park.ts";
+import { releaseRates } from "./let-in.ts";
 import { settle, supersededOf } from "./settle.ts";
 
 export type TurnWork = Pending & {

@@ -31,6 +31,9 @@ export type Tx = {
   compete(name: string): void;
   /** Runs once this transaction has committed, in this process only; never after a rollback. */
   afterCommit(run: () => void): void;
+  /** The user's part of a unit is over: what follows are the engine's own statements, and whichever fails ends the unit. On
+   *  PostgreSQL they need no savepoints then, and their plans read nothing beside their rows. */
+  userDone(): Awaitable<void>;
 };
 
 export type WriteOptions = {

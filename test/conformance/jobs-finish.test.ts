@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { isDaybookError, job, manualClock, type Book, type JobContext } from "../../src/index.ts";
+import { DaybookError, isDaybookError, job, manualClock, type Book, type JobContext } from "../../src/index.ts";
 import { recoverSession } from "../../src/jobs/rescue.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
@@ -236,6 +236,49 @@ test("postgres: finish lets in one that was parked after its transaction began",
   await until("the second has run", async () => {
     return (await book.jobs.list({ status: "completed" })).items.some(({ id }) => id === second) || undefined;
   });
+});
+
+test("postgres: whoever a finish could not let in after its commit is found by a sweep", async (t) => {
+  let broken = true;
+  const single = job("single", { concurrency: 1, run: (_params: unknown, { finish }) => finish(() => "done") });
+  const { book } = await openTest(t, "postgres", {
+    use: [single],
+    // Time stands still, so that the sweep is that of the second worker.
+    clock: manualClock(),
+    fault(moment, text) {
+      if (broken && moment === "before" && text.startsWith("select pg_advisory_xact_lock(")) {
+        throw new DaybookError("busy", "the lock of the limit is not to be had");
+      }
+    },
+  });
+  await book.jobs.enqueueMany(single, [{}, {}]);
+  const worker = await book.startWorker();
+  await worker.idle();
+  const before = (await book.jobs.list()).items.map(({ status }) => status).toSorted();
+
+  broken = false;
+  const second = await book.startWorker();
+  await second.idle();
+  await until("both have run", async () => {
+    return (await book.jobs.list({ status: "completed" })).items.length === 2 || undefined;
+  });
+
+  assert.deepEqual(before, ["completed", "waiting"]);
+  assert.deepEqual(await book.doctor(), []);
+});
+
+test("postgres: of a unit whose first statement failed, what follows is kept", async (t) => {
+  const { book } = await openTest(t, "postgres");
+  await createCharges(book);
+
+  await book.write(async (tx) => {
+    await assert.rejects(tx.sql`insert into charge (cents) values (null)`, { code: "invalid" });
+    await tx.sql`insert into charge (cents) values (1)`;
+    await assert.rejects(tx.sql`insert into charge (cents) values (null)`, { code: "invalid" });
+    await tx.sql`insert into charge (cents) values (2)`;
+  });
+
+  assert.deepEqual(await charges(book), [1, 2]);
 });
 
 async function createCharges(book: Book): Promise<void> {

@@ -2,32 +2,41 @@
 // what the engine itself reads and writes in it must be nothing that two finishes share.
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { job, type UserTx } from "../../src/index.ts";
+import { job, listener, type Book, type Job, type UserTx } from "../../src/index.ts";
 import { openTest } from "../support/open-test.ts";
 
-type Storm = { readonly finishes: number; readonly also?: (tx: UserTx) => Promise<unknown> };
+type Storm = {
+  readonly finishes: number;
+  readonly also?: (tx: UserTx) => Promise<unknown>;
+  readonly concurrency?: number;
+  readonly enqueue?: (book: Book, charge: Job<object>, finishes: number) => Promise<unknown>;
+};
 
 /** Runs jobs that leave an effect with their finish, 100 at a time. Says how often a finish ran again. */
-async function runAgainIn(t: TestContext, { finishes, also }: Storm): Promise<number> {
+async function runAgainIn(t: TestContext, { finishes, also, concurrency, enqueue = many }: Storm): Promise<number> {
   let tries = 0;
   const charge = job("charge", {
-    run: (_params, { finish, job: { id } }) =>
+    ...(concurrency === undefined ? {} : { concurrency }),
+    run: (_params: object, { finish, job: { id } }) =>
       finish(async (tx) => {
         await tx.sql`insert into charge (job_id) values (${id})`;
         await also?.(tx);
       }),
   });
+  const heard = listener("heard", {
+    on: "paid",
+    ordered: true,
+    run: (_paid: unknown, { finish, job: { id } }) =>
+      finish((tx) => tx.sql`insert into charge (job_id) values (${id})`.then(() => undefined)),
+  });
   const next = job("next", { run: () => undefined });
   const { book } = await openTest(t, "postgres", {
-    use: [charge, next],
+    use: [charge, next, heard],
     fault: (moment, text) =>
       void (moment === "before" && text.startsWith("begin isolation level serializable") && tries++),
   });
   await book.write((tx) => tx.sql`create table charge (job_id text not null)`);
-  await book.jobs.enqueueMany(
-    charge,
-    Array.from({ length: finishes }, () => ({})),
-  );
+  await enqueue(book, charge, finishes);
   tries = 0;
 
   const worker = await book.startWorker({ concurrency: 100 });
@@ -39,10 +48,37 @@ async function runAgainIn(t: TestContext, { finishes, also }: Storm): Promise<nu
   return tries - finishes;
 }
 
+function many(book: Book, charge: Job<object>, finishes: number): Promise<unknown> {
+  return book.jobs.enqueueMany(
+    charge,
+    Array.from({ length: finishes }, () => ({})),
+  );
+}
+
+async function withKeys(book: Book, charge: Job<object>, finishes: number): Promise<void> {
+  for (let n = 0; n < finishes; n++) await book.jobs.enqueue(charge, {}, { key: `charge ${n}` });
+}
+
+function inOneGroup(book: Book, charge: Job<object>, finishes: number): Promise<unknown> {
+  return book.groups.create({ mode: "parallel" }, (group) => {
+    for (let n = 0; n < finishes; n++) group.add(charge, {});
+  });
+}
+
+async function asDeliveries(book: Book, _charge: unknown, finishes: number): Promise<void> {
+  for (let n = 0; n < finishes; n++) await book.events.publish("paid", { n }, { key: `customer ${n % 30}` });
+}
+
 const alone: Readonly<Record<string, Omit<Storm, "finishes">>> = {
   "leave an effect of their own": {},
   "enqueue a job": { also: (tx) => tx.jobs.enqueue("next", {}) },
   "publish an event": { also: (tx) => tx.events.publish("charged", {}) },
+  "end jobs with a key": { enqueue: withKeys },
+  "end jobs of one group": { enqueue: inOneGroup },
+  "end deliveries in order": { enqueue: asDeliveries },
+  "end jobs of which 1 may run": { concurrency: 1 },
+  "end jobs of which 10 may run": { concurrency: 10 },
+  "end jobs of which 100 may run": { concurrency: 100 },
 };
 
 for (const [what, storm] of Object.entries(alone)) {

@@ -4,10 +4,9 @@ import { DaybookError } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, skipLocked } from "../../storage/word.ts";
-import { freeKeys } from "../free-keys.ts";
-import { passOn } from "../free-permits.ts";
 import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import { freeKeys, passOn } from "../let-in.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 import { holdGroups, isCurrent, lockGroup, type GroupRow, type GroupStatus } from "./group.ts";
 

@@ -5,7 +5,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { refusal } from "../cancel.ts";
 import { validateParams, type AnyJob } from "../define.ts";
-import { passOn } from "../free-permits.ts";
+import { passOn } from "../let-in.ts";
 import { jobNow, jobsChannel, type JobRow, type JobStatus } from "../job.ts";
 import { limitsOf as limitsOfRow } from "../limit.ts";
 import { limitsOf, type Prepared } from "../prepare.ts";

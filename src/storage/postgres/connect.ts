@@ -148,13 +148,20 @@ function sendTogether(session: Session): void {
 
 export type Answer = { rows: unknown[]; count: number };
 
-/** Sends one statement. Engine statements are prepared once per connection, by a name made from their text. */
-export async function send(session: Session, query: Query, server: Server, prepared = true): Promise<Answer> {
+/** Sends one statement. Engine statements are prepared once per connection, by a name made from their text; those planned
+ *  otherwise have another name. */
+export async function send(
+  session: Session,
+  query: Query,
+  server: Server,
+  prepared: boolean | "narrow" = true,
+): Promise<Answer> {
   try {
     server.fault?.("before", query.text);
     const values = query.params as unknown[];
     // The extended protocol refuses a second statement in one text, which the simple one would run.
-    const how = prepared ? { name: statementName(query.text) } : { queryMode: "extended" };
+    const prefix = prepared === "narrow" ? "narrow " : "";
+    const how = prepared === false ? { queryMode: "extended" } : { name: prefix + statementName(query.text) };
     sendTogether(session);
     const result = await session.query({ text: query.text, values, ...how });
     server.fault?.("after", query.text);

@@ -83,11 +83,16 @@ async function runOnce<T>(
     begun.catch(() => undefined);
     return begun;
   };
+  const beginAnew = (): Promise<unknown> => {
+    const undone = control(client, "rollback", parts.server);
+    begun = control(client, beginUser, parts.server);
+    return Promise.allSettled([undone, begun]);
+  };
   const tx: PostgresTx = new PostgresTx(
     client,
     parts.server,
     { ...parts, now: parts.nextNow(), tenant },
-    { forgiving: by === "user", begin: () => void begin() },
+    { forgiving: by === "user", begin: () => void begin(), ...(by === "user" && { beginAnew }) },
   );
   let broken: unknown;
   try {

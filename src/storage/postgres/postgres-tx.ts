@@ -1,14 +1,29 @@
 // The transaction that one unit sees on PostgreSQL. A statement that fails there ends the whole transaction; a user's
-// unit may catch the error and go on, as it may on SQLite, so its statements run behind savepoints.
+// unit may catch the error and go on, as it may on SQLite, so its statements run behind savepoints until its own part
+// is over.
 import type { Ids } from "../../core/id.ts";
 import type { Random } from "../../core/random.ts";
 import { render, type Query, type Sql } from "../sql.ts";
 import type { Tx } from "../store.ts";
 import { usedAfterEnd } from "../unit.ts";
-import { send, type Answer, type Server, type Session } from "./connect.ts";
+import { control, send, type Answer, type Server, type Session } from "./connect.ts";
 import { isConflictingTransaction, isConnectionLost } from "./postgres-error.ts";
 
+// What a serializable transaction has read, others may not write without a conflict, and a scan reads all that it passes by. So
+// each row of the engine is found by its index, however small the table is; such plans have names of their own.
+const planNarrow = `set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off;
+  set local enable_hashjoin = off; set local enable_mergejoin = off`;
+
 type At = { now: number; tenant: string; ids: Ids; random: Random };
+
+type Options = {
+  /** The unit may catch the failure of a statement and go on. */
+  readonly forgiving: boolean;
+  /** Called before each statement. */
+  readonly begin?: () => void;
+  /** Undoes a transaction in which nothing but its first statement has happened, and begins another. */
+  readonly beginAnew?: () => Promise<unknown>;
+};
 
 export class PostgresTx implements Tx {
   readonly dialect = "postgres";
@@ -24,16 +39,22 @@ export class PostgresTx implements Tx {
   doomed: unknown;
   readonly #session: Session;
   readonly #server: Server;
-  readonly #forgiving: boolean;
+  #forgiving: boolean;
+  #narrow = false;
   readonly #begin: () => void;
+  readonly #beginAnew: () => Promise<unknown>;
   #turn: Promise<void> = Promise.resolve();
   #ended = false;
+  /** Nothing has happened yet in the transaction. */
+  #alone: boolean;
 
-  constructor(session: Session, server: Server, at: At, options: { forgiving: boolean; begin?: () => void }) {
+  constructor(session: Session, server: Server, at: At, options: Options) {
     this.#session = session;
     this.#server = server;
     this.#forgiving = options.forgiving;
     this.#begin = options.begin ?? (() => undefined);
+    this.#beginAnew = options.beginAnew ?? (async () => undefined);
+    this.#alone = options.beginAnew !== undefined;
     this.now = at.now;
     this.tenant = at.tenant;
     this.ids = at.ids;
@@ -62,6 +83,16 @@ export class PostgresTx implements Tx {
 
   afterCommit(run: () => void): void {
     this.committed.push(run);
+  }
+
+  async userDone(): Promise<void> {
+    if (!this.#forgiving) return;
+    await this.#turn;
+    this.#forgiving = false;
+    this.#narrow = true;
+    this.#begin();
+    // Not awaited: it leaves with the first of them.
+    control(this.#session, planNarrow, this.#server).catch((error: unknown) => (this.doomed ??= error));
   }
 
   end(): void {
@@ -95,9 +126,21 @@ export class PostgresTx implements Tx {
     try {
       await turn;
       if (this.#ended) throw usedAfterEnd();
-      return await this.#sendThree(query);
+      return await (this.#alone ? this.#sendFirst(query) : this.#sendThree(query));
     } finally {
       done();
+    }
+  }
+
+  // There is nothing before it to keep, so it needs no savepoint; and many units have no second one.
+  async #sendFirst(query: Query): Promise<Answer> {
+    try {
+      const answer = await this.#sendPlain(query);
+      this.#alone = false;
+      return answer;
+    } catch (error) {
+      await this.#beginAnew();
+      throw error;
     }
   }
 
@@ -114,7 +157,7 @@ export class PostgresTx implements Tx {
 
   #sendPlain(query: Query): Promise<Answer> {
     // A user's texts are unbounded in number, so they are not kept as prepared statements.
-    return send(this.#session, query, this.#server, !this.#forgiving);
+    return send(this.#session, query, this.#server, this.#narrow ? "narrow" : !this.#forgiving);
   }
 
   // Whether it was done. Else the statement failed or the connection is gone, and the statement itself reports that.

@@ -55,6 +55,10 @@ export class SqliteTx implements Tx {
     // There is one writer, and this unit is it.
   }
 
+  userDone(): void {
+    // Savepoints cost nothing here, and nobody else writes.
+  }
+
   afterCommit(run: () => void): void {
     (this.committed ??= []).push(run);
   }

@@ -1,0 +1,196 @@
+// Whoever waits for a limit or a rate is let in, the first of each lane: when a job that held or wanted a permit is gone, in the
+// same transaction; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a
+// clock that was set or more lanes than are looked at left behind, and on PostgreSQL what another transaction was just moving.
+// Who comes too late for what has become free is parked again on contact.
+import { limits } from "../core/limits.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
+import { anyOf, indexedBy } from "../storage/word.ts";
+import { jobsChannel, type JobRow } from "./job.ts";
+import {
+  limitKeysOf,
+  limitsOf,
+  lockLimits,
+  nameOfKey,
+  rateLock,
+  takenPermits,
+  tryLimits,
+  type Limited,
+  type Limits,
+} from "./limit.ts";
+import { release, waitsKey, type Reason } from "./park.ts";
+import { readWindow, roomInRate, windowAt, type RateRule, type RateWindow } from "./rate.ts";
+
+/** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
+export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
+  const seqs = ended.flatMap((job) => (job.key_scope === "done" || job.key_scope === "queued" ? job.seq : []));
+  if (seqs.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", seqs)}`);
+}
+
+type Ended = Limited & Pick<JobRow, "seq">;
+
+export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  const seqs = ended.flatMap((job) => (job.limits === null ? [] : job.seq));
+  if (seqs.length > 0) await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
+}
+
+/** The permits of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts), and
+ *  the lock is the claimers' own: one that is just parking a job because of this very permit has either committed, and is
+ *  seen, or will count after us. */
+export async function freePermits(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  if (ended.every((job) => job.limits === null)) return;
+  await takePermitsBack(tx, ended);
+  await passPermitsOn(tx, ended);
+  // Direct work is not in line, so nobody lets it in: it looks for itself.
+  const held = await tx.get(sql`select seq from daybook_reservation where status = 'active' limit 1`);
+  if (held !== undefined) tx.wake(jobsChannel);
+}
+
+type Leaving = Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>;
+
+/** Jobs that stood in line for a permit, or for a start that a rate allows, have left without taking it: the next ones are
+ *  let in. What a job itself waits for now is known to be used up. */
+export async function passOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
+  await passPermitsOn(tx, jobs);
+  const starts = jobs.flatMap((job) => {
+    const { rate } = limitsOf(job);
+    const rule = rate && { tenant: job.tenant_id, ...rate };
+    return rule === undefined || isParkedFor(job, { ...rule, waitsFor: "time" }) ? [] : rule;
+  });
+  for (const [rule, count] of counted(starts)) {
+    const { room } = await roomInRate(tx, rule);
+    if (room > 0) await release(tx, { tenant: rule.tenant, waitsFor: "time", key: rule.key }, Math.min(room, count));
+  }
+}
+
+async function passPermitsOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
+  const permits = jobs.flatMap((job) => permitsOf(job).filter((permit) => !isParkedFor(job, permit)));
+  for (const [permit, count] of counted(permits)) await release(tx, permit, count);
+}
+
+/** What others wait for while the job has its permits. */
+export function permitsOf(job: Limited): Reason[] {
+  return limitKeysOf(job).map((key) => ({ tenant: job.tenant_id, waitsFor: "key", key }));
+}
+
+function isParkedFor(job: Leaving, reason: Reason): boolean {
+  return job.waits_for === reason.waitsFor && job.waits_key === waitsKey(reason);
+}
+
+function counted<T>(all: readonly T[]): [T, number][] {
+  const same = Map.groupBy(all, (each) => JSON.stringify(each));
+  return [...same.values()].map((each) => [each[0] as T, each.length]);
+}
+
+/** Lets in those whose rate has opened, at most so many rates at a time. What waits behind them costs nothing. */
+export async function releaseRates(tx: Tx): Promise<void> {
+  const due = await tx.all<{ tenant: string; key: string }>(sql`select tenant_id as tenant, rate_key as key
+    from daybook_rate_window where opens_at is not null and opens_at <= ${tx.now}
+    order by opens_at limit ${limits.claimLanesMax}`);
+  if (due.length === 0) return;
+  // One that another has locked is being let in, or counted, by it.
+  const busy = await tryLimits(
+    tx,
+    due.map(({ tenant, key }) => rateLock(tenant, key)),
+  );
+  for (const rate of due) if (!busy.has(rateLock(rate.tenant, rate.key))) await openRate(tx, rate);
+}
+
+async function openRate(tx: Tx, rate: Pick<RateRule, "tenant" | "key">): Promise<void> {
+  const last = await readWindow(tx, rate);
+  if (last === undefined || last.opens_at === null || last.opens_at > tx.now) return; // another was faster
+  const { rate: rule } = await limitsOfFirst(tx, { ...rate, waitsFor: "time" });
+  if (rule === undefined) return writeWindow(tx, rate, { ...last, opens_at: null });
+  const window = windowAt(tx.now, rule.ms, last);
+  const room = rule.max - Math.max(window.used, window.let_in);
+  const most = Math.max(0, Math.min(room, limits.claimParkedMax));
+  if (most > 0) await release(tx, { ...rate, waitsFor: "time" }, most);
+  // A large allowance is let in by and by.
+  const opens_at = room > most ? tx.now : window.window_at + rule.ms;
+  await writeWindow(tx, rate, { ...window, let_in: window.let_in + most, opens_at });
+}
+
+async function writeWindow(
+  tx: Tx,
+  { tenant, key }: Pick<RateRule, "tenant" | "key">,
+  { window_at, used, let_in, opens_at }: RateWindow & { readonly opens_at: number | null },
+): Promise<void> {
+  await tx.run(sql`update daybook_rate_window set window_at = ${window_at}, used = ${used}, let_in = ${let_in},
+      opens_at = ${opens_at}
+    where tenant_id = ${tenant} and rate_key = ${key}`);
+}
+
+/** Where a slice of the sweep begins. */
+export type From = { readonly waits_for: "key" | "time"; readonly waits_key: string; readonly lane_seq: number };
+
+const first: From = { waits_for: "key", waits_key: "", lane_seq: 0 };
+
+/** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next slice begins; undefined after the
+ *  last. */
+export async function releaseFreeKeys(
+  tx: Tx,
+  from: From = first,
+): Promise<{ released: number; next: From | undefined }> {
+  let released = 0;
+  let next: From | undefined = from;
+  for (let looked = 0; looked < limits.claimParkedMax; looked++) {
+    next = await nextKey(tx, next);
+    if (next === undefined) break;
+    const [tenant = "", ...key] = next.waits_key.split("\n");
+    released += await releaseFreeKey(tx, { waitsFor: next.waits_for, tenant, key: key.join("\n") }, [next.lane_seq]);
+  }
+  return { released, next };
+}
+
+/** For one who has held a job that waits for a limit, or freed a permit, and let nobody in: whoever takes or frees one meanwhile
+ *  passed it by. That one has the lock until it commits, so it is waited for, by a transaction that holds nothing else. */
+export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<void> {
+  await lockLimits(tx, all.map(lockOf));
+  for (const [of] of counted(all)) await releaseFreeKey(tx, of);
+}
+
+function lockOf({ waitsFor, tenant, key }: Reason): string {
+  return waitsFor === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
+}
+
+/** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
+async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Promise<number> {
+  // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
+  if ((await tryLimits(tx, [lockOf(of)])).size > 0) return 0;
+  const room = await roomFor(tx, of);
+  return room > 0 ? release(tx, of, room, lanes) : 0;
+}
+
+async function roomFor(tx: Tx, of: Reason): Promise<number> {
+  const { name = 0, key = 0, rate } = await limitsOfFirst(tx, of);
+  if (of.waitsFor === "time") {
+    if (rate === undefined) return 0;
+    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rate })).room, limits.claimParkedMax);
+  }
+  const used = await tx.get<{ count: number }>(
+    sql`select count(*) as count from (${takenPermits(of.tenant, of.key)}) as taken`,
+  );
+  return Math.max(0, (nameOfKey(of.key) === undefined ? key : name) - (used?.count ?? 0));
+}
+
+// Each lane of a key costs one seek, however many jobs wait in it.
+async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promise<From | undefined> {
+  const found =
+    await tx.get<From>(sql`select waits_for, waits_key, lane_seq from daybook_line ${indexedBy("jobs_waiting")}
+    where status = 'waiting' and waits_key is not null
+      and (waits_for, waits_key, lane_seq) > (${waits_for}, ${waits_key}, ${lane_seq})
+    order by waits_for, waits_key, lane_seq limit 1`);
+  if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
+  // What stands between the two is not ours to release.
+  return nextKey(tx, { waits_for: "time", waits_key: "", lane_seq: 0 });
+}
+
+/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
+async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
+  const first = await tx.get<{ limits: string | null }>(sql`select job.limits
+    from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_job job
+    where line.status = 'waiting' and line.waits_for = ${reason.waitsFor} and line.waits_key = ${waitsKey(reason)}
+      and line.waits_key is not null and job.seq = line.seq
+    order by line.lane_seq, line.priority desc, line.position, line.seq limit 1`);
+  return limitsOf(first ?? { limits: null });
+}
