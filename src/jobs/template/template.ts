@@ -4,7 +4,7 @@ import { DaybookError } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { nearest } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
-import type { ReadRows } from "../definition/stored-definition.ts";
+import type { ReadRows } from "../definition.ts";
 import type { Backoff } from "../../core/backoff.ts";
 
 /** Where a setting is null, the definition of the job decides. */
