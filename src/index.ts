@@ -4,7 +4,7 @@ export type { Definition } from "./rooms.ts";
 export { job, type JobContext } from "./job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";
 export type { CommandResult } from "./jobs/command/run-command.ts";
-export type { CommandEnvironment } from "./jobs/command/environment.ts";
+export type { CommandEnvironment } from "./jobs/command/program.ts";
 export type { CommandRecord } from "./jobs/command/command-record.ts";
 export type { Artifact } from "./jobs/command/artifacts.ts";
 export type { Book, Telemetry } from "./book.ts";

@@ -17,7 +17,7 @@ import { openStore } from "./storage/open-store.ts";
 import { createViews } from "./storage/view.ts";
 import { jobContext } from "./job-context.ts";
 import { liveContext } from "./live-context.ts";
-import { filesFolder } from "./jobs/command/files-folder.ts";
+import { filesFolder } from "./storage/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { enqueueTogether } from "./jobs/enqueue-together.ts";

@@ -1,7 +1,7 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "./calls/calls.ts";
 import { invalid } from "./core/error.ts";
-import type { ReadRows } from "./jobs/definition/stored-definition.ts";
+import type { ReadRows } from "./jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";

@@ -7,7 +7,7 @@ import { limits } from "../core/limits.ts";
 import type { LiveAttachment } from "../events/live/bus.ts";
 import type { Live } from "../events/live/live.ts";
 import type { AnyJob } from "../jobs/define.ts";
-import { knownJob } from "../jobs/definition/stored-definition.ts";
+import { knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { ceaseToHost, hostJobs } from "../jobs/hosting.ts";
 import { cancelFires } from "../schedules/cancel-fires.ts";

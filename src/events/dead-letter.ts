@@ -5,7 +5,7 @@
 //                         ▲  │         │
 //                         │  │         └──────► dead           its redrive failed: the same letter, one redrive more
 //                         │  └────────────────► discarded      with a reason
-import { pinJob, unpinJob } from "../jobs/prune/pin.ts";
+import { pinJob, unpinJob } from "../jobs/prune/bundle.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";

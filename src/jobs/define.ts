@@ -8,7 +8,7 @@ import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import type { RunContext } from "./context.ts";
-import type { ByName } from "./definition/stored-definition.ts";
+import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate } from "./rate.ts";
 import { checkBackoff, type Backoff } from "../core/backoff.ts";

@@ -6,7 +6,7 @@ import { didYouMean } from "../core/suggest.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { cancelJob, type Cancelled } from "./cancel.ts";
 import type { AnyJob, Given, Job } from "./define.ts";
-import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition/stored-definition.ts";
+import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { enqueue, enqueueMany, withWarning, type Enqueued } from "./enqueue.ts";
 import type { EnqueueTogether } from "./enqueue-together.ts";

@@ -3,9 +3,6 @@
 //
 //   called ──► place ──► kept by an earlier run? ──► yes: its result, nothing runs
 //                                               └──► no: run, keep the result if the job is still ours
-//
-// `sleep(until)` and `waitFor(event)` are not here yet. They would be steps as well, beside `write`: they take a place like
-// any other, and what they keep is when they woke, or the event. Until then a handler enqueues the job that goes on.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
@@ -14,7 +11,7 @@ import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
-import type { Awaitable, Store, Tx } from "../storage/store.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
 import { forShare } from "../storage/word.ts";
 import type { ClaimedJob } from "./claim.ts";
@@ -48,7 +45,11 @@ export function createStep(engine: Engine, state: RunState): Step<Tx> {
     check(name, work);
     const place = emptied.get(name)?.shift() ?? called++;
     // The first run of a chain finds nothing, so it does not look.
-    const kept = job.chain_seq === null ? undefined : await readStep(store, job.tenant_id, job.chain_seq, place);
+    const [kept] =
+      job.chain_seq === null
+        ? []
+        : await store.read<KeptStep>(sql`select name, result from daybook_job_step
+            where tenant_id = ${job.tenant_id} and chain_seq = ${job.chain_seq} and place = ${place}`);
     if (kept !== undefined && kept.name !== name) throw otherOrder(job.id, place, { was: kept.name, is: name });
     if (kept !== undefined) return read(kept.result);
     // Whoever wants the run to end does not want more of it; what is kept so far is not lost.
@@ -78,11 +79,18 @@ export function createStep(engine: Engine, state: RunState): Step<Tx> {
     throw invalid(`job ${job.id} has more than ${limits.stepsMax} steps: make jobs of some of them`);
   }
 
+  async function perform(name: string, work: () => unknown): Promise<string | null> {
+    const made = await inStep(state, name, work);
+    const what = `result of step ${quote(name)}`;
+    const result = made === undefined ? null : toJson(made, { what, bytesMax: limits.resultBytesMax });
+    killPoint("jobs.step.ran");
+    return result;
+  }
+
   return Object.assign(
     <T>(name: string, work: () => Awaitable<T>): Promise<T> =>
       once(name, work, async (place) => {
-        const result = toText(name, await inStep(state, name, work));
-        killPoint("jobs.step.ran");
+        const result = await perform(name, work);
         const keep = (tx: Tx): Promise<void> => keepStep(tx, job, { place, name, result });
         await store.write(keep, { tenant: job.tenant_id, beat: false });
         return result;
@@ -91,8 +99,7 @@ export function createStep(engine: Engine, state: RunState): Step<Tx> {
       write: <T>(name: string, work: (tx: Tx) => Awaitable<T>): Promise<T> =>
         once(name, work, (place) => {
           const unit = async (tx: Tx): Promise<string | null> => {
-            const result = toText(name, await inStep(state, name, () => work(tx)));
-            killPoint("jobs.step.ran");
+            const result = await perform(name, () => work(tx));
             await keepStep(tx, job, { place, name, result });
             return result;
           };
@@ -118,11 +125,6 @@ async function inStep<T>(state: RunState, name: string, work: () => Awaitable<T>
   }
 }
 
-function toText(name: string, value: unknown): string | null {
-  if (value === undefined) return null;
-  return toJson(value, { what: `result of step ${quote(name)}`, bytesMax: limits.resultBytesMax });
-}
-
 // What was kept is what everybody gets, also the run that made it: a replay must not see anything else.
 function read<T>(result: string | null): T {
   return (result === null ? undefined : JSON.parse(result)) as T;
@@ -140,12 +142,6 @@ function otherOrder(id: string, place: number, { was, is }: { was: string; is: s
 
 // A step that is on disk is one row for each place of a chain.
 type KeptStep = { readonly name: string; readonly result: string | null };
-
-async function readStep(store: Store, tenant: string, chain: number, place: number): Promise<KeptStep | undefined> {
-  const [row] = await store.read<KeptStep>(sql`select name, result from daybook_job_step job_step
-    where tenant_id = ${tenant} and chain_seq = ${chain} and place = ${place}`);
-  return row;
-}
 
 /** Keeps a step of a run that is still ours. On PostgreSQL the lock makes whoever ends the run wait for our commit, or us
  *  for theirs: a step of a lost owner must not appear after the next run has looked for it. */

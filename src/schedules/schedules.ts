@@ -3,7 +3,7 @@ import { invalid } from "../core/error.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
-import { knownJob, type ReadRows } from "../jobs/definition/stored-definition.ts";
+import { knownJob, type ReadRows } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";

@@ -8,7 +8,7 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
-import { findDefinition, neverHostedWarning } from "../jobs/definition/stored-definition.ts";
+import { findDefinition, neverHostedWarning } from "../jobs/definition.ts";
 import type { JobHooks, ToSay } from "../jobs/hooks.ts";
 import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
 import { mergeParams, selectTemplates, type TemplateRow } from "../jobs/template/template.ts";

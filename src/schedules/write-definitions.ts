@@ -6,7 +6,7 @@
 import { isDaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { knownJob } from "../jobs/definition/stored-definition.ts";
+import { knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { AnySchedule } from "./define.ts";
 import { lockSchedule } from "./find-schedule.ts";

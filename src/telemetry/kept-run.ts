@@ -2,26 +2,22 @@
 import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { storableText } from "../core/storable-text.ts";
-import { sql, type Sql } from "../storage/sql.ts";
-import type { Awaitable, Tx } from "../storage/store.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 
-type Read = <R>(statement: Sql) => Awaitable<R[]>;
+/** Of `run`: somebody pinned it. */
+export const runIsPinned = sql`exists (select 1 from daybook_run_pin run_pin
+  where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id)`;
 
-export async function pinnedRuns(read: Read, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  if (ids.length === 0) return new Set();
-  const rows = await read<{ run_id: string }>(
-    sql`select run_id from daybook_run_pin where tenant_id = ${tenant} and run_id ${anyOf("text", ids)}`,
-  );
-  return new Set(rows.map((row) => row.run_id));
-}
+/** Of `run`, in the transaction that removes runs: the mark only moves on, so what is folded stays so. */
+export const runIsKept = sql`(run.seq > (select folded_seq from daybook_run_fold) or ${runIsPinned})`;
 
-/** In the transaction that removes runs: the mark only moves on, so what is folded stays so. */
 export async function keptRuns(tx: Tx, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (ids.length === 0) return new Set();
-  const rows = await tx.all<{ id: string }>(sql`select id from daybook_run run where tenant_id = ${tenant}
-    and id ${anyOf("text", ids)} and (seq > (select folded_seq from daybook_run_fold) or exists (
-      select 1 from daybook_run_pin run_pin where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id))`);
+  const rows = await tx.all<{ id: string }>(
+    sql`select id from daybook_run run where tenant_id = ${tenant} and id ${anyOf("text", ids)} and ${runIsKept}`,
+  );
   return new Set(rows.map((row) => row.id));
 }
 

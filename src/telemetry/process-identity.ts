@@ -57,19 +57,24 @@ export function pidExists(pid: number): boolean {
   }
 }
 
-// The 22nd field of /proc/<pid>/stat; the second is the program's name in brackets and may hold spaces. A zombie is
-// gone for our purposes, but its parent may be slow to notice, so its state is read as well.
+// The 22nd field of /proc/<pid>/stat. A zombie is gone for our purposes, but its parent may be slow to notice, so its state
+// is read as well.
 export function processStarted(pid: number): string | null {
-  return attempt(() => {
-    // A container may be shown the /proc of its host, where its own pids are the numbers of others.
-    if (readlinkSync("/proc/self") !== String(process.pid)) return null;
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" ? "zombie" : (fields[19] ?? null);
-  });
+  // A container may be shown the /proc of its host, where its own pids are the numbers of others.
+  if (attempt(() => readlinkSync("/proc/self")) !== String(process.pid)) return null;
+  const fields = processFields(pid);
+  return fields?.[0] === "Z" ? "zombie" : (fields?.[19] ?? null);
 }
 
-function attempt<T>(read: () => T): T | null {
+/** The fields of /proc/<pid>/stat from the third on, which is its state; the second is the program's name in brackets and
+ *  may hold spaces. Null where the system does not tell. */
+export function processFields(pid: number): string[] | null {
+  const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  return stat === null ? null : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+/** Processes come and go while they are read. */
+export function attempt<T>(read: () => T): T | null {
   try {
     return read();
   } catch {

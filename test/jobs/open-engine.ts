@@ -3,7 +3,7 @@
 import type { TestContext } from "node:test";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
-import { filesFolder } from "../../src/jobs/command/files-folder.ts";
+import { filesFolder } from "../../src/storage/files-folder.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";

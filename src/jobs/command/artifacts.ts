@@ -10,7 +10,11 @@ import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 
 export type Artifact = { readonly path: string; readonly bytes: number; readonly sha256: string };
-export type Artifacts = { readonly found: readonly Artifact[]; readonly leftOut: number };
+export type Artifacts = {
+  readonly artifacts: readonly Artifact[];
+  /** How many more files there were than are listed. */
+  readonly artifactsLeftOut: number;
+};
 
 /** Beyond this no more files are looked for, so that a pattern that finds a whole disk comes to an end. */
 const matchesMax = 10 * limits.commandArtifactsMax;
@@ -32,25 +36,22 @@ export async function collectArtifacts(
   patterns: readonly string[],
   { cwd, sinceNs, signal }: { cwd: string; sinceNs: bigint; signal: AbortSignal },
 ): Promise<Artifacts> {
-  if (patterns.length === 0) return { found: [], leftOut: 0 };
+  const artifacts: Artifact[] = [];
+  let artifactsLeftOut = 0;
+  if (patterns.length === 0) return { artifacts, artifactsLeftOut };
   const root = await realpath(cwd);
-  const paths = await matches(patterns, root, signal);
-  const found: Artifact[] = [];
-  let leftOut = 0;
   let bytes = 0;
-  for (const path of paths) {
+  for (const path of await matches(patterns, root, signal)) {
     signal.throwIfAborted();
-    const full = found.length >= limits.commandArtifactsMax || bytes > limits.commandArtifactsBytesMax;
+    const full = artifacts.length >= limits.commandArtifactsMax || bytes > limits.commandArtifactsBytesMax;
     const artifact = await describeFile({ root, path, sinceNs, full, signal });
-    if (artifact === undefined) continue;
-    if (artifact === "left out") {
-      leftOut++;
-      continue;
+    if (artifact === "left out") artifactsLeftOut++;
+    else if (artifact !== undefined) {
+      artifacts.push(artifact);
+      bytes += JSON.stringify(artifact).length;
     }
-    found.push(artifact);
-    bytes += JSON.stringify(artifact).length;
   }
-  return { found, leftOut };
+  return { artifacts, artifactsLeftOut };
 }
 
 async function matches(patterns: readonly string[], root: string, signal: AbortSignal): Promise<string[]> {

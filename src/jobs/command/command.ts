@@ -8,7 +8,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { defineJob, jobOptionNames, type Job, type JobOptions } from "../define.ts";
 import { fillArgv, parseArgv } from "./argv.ts";
 import { checkPatterns } from "./artifacts.ts";
-import { checkEnvironment, type CommandEnvironment } from "./environment.ts";
+import { runVariable, type CommandEnvironment } from "./program.ts";
 import { runCommand, type CommandPlan, type CommandResult } from "./run-command.ts";
 
 /** All options of a job but its handler, and the program. */
@@ -73,6 +73,25 @@ function notHere(): never {
 function checkFolderName(name: string, cwd: unknown): string {
   if (typeof cwd === "string" && cwd !== "" && !cwd.includes("\0")) return cwd;
   throw invalid(`cwd of command "${name}" is ${quote(cwd)}: give the path of a folder`);
+}
+
+function checkEnvironment(job: string, env: CommandEnvironment): CommandEnvironment {
+  const given: unknown = env;
+  if (!Array.isArray(given)) {
+    throw invalid(`env of command "${job}" is a list of names and pairs: ["PATH", { LANG: "C" }]`);
+  }
+  const pairs = (given as readonly unknown[]).flatMap((each) =>
+    typeof each === "string" ? [[each, ""]] : Object.entries(each ?? {}),
+  );
+  for (const [name, value] of pairs as [string, unknown][]) {
+    if (!/^[^=\0]+$/.test(name) || name === runVariable) {
+      throw invalid(`env of command "${job}" has ${quote(name)}, which is not a name that can be set`);
+    }
+    if (typeof value !== "string" || value.includes("\0")) {
+      throw invalid(`env of command "${job}" sets "${name}" to ${quote(value)}: give a text without U+0000`);
+    }
+  }
+  return env;
 }
 
 /** The names of the params, when the schema can describe itself and takes no others. */

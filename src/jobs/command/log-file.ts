@@ -1,19 +1,19 @@
 // The log of one run: the beginning of what its program said goes into a file, the end of it is kept in memory, and
 // what lies between is read and counted. So a program is never held up by its own output, and five gigabytes of it cost
 // no more than the limit.
-import { mkdir, open, type FileHandle } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, open } from "node:fs/promises";
+import { dirname } from "node:path";
 import { describeError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { storableText } from "../../core/storable-text.ts";
 
 export type LogFile = {
-  readonly path: string;
   /** When the file was made, by the clock of the file system. */
   readonly madeAtNs: bigint;
   /** Keeps all that comes, until there is no more; never rejects. */
   follow(output: AsyncIterable<Buffer>): Promise<void>;
-  close(): Promise<LogSummary>;
+  /** What there is to say of it, and why the file is not whole, when that is not the limit. */
+  close(): Promise<{ readonly log: CommandLog; readonly failure: string | null }>;
 };
 
 export type CommandLog = {
@@ -24,47 +24,48 @@ export type CommandLog = {
   readonly tail: string;
 };
 
-export type LogSummary = CommandLog & {
-  /** Why the file is not whole, when that is not the limit. */
-  readonly failure: string | null;
-};
-
-export function logPath(folder: string, runId: string): string {
-  return join(folder, `${runId}.log`);
-}
-
-export async function openLog(folder: string, runId: string, bytesMax: number): Promise<LogFile> {
+export async function openLog(path: string, bytesMax: number): Promise<LogFile> {
   // What programs say is nobody else's business.
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const path = logPath(folder, runId);
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, "w", 0o600);
   const { ctimeNs } = await file.stat({ bigint: true });
-  const tail = createTail();
-  let bytes = 0;
-  let kept = 0;
+  let [bytes, kept] = [0, 0];
+  let tail: Buffer = Buffer.alloc(0);
   let failure: string | null = null;
-
-  let closing: Promise<LogSummary> | undefined;
+  let closing: ReturnType<LogFile["close"]> | undefined;
 
   // A full disk must not stop the program: it did not ask for a log.
   async function keep(chunk: Buffer): Promise<void> {
     if (failure !== null) return;
     try {
-      await writeAll(file, chunk);
+      await file.appendFile(chunk);
       kept += chunk.length;
     } catch (error) {
       failure = `its log could not be written: ${describeError(error).message}`;
     }
   }
 
+  async function close(): ReturnType<LogFile["close"]> {
+    const leftOut = bytes - kept;
+    const truncated = leftOut > 0;
+    if (truncated) {
+      const end = tail.subarray(-Math.min(leftOut, limits.commandTailBytesMax));
+      await keep(Buffer.from(`\n… ${leftOut} bytes are not kept; the last ${end.length} of them follow\n`));
+      await keep(end);
+    }
+    await file.close().catch(() => undefined);
+    return { log: { path, bytes, truncated, tail: tailText(tail) }, failure };
+  }
+
   return {
-    path,
     madeAtNs: ctimeNs,
     async follow(output) {
       try {
         for await (const chunk of output) {
           bytes += chunk.length;
-          tail.add(chunk);
+          const last = chunk.subarray(-limits.commandTailBytesMax);
+          // A copy, because a part of a chunk would hold all of it in memory.
+          tail = Buffer.concat([tail, last]).subarray(-limits.commandTailBytesMax);
           if (kept < bytesMax) await keep(chunk.subarray(0, bytesMax - kept));
         }
       } catch (error) {
@@ -73,52 +74,24 @@ export async function openLog(folder: string, runId: string, bytesMax: number): 
     },
     close: () => (closing ??= close()),
   };
-
-  async function close(): Promise<LogSummary> {
-    const leftOut = bytes - kept;
-    const truncated = leftOut > 0;
-    if (truncated) {
-      const end = tail.read().subarray(-Math.min(leftOut, limits.commandTailBytesMax));
-      await keep(Buffer.from(`\n… ${leftOut} bytes are not kept; the last ${end.length} of them follow\n`));
-      await keep(end);
-    }
-    await file.close().catch(() => undefined);
-    return { path, bytes, truncated, tail: tailText(tail.read()), failure };
-  }
 }
 
 /** Text that can be stored, in the tail's size whatever was in it. */
-export function tailText(tail: Buffer): string {
+function tailText(tail: Buffer): string {
   // The first character may have been cut in two; a replacement character in its place says nothing.
   const from = tail.findIndex((byte) => (byte & 0xc0) !== 0x80);
   return storableText(tail.subarray(Math.max(0, from)).toString("utf8"), 3 * limits.commandTailBytesMax);
 }
 
-async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
-  for (let at = 0; at < chunk.length;) at += (await file.write(chunk, at)).bytesWritten;
-}
-
-function createTail(): { add(chunk: Buffer): void; read(): Buffer } {
-  let held: Buffer = Buffer.alloc(0);
-  return {
-    add(chunk) {
-      const last = chunk.subarray(-limits.commandTailBytesMax);
-      // A copy, because a part of a chunk would hold all of it in memory.
-      held = Buffer.concat([held, last]).subarray(-limits.commandTailBytesMax);
-    },
-    read: () => held,
-  };
-}
-
 /** What can be told of a log that nobody closed; undefined when there is none. */
-export async function readEnd(path: string): Promise<LogSummary | undefined> {
+export async function readEnd(path: string): Promise<CommandLog | undefined> {
   const file = await open(path, "r").catch(() => undefined);
   if (file === undefined) return undefined;
   try {
     const { size: bytes } = await file.stat();
     const end = Buffer.alloc(Math.min(bytes, limits.commandTailBytesMax));
     const { bytesRead } = await file.read(end, 0, end.length, bytes - end.length);
-    return { path, bytes, truncated: false, tail: tailText(end.subarray(0, bytesRead)), failure: null };
+    return { path, bytes, truncated: false, tail: tailText(end.subarray(0, bytesRead)) };
   } catch {
     return undefined;
   } finally {

@@ -4,13 +4,19 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { defineFact } from "../../core/fact.ts";
 import { sql } from "../../storage/sql.ts";
-import { isProvablyGone, pidExists, processStarted, thisProcess } from "../../telemetry/process-identity.ts";
-import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
+import {
+  attempt,
+  isProvablyGone,
+  pidExists,
+  processFields,
+  processStarted,
+  thisProcess,
+  type ProcessIdentity,
+} from "../../telemetry/process-identity.ts";
 import type { Engine } from "../engine.ts";
-import { endCommand, openCommandColumns, type OpenCommand } from "./command-row.ts";
-import { runVariable } from "./environment.ts";
+import { endCommand, openCommandColumns, type OpenCommand } from "./command-record.ts";
 import { readEnd } from "./log-file.ts";
-import { signalGroupOf, termMs } from "./program.ts";
+import { runVariable, signalGroupOf, termMs } from "./program.ts";
 
 type Fate = "ended" | "gone" | "unknown";
 
@@ -52,7 +58,7 @@ export async function endOrphans(engine: Engine): Promise<void> {
 
 const underWay = new Map<string, Promise<void>>();
 
-/** Who comes while another of this process is at it waits for the same end. */
+/** A second caller of this process waits for the end that the first one makes. */
 export function endOrphan(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
   const known = underWay.get(row.runId);
   if (known !== undefined) return known;
@@ -65,11 +71,9 @@ async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): P
   const fate = await fateOf(engine, row, self);
   if (fate === undefined) return;
   const { tenant, runId, jobId, pid, logPath } = row;
-  const log = logPath === null ? undefined : await readEnd(logPath);
-  const ending = { note: notes[fate], ...(log === undefined ? {} : { log }) };
   // Another process may have come after our signals and found nobody: who ended it has the last word.
   const over = fate === "ended" ? notes.gone : null;
-  if (await endCommand(engine, row, ending, { over })) {
+  if (await endCommand(engine, row, { note: notes[fate], log: await readEnd(logPath) }, over)) {
     commandOrphaned.state({ tenant, jobId, runId, pid, fate });
   }
 }
@@ -106,36 +110,14 @@ function groupsOfRun({ runId, pid, processStarted: started }: OpenCommand): numb
   if (pid !== null && started !== null && processStarted(pid) === started) return [pid];
   // Its first process is gone, or its number was never written down; the others carry the run's id.
   const groups = new Set<number>();
-  for (const member of processes()) {
-    const group = groupOf(member);
-    if (group === undefined || (pid !== null && group !== pid) || groups.has(group)) continue;
-    if (carries(member, runId)) groups.add(group);
+  for (const member of (attempt(() => readdirSync("/proc")) ?? []).filter((name) => /^\d+$/.test(name))) {
+    const [state = "X", , number] = processFields(Number(member)) ?? [];
+    const group = Number(number);
+    // A zombie has ended.
+    if (/[ZX]/.test(state) || (pid !== null && group !== pid) || groups.has(group)) continue;
+    // Only the owner may read it, so what can be read may also be ended.
+    const environment = attempt(() => readFileSync(`/proc/${member}/environ`, "utf8")) ?? "";
+    if (environment.split("\0").includes(`${runVariable}=${runId}`)) groups.add(group);
   }
   return [...groups];
-}
-
-function processes(): number[] {
-  return (read(() => readdirSync("/proc")) ?? []).filter((name) => /^\d+$/.test(name)).map(Number);
-}
-
-// The fifth field of /proc/<pid>/stat; the second may hold spaces. A zombie has ended.
-function groupOf(pid: number): number | undefined {
-  const stat = read(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
-  const [state, , group] = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];
-  return state === undefined || state === "Z" || state === "X" ? undefined : Number(group);
-}
-
-// Only the owner may read it, so what can be read may also be ended.
-function carries(pid: number, runId: string): boolean {
-  const environment = read(() => readFileSync(`/proc/${pid}/environ`, "utf8")) ?? "";
-  return environment.split("\0").includes(`${runVariable}=${runId}`);
-}
-
-// Processes come and go while they are read.
-function read<T>(from: () => T): T | undefined {
-  try {
-    return from();
-  } catch {
-    return undefined;
-  }
 }

@@ -13,7 +13,7 @@ import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../cancel.ts";
 import type { Engine } from "../engine.ts";
-import { closeLane } from "../enter-lanes.ts";
+import { closeLane } from "../gate.ts";
 import type { JobHooks } from "../hooks.ts";
 import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import type { Within } from "../jobs.ts";

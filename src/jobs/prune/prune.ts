@@ -4,17 +4,13 @@
 import { unlink } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { limits } from "../../core/limits.ts";
-import { sql } from "../../storage/sql.ts";
-import type { Store } from "../../storage/store.ts";
-import type { ReadRows } from "../definition/stored-definition.ts";
-import type { JobHooks } from "../hooks.ts";
-import { findRoots, isFree, mayLeave, readFamilies, type Family } from "./family.ts";
-import { removeFamilies } from "./remove.ts";
-import { pruneReservations } from "./reservations.ts";
-import { toRule, type PruneOptions, type Rule } from "./rule.ts";
-import { pinnedRuns } from "../../telemetry/kept-run.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Store, Tx } from "../../storage/store.ts";
 import { foldRuns } from "../../telemetry/rollup/folder.ts";
-import { add, nothing, rowsOf, runIdsOf, weigh, type Removed } from "./weigh.ts";
+import type { ReadRows } from "../definition.ts";
+import type { JobHooks } from "../hooks.ts";
+import { countRemoved, findBundles, removeBundles, type Bundle, type Removed } from "./bundle.ts";
+import { toRule, type PruneOptions, type Rule } from "./rule.ts";
 
 export type Pruned = Removed & {
   /** True: this is what would be removed, and nothing was. */
@@ -35,72 +31,73 @@ export async function prune(
 ): Promise<Pruned> {
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
-  let [removed, slices, filesDeleted] = [nothing, 0, 0];
-  if (rule === undefined) return { ...removed, dryRun, slices, filesDeleted };
+  const kinds = Object.keys(onPruned);
+  let pruned: Pruned = { ...countRemoved([], []), dryRun, slices: 0, filesDeleted: 0 };
+  if (rule === undefined) return pruned;
   // A run leaves its mark in the rollups before it leaves.
   if (!dryRun) await foldRuns(store);
-  for await (const slice of rule.noJobs ? [] : slicesOf(leaving(store, rule, Object.keys(onPruned)))) {
+  for await (const slice of slicesOf(leaving(store, rule), kinds)) {
     const gone = dryRun
-      ? slice.map(({ weight }) => weight).reduce(add)
-      : await store.write(
-          (tx) =>
-            removeFamilies(
-              tx,
-              rule,
-              slice.map(({ family }) => family),
-              onPruned,
-            ),
-          { tenant },
-        );
+      ? countRemoved(slice, kinds)
+      : await store.write((tx) => removeBundles(tx, rule, slice, onPruned), { tenant });
     if (gone.jobs === 0) continue;
-    removed = add(removed, gone);
-    slices++;
     // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
-    if (!dryRun) filesDeleted += await deleteFiles(folder, gone.files);
+    pruned = add(pruned, gone, dryRun ? 0 : await deleteFiles(folder, gone.files));
   }
-  const byHand = await pruneReservations(store, rule, dryRun);
-  removed = { ...removed, reservations: removed.reservations + byHand.reservations };
-  slices += byHand.slices;
-  return { ...removed, dryRun, slices, filesDeleted };
+  const { reservations, slices } = await pruneReservations(store, rule, dryRun);
+  return { ...pruned, reservations: pruned.reservations + reservations, slices: pruned.slices + slices };
 }
 
-type Weighed = { readonly family: Family; readonly weight: Removed };
+function add(before: Pruned, gone: Removed, filesDeleted: number): Pruned {
+  const others = { ...before.others };
+  for (const [kind, count] of Object.entries(gone.others)) others[kind] = (others[kind] ?? 0) + count;
+  return {
+    jobs: before.jobs + gone.jobs,
+    groups: before.groups + gone.groups,
+    runs: before.runs + gone.runs,
+    logs: before.logs + gone.logs,
+    steps: before.steps + gone.steps,
+    reservations: before.reservations + gone.reservations,
+    others,
+    files: gone.files.length === 0 ? before.files : [...before.files, ...gone.files],
+    dryRun: before.dryRun,
+    slices: before.slices + 1,
+    filesDeleted: before.filesDeleted + filesDeleted,
+  };
+}
 
-/** As many families as stay within the limit; one that is over it by itself leaves alone. */
-async function* slicesOf(families: AsyncIterable<Weighed>): AsyncGenerator<Weighed[]> {
-  let [slice, rows]: [Weighed[], number] = [[], 0];
-  for await (const each of families) {
-    const own = rowsOf(each.weight);
+/** As many bundles as stay within the limit; one that is over it by itself leaves alone. */
+async function* slicesOf(bundles: AsyncIterable<Bundle>, kinds: readonly string[]): AsyncGenerator<Bundle[]> {
+  let [slice, rows]: [Bundle[], number] = [[], 0];
+  for await (const bundle of bundles) {
+    const own = rowsOf(countRemoved([bundle], kinds));
     if (slice.length > 0 && rows + own > limits.pruneRowsMax) {
       yield slice;
       [slice, rows] = [[], 0];
     }
-    slice.push(each);
+    slice.push(bundle);
     rows += own;
   }
   if (slice.length > 0) yield slice;
 }
 
-/** The families that may leave. Jobs that are made meanwhile are not looked at. */
-async function* leaving(store: Store, rule: Rule, kinds: readonly string[]): AsyncGenerator<Weighed> {
-  const read: ReadRows = (statement) => store.readHeavy(statement);
-  const [end] = await read<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
-  for (let after = 0; end?.seq != null && after < end.seq;) {
-    const to = await endOfRange(read, after);
-    const found = await readFamilies(read, await findRoots(read, rule, { after, to }));
-    const pinned = await pinnedRuns(read, rule.tenant, runIdsOf(found));
-    const families = found.filter((family) => mayLeave(rule, family) && isFree(family, pinned));
-    const weights = await weigh(read, rule.tenant, families, kinds);
-    for (const [index, family] of families.entries()) yield { family, weight: weights[index] ?? nothing };
-    after = to;
-  }
+function rowsOf({ others, files, ...counts }: Removed): number {
+  return [...Object.values(counts), ...Object.values(others)].reduce((sum, count) => sum + count, files.length);
 }
 
-// Counted in rows, not in numbers: what earlier prunes have removed leaves wide gaps.
-async function endOfRange(read: ReadRows, after: number): Promise<number> {
-  const [range] = await read<{ seq: number | null }>(sql`select max(seq) as seq
-    from (select seq from daybook_job where seq > ${after} order by seq limit ${limits.pruneRowsMax}) as next`);
-  return range?.seq ?? Number.MAX_SAFE_INTEGER;
+/** The bundles that may leave. Jobs that are made meanwhile are not looked at. */
+async function* leaving(store: Store, rule: Rule): AsyncGenerator<Bundle> {
+  const read: ReadRows = (statement) => store.readHeavy(statement);
+  const [end] =
+    rule.last === null ? [] : await read<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
+  for (let after = 0; end?.seq != null && after < end.seq;) {
+    // Counted in rows, not in numbers: what earlier prunes have removed leaves wide gaps.
+    const [range] = await read<{ seq: number | null }>(sql`select max(seq) as seq
+      from (select seq from daybook_job where seq > ${after} order by seq limit ${limits.pruneRowsMax}) as next`);
+    const to = range?.seq ?? Number.MAX_SAFE_INTEGER;
+    yield* await findBundles(read, rule, { after, to });
+    after = to;
+  }
 }
 
 // Their rows are gone by then, so nothing here may fail the prune: a file that cannot be deleted is left, and is not counted.
@@ -117,4 +114,39 @@ async function deleteFiles(folder: string, paths: readonly string[]): Promise<nu
     }
   }
   return deleted;
+}
+
+// Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended, so nobody
+// changes them any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
+async function pruneReservations(
+  store: Store,
+  rule: Rule,
+  dryRun: boolean,
+): Promise<{ readonly reservations: number; readonly slices: number }> {
+  if (!rule.byAge) return { reservations: 0, slices: 0 };
+  const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(
+    sql`select count(*) as leave from daybook_reservation reservation where ${oldReservations(rule)}`,
+  );
+  if (dryRun || leave === 0) return { reservations: leave, slices: Math.min(leave, 1) };
+  for (let [reservations, slices] = [0, 0]; ;) {
+    const gone = await store.write((tx) => removeSlice(tx, rule));
+    if (gone === 0) return { reservations, slices };
+    reservations += gone;
+    slices++;
+  }
+}
+
+async function removeSlice(tx: Tx, rule: Rule): Promise<number> {
+  const gone = await tx.run(sql`delete from daybook_reservation where seq in (
+    select seq from daybook_reservation reservation where ${oldReservations(rule)} order by seq limit ${limits.pruneRowsMax})`);
+  if (gone === 0) return 0;
+  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed)
+    values (${rule.tenant}, ${tx.now}, 'reservation', ${rule.filter}, ${gone})`);
+  return gone;
+}
+
+function oldReservations({ tenant, endedBy, lane }: Rule): Sql {
+  return sql`reservation.tenant_id = ${tenant} and reservation.status <> 'active' and reservation.ended_at <= ${endedBy}
+    ${lane === null ? sql`` : sql`and reservation.lane_seq = ${lane}`}
+    and not exists (select 1 from daybook_job job where job.tenant_id = reservation.tenant_id and job.id = reservation.job_id)`;
 }

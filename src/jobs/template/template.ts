@@ -11,7 +11,7 @@ import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
-import type { ReadRows } from "../definition/stored-definition.ts";
+import type { ReadRows } from "../definition.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import type { AwaitableJob } from "../result.ts";

@@ -1,7 +1,7 @@
 // How a worker begins: whom it claims for (what this process hosts, or one reservation and nothing else), who must know of it,
 // and its first sweep.
 import type { Claimer } from "../claim.ts";
-import { writeDefinitions } from "../definition/write-definitions.ts";
+import { writeDefinitions } from "../hosting.ts";
 import type { Reserved } from "../direct/claim-reserved.ts";
 import type { Engine } from "../engine.ts";
 import { newTurns } from "../lane.ts";

@@ -1,8 +1,8 @@
 // Where files are kept that belong to the book and are too big for it.
 import { resolve } from "node:path";
-import { invalid } from "../../core/error.ts";
-import { quote } from "../../core/quote.ts";
-import { parseLocation } from "../../storage/open-store.ts";
+import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
+import { parseLocation } from "./open-store.ts";
 
 /** Beside a file book; else in the folder in which the program works. It is made when the first file is. */
 export function filesFolder(url: string, given: string | undefined): string {

@@ -1,14 +1,14 @@
 // A definition as the book knows it: its settings, written down by whoever hosts it, so that a job can be made by its name
 // alone, from a shell or from another program, as the program that runs it would make it.
-import type { Backoff } from "../../core/backoff.ts";
-import { standardSchema } from "../../core/json-schema.ts";
+import type { Backoff } from "../core/backoff.ts";
+import { standardSchema } from "../core/json-schema.ts";
 import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
-import { durationMs } from "../../core/duration.ts";
-import { toJson } from "../../core/json.ts";
-import { rawSql, sql, type Sql } from "../../storage/sql.ts";
-import type { Awaitable } from "../../storage/store.ts";
-import { defineJob, type AnyJob, type JobOptions } from "../define.ts";
-import type { Engine } from "../engine.ts";
+import { durationMs } from "../core/duration.ts";
+import { toJson } from "../core/json.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable } from "../storage/store.ts";
+import { defineJob, type AnyJob, type JobOptions } from "./define.ts";
+import type { Engine } from "./engine.ts";
 
 export const definitionColumns = {
   name: "text",
@@ -34,13 +34,11 @@ export const definitionColumns = {
 type Cells = { readonly text: string; readonly integer: number };
 type Always = "name" | "queue" | "priority" | "attempts" | "losses" | "rate_by_key";
 
-export type DefinitionRow = {
+type DefinitionRow = {
   readonly [Name in keyof typeof definitionColumns]:
     | Cells[(typeof definitionColumns)[Name]]
     | (Name extends Always ? never : null);
 };
-
-export const selectDefinitions: Sql = sql`select ${rawSql(Object.keys(definitionColumns).join(", "))} from daybook_definition`;
 
 /** How a statement is read: by the transaction that its caller is in, or by the book. */
 export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
@@ -63,7 +61,7 @@ export function knownJob(
 }
 
 export async function findDefinition(read: ReadRows, name: string): Promise<AnyJob | undefined> {
-  const [row] = await read<DefinitionRow>(sql`${selectDefinitions} where name = ${name}`);
+  const [row] = await read<DefinitionRow>(sql`select * from daybook_definition where name = ${name}`);
   return row === undefined ? undefined : toDefinition(row);
 }
 

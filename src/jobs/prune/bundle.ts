@@ -1,0 +1,203 @@
+// A bundle is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. One
+// statement reads it twice: off the event loop to find it, and in the transaction that removes it.
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { anyOf, skipLocked } from "../../storage/word.ts";
+import { runIsKept, runIsPinned } from "../../telemetry/kept-run.ts";
+import { lowerMark } from "../../telemetry/rollup/fold.ts";
+import type { ReadRows } from "../definition.ts";
+import type { JobHooks } from "../hooks.ts";
+import { jobNow } from "../job.ts";
+import type { Rule } from "./rule.ts";
+
+/** What a bundle is found by: its first job, and its group if it is one. */
+type Root = { readonly head: number; readonly group: number | null };
+
+/** One job of a bundle, with what leaves with it. */
+type Member = Root & {
+  readonly seq: number;
+  readonly createdAt: number;
+  readonly kind: string | null;
+  readonly kindSeq: number | null;
+  readonly runId: string | null;
+  readonly logs: number;
+  readonly steps: number;
+  /** The log file of the program that it ran. */
+  readonly file: string | null;
+  /** The reservation of direct work. */
+  readonly reservation: number | null;
+  /** 1 when it has ended, fits the rule, and nobody needs it. */
+  readonly leaves: number;
+};
+
+export type Bundle = readonly Member[];
+
+export type Removed = {
+  readonly jobs: number;
+  readonly groups: number;
+  readonly runs: number;
+  readonly logs: number;
+  readonly steps: number;
+  /** Reservations that have ended: of direct work with it, those made by hand by their age. */
+  readonly reservations: number;
+  /** What other rooms kept for jobs of their kinds: `{ call: 3 }`. */
+  readonly others: Readonly<Record<string, number>>;
+  /** The log files of programs that the removed rows named. */
+  readonly files: readonly string[];
+};
+
+/** The bundles that may leave among the jobs of a range, in the order of their first jobs. A group is found at its first job
+ *  and nowhere else. */
+export async function findBundles(
+  read: ReadRows,
+  rule: Rule,
+  { after, to }: { after: number; to: number },
+): Promise<Bundle[]> {
+  const heads = await read<Root>(sql`select job.seq as head, job.group_seq as "group"
+    from daybook_job job left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq
+    where job.seq > ${after} and job.seq <= ${to} and job.tenant_id = ${rule.tenant} and job.retry_of is null
+      and line.seq is null and coalesce(run.ended_at, job.cancelled_at) <= ${rule.endedBy} ${rule.heads}
+      and (job.group_seq is null or not exists (
+        select 1 from daybook_job earlier where earlier.group_seq = job.group_seq and earlier.seq < job.seq))`);
+  return readBundles(read, rule, heads, runIsPinned);
+}
+
+async function readBundles(read: ReadRows, rule: Rule, roots: readonly Root[], runStays: Sql): Promise<Bundle[]> {
+  if (roots.length === 0) return [];
+  const heads = roots.flatMap(({ head, group }) => (group === null ? head : []));
+  // A chain is followed by the index that allows each job one retry. One that was tried again by hand after its group had
+  // ended is of no group, and leaves with its chain. `exists` is spelt as a value, because PostgreSQL would read a whole table
+  // to answer it for many.
+  const members = await read<Member>(sql`with recursive root (seq, group_seq) as (
+      select seq, group_seq from daybook_job where seq ${anyOf("integer", heads)}
+      union all select seq, group_seq from daybook_job
+      where group_seq ${anyOf("integer", groupsOf(roots))} and retry_of is null
+    ), chain (head, group_seq, seq) as (
+      select seq, group_seq, seq from root
+      union all select chain.head, chain.group_seq, job.seq from chain cross join daybook_job job
+      where job.retry_of = chain.seq
+    )
+    select job.seq, chain.head, chain.group_seq as "group", job.created_at as "createdAt", job.kind,
+      job.kind_seq as "kindSeq", job.run_id as "runId",
+      (select count(*) from daybook_run_log run_log
+        where run_log.tenant_id = job.tenant_id and run_log.run_id = job.run_id) as logs,
+      (select count(*) from daybook_job_step job_step
+        where job_step.tenant_id = job.tenant_id and job_step.chain_seq = job.seq) as steps,
+      command.log_path as file, reservation.seq as reservation,
+      case when job.finished_at is not null and (chain.group_seq is null or job_group.finished_at <= ${rule.endedBy})
+        and (job.group_seq is not distinct from chain.group_seq or (job.group_seq is null and job.retry_of is not null))
+        -- The program may still live: its row is how it is found.
+        and (command.run_id is null or command.ended_at is not null)
+        and (select 1 from daybook_job_pin pin where pin.job_seq = job.seq) is null
+        and (select 1 from daybook_job_key held
+          where held.job_seq = job.seq and (held.until_at is null or held.until_at > ${rule.now})) is null
+        and (select 1 from daybook_run run where run.job_seq = job.seq and ${runStays}) is null
+        and ((select 1 from daybook_job child where child.retry_of = job.seq) is not null or (${rule.last}))
+        then 1 else 0 end as leaves
+    from chain cross join ${jobNow} left join daybook_job_group job_group on job_group.seq = chain.group_seq
+    left join daybook_run_command command on command.tenant_id = job.tenant_id and command.run_id = job.run_id
+    left join daybook_reservation reservation
+      on job.kind = 'direct' and reservation.seq = job.kind_seq and reservation.status <> 'active'
+    where job.seq = chain.seq order by chain.head, job.seq`);
+  const bundles = [...Map.groupBy(members, ({ head, group }) => (group === null ? head : -group)).values()];
+  return bundles.filter((bundle) => bundle.every(({ leaves }) => leaves === 1));
+}
+
+/** What leaves with these bundles. `kinds` are those for whose jobs other rooms keep something. */
+export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[]): Removed {
+  const members = bundles.flat();
+  return {
+    jobs: members.length,
+    groups: groupsOf(members).length,
+    runs: runIdsOf(members).length,
+    logs: members.reduce((sum, { logs }) => sum + logs, 0),
+    steps: members.reduce((sum, { steps }) => sum + steps, 0),
+    reservations: reservationsOf(members).length,
+    others: Object.fromEntries(keptFor(members, kinds).map(([kind, seqs]) => [kind, seqs.length])),
+    files: members.flatMap(({ file }) => file ?? []),
+  };
+}
+
+/** Removes the bundles that may still leave and all that is theirs, with a row that says so. */
+export async function removeBundles(
+  tx: Tx,
+  rule: Rule,
+  found: readonly Bundle[],
+  onPruned: NonNullable<JobHooks["onPruned"]>,
+): Promise<Removed> {
+  const bundles = await lockBundles(tx, rule, found);
+  const removed = countRemoved(bundles, []);
+  if (removed.jobs === 0) return removed;
+  const members = bundles.flat();
+  const jobs = anyOf("integer", seqsOf(members));
+  const runs = anyOf("text", runIdsOf(members));
+  await tx.run(sql`delete from daybook_job_step where tenant_id = ${rule.tenant} and chain_seq ${jobs}`);
+  await tx.run(sql`delete from daybook_run_log where tenant_id = ${rule.tenant} and run_id ${runs}`);
+  await tx.run(sql`delete from daybook_run_command where tenant_id = ${rule.tenant} and run_id ${runs}`);
+  await tx.run(sql`delete from daybook_run where tenant_id = ${rule.tenant} and id ${runs}`);
+  await lowerMark(tx);
+  await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
+  await tx.run(sql`delete from daybook_job where seq ${jobs}`);
+  await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);
+  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservationsOf(members))}`);
+  // Whoever asks for an id that is gone finds a prune that spans the time when its job was made.
+  const made = members.map(({ createdAt }) => createdAt).toSorted((a, b) => a - b);
+  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
+    values (${rule.tenant}, ${tx.now}, 'job', ${rule.filter}, ${removed.jobs}, ${made[0] ?? 0}, ${made.at(-1) ?? 0})`);
+  const others: Record<string, number> = {};
+  for (const [kind, seqs] of keptFor(members, Object.keys(onPruned))) {
+    others[kind] = (await onPruned[kind]?.(tx, rule.tenant, seqs)) ?? 0;
+  }
+  return { ...removed, others };
+}
+
+// Between finding and removing, a job may have been retried or a group added to. On PostgreSQL whoever does that holds the
+// parent or the group, so what is locked by us and read after that stays as it is. What somebody else holds is left to
+// the next prune, because nobody should wait for this one, nor this one for anybody: also not for another prune.
+async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promise<Bundle[]> {
+  const jobs = await tx.all<{ seq: number }>(
+    sql`select seq from daybook_job where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`,
+  );
+  const groups = await tx.all<{ seq: number }>(
+    sql`select seq from daybook_job_group where seq ${anyOf("integer", groupsOf(found.flat()))} order by seq ${skipLocked}`,
+  );
+  const [ourJobs, ourGroups] = [new Set(seqsOf(jobs)), new Set(seqsOf(groups))];
+  const roots = found.flatMap((bundle) => bundle.slice(0, 1));
+  const bundles = await readBundles((statement) => tx.all(statement), rule, roots, runIsKept);
+  return bundles.filter((bundle) =>
+    bundle.every(({ seq, group }) => ourJobs.has(seq) && (group === null || ourGroups.has(group))),
+  );
+}
+
+function seqsOf(rows: readonly { readonly seq: number }[]): number[] {
+  return rows.map(({ seq }) => seq);
+}
+
+function groupsOf(roots: readonly Root[]): number[] {
+  return [...new Set(roots.flatMap(({ group }) => group ?? []))];
+}
+
+function runIdsOf(members: Bundle): string[] {
+  return members.flatMap(({ runId }) => runId ?? []);
+}
+
+function reservationsOf(members: Bundle): number[] {
+  return members.flatMap(({ reservation }) => reservation ?? []);
+}
+
+/** The numbers under which the rooms of these kinds keep something for the jobs. */
+function keptFor(members: Bundle, kinds: readonly string[]): [string, number[]][] {
+  return kinds.flatMap((kind): [string, number[]][] => {
+    const seqs = new Set(members.flatMap((member) => (member.kind === kind ? (member.kindSeq ?? []) : [])));
+    return seqs.size === 0 ? [] : [[kind, [...seqs]]];
+  });
+}
+
+/** Retention leaves an ended job that a room above still needs, until the pin is gone. */
+export async function pinJob(tx: Tx, { seq }: { readonly seq: number }): Promise<void> {
+  await tx.run(sql`insert into daybook_job_pin (job_seq) values (${seq}) on conflict do nothing`);
+}
+
+export async function unpinJob(tx: Tx, id: string): Promise<void> {
+  await tx.run(sql`delete from daybook_job_pin where job_seq = (select seq from daybook_job where id = ${id})`);
+}
