@@ -58,6 +58,14 @@ export function invalid(message: string, options?: ErrorOptions): DaybookError {
   return new DaybookError("invalid", message, options);
 }
 
+/** The two next most common, with what they are about. */
+export function conflict(message: string, details: Record<string, unknown>): DaybookError {
+  return new DaybookError("conflict", message, { details });
+}
+export function notFound(message: string, details: Record<string, unknown>): DaybookError {
+  return new DaybookError("not_found", message, { details });
+}
+
 export function isDaybookError(value: unknown): value is DaybookError {
   return Error.isError(value) && attempt(() => Reflect.get(value, brand)) === true;
 }

@@ -35,18 +35,16 @@ export function enqueueTogether(store: Store): EnqueueTogether {
       for (const [index, each] of (group ?? []).entries()) each.resolve(made[index] as Enqueued);
     } catch (error) {
       // Refused before it ran, so nobody was taken: all who wait are told.
-      if (group === undefined) {
-        asked = false;
-        for (const each of waiting.splice(0)) each.reject(error);
-      } else if (group.length === 1) group[0]?.reject(error);
-      else for (const each of group) writeAlone(each);
+      if (group === undefined) asked = false;
+      for (const each of group ?? waiting.splice(0)) {
+        // One that cannot be written must not fail its neighbours.
+        if (group === undefined || group.length === 1) each.reject(error);
+        else
+          store
+            .write((tx) => enqueueAll(tx, [each]), { by: "shared" })
+            .then(([made]) => each.resolve(made as Enqueued), each.reject);
+      }
     }
-  }
-
-  // One that cannot be written must not fail its neighbours.
-  function writeAlone({ tenant, prepared, resolve, reject }: Asked): void {
-    const unit = async (tx: Tx): Promise<Enqueued> => (await enqueueAll(tx, [{ tenant, prepared }]))[0] as Enqueued;
-    store.write(unit, { by: "shared" }).then(resolve, reject);
   }
 
   function ask(): void {

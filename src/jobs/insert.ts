@@ -86,10 +86,27 @@ const moreLineColumns = {
   awaited: "integer",
 } as const satisfies Columns;
 
-type Shape = { readonly job: Columns; readonly line: Columns };
+const usual = shapeOf(jobColumns, lineColumns);
+const everything = shapeOf({ ...jobColumns, ...moreJobColumns }, { ...lineColumns, ...moreLineColumns });
 
-const usual: Shape = { job: jobColumns, line: lineColumns };
-const everything: Shape = { job: { ...jobColumns, ...moreJobColumns }, line: { ...lineColumns, ...moreLineColumns } };
+type Shape = ReturnType<typeof shapeOf>;
+
+function shapeOf(job: Columns, line: Columns) {
+  const { seq: _numbered, ...columns } = { ...job, ...line };
+  return { columns, job: insertOf("daybook_job", job), line: insertOf("daybook_line", line) };
+}
+
+function insertOf(table: string, columns: Columns) {
+  const names = Object.keys(columns);
+  const into = `insert into ${table} (${names.join(", ")})`;
+  const values = `values (${names.map(() => "?").join(", ")}) on conflict do nothing`;
+  const cells = names.map((name) => (name === "position" ? "coalesce(v.position, v.seq * 100)" : `v.${name}`));
+  return {
+    names,
+    each: Object.freeze([`${into} ${values}`] as const),
+    fromRows: rawSql(`${into} select ${cells.join(", ")} from v`),
+  };
+}
 
 /** Inserts the jobs that no unique key forbids, in order, and says how many that were. */
 export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
@@ -118,27 +135,24 @@ function isUsual(row: NewJob): boolean {
 
 type Filled = Record<string, Value>;
 
+// The place in line is the job's number × 100 unless the job keeps another's.
 function fill(row: NewJob, shape: Shape): Filled {
   const ordered = row.kind != null && row.limit_key != null;
-  const waits_key = row.waits_key;
-  const line = {
-    ties:
-      (row.key == null ? 0 : tie.key) |
-      (row.limits == null ? 0 : tie.limit) |
-      (ordered ? tie.order : 0) |
-      (row.group_seq == null ? 0 : tie.group),
-    waits_key,
-    position: row.position ?? null,
-  };
-  if (shape === usual) return { ...row, ...line, seq: null };
+  const ties =
+    (row.key == null ? 0 : tie.key) |
+    (row.limits == null ? 0 : tie.limit) |
+    (ordered ? tie.order : 0) |
+    (row.group_seq == null ? 0 : tie.group);
+  const position = row.position ?? null;
+  if (shape === usual) return { ...row, ties, position, seq: null };
   const { tenant_id: tenant, limit_key } = row;
   const order_key = ordered ? waitsKey({ tenant, waitsFor: "order", key: limit_key ?? "" }) : null;
   const due_at = row.available_at > row.created_at ? row.available_at : null;
-  return { ...defaults, awaited: 0, ...row, ...line, order_key, due_at, seq: null };
+  return { ...defaults, awaited: 0, ...row, ties, position, order_key, due_at, seq: null };
 }
 
-// SQLite's only writer knows the next numbers. The place in line is the number × 100 unless the job keeps another's.
-async function insertOnSqlite(tx: Tx, shape: Shape, rows: readonly Filled[]): Promise<number> {
+// SQLite's only writer knows the next numbers.
+async function insertOnSqlite(tx: Tx, { job, line }: Shape, rows: readonly Filled[]): Promise<number> {
   const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
   let next = last?.seq ?? 0;
   for (const row of rows) {
@@ -146,10 +160,9 @@ async function insertOnSqlite(tx: Tx, shape: Shape, rows: readonly Filled[]): Pr
     row["seq"] = seq;
     row["position"] ??= seq * 100;
   }
-  const texts = sqliteTexts(shape);
-  const inserted = await tx.run(rowsInto(texts.job, texts.jobNames, rows));
+  const inserted = await tx.run(rowsInto(job.each, job.names, rows));
   const there = inserted === rows.length ? rows : await whichAreThere(tx, rows);
-  if (there.length > 0) await tx.run(rowsInto(texts.line, texts.lineNames, there));
+  if (there.length > 0) await tx.run(rowsInto(line.each, line.names, there));
   return inserted;
 }
 
@@ -161,51 +174,16 @@ async function whichAreThere(tx: Tx, rows: readonly Filled[]): Promise<Filled[]>
   return rows.filter((row) => row["seq"] !== null);
 }
 
-type Texts = {
-  readonly job: readonly [string];
-  readonly jobNames: readonly string[];
-  readonly line: readonly [string];
-  readonly lineNames: readonly string[];
-};
-const textsOf = new Map<Shape, Texts>();
-
-function sqliteTexts(shape: Shape): Texts {
-  let texts = textsOf.get(shape);
-  if (texts === undefined) {
-    const into = (head: string, columns: Columns): readonly [string] => {
-      const names = Object.keys(columns);
-      const marks = names.map(() => "?").join(", ");
-      return Object.freeze([`${head} (${names.join(", ")}) values (${marks}) on conflict do nothing`] as const);
-    };
-    texts = {
-      job: into("insert into daybook_job", shape.job),
-      jobNames: Object.keys(shape.job),
-      line: into("insert into daybook_line", shape.line),
-      lineNames: Object.keys(shape.line),
-    };
-    textsOf.set(shape, texts);
-  }
-  return texts;
-}
-
 // One statement for job and line, whatever the number of rows: PostgreSQL numbers them on the way. Jobs of the usual shape have
 // nothing that could be taken already, so nobody asks which of them were inserted.
 async function insertOnPostgres(tx: Tx, shape: Shape, rows: readonly Filled[]): Promise<number> {
-  const { seq: _own, ...job } = shape.job;
-  const { seq: _same, position: _place, ...line } = shape.line;
-  const given = rows.map((row) => ({ ...row, given: row["position"] ?? null }));
-  const columns = { ...job, ...line, given: "integer" } as const;
-  const [jobNames, lineNames] = [job, line].map((of) => rawSql(Object.keys(of).join(", ")));
+  const { columns, job, line } = shape;
   const numbered = sql`with v as materialized (
-      select nextval('daybook_job_seq_seq') as seq, u.*
-      from ${unnested("u", columns, given)} order by u.ordinality),
-    j as (insert into daybook_job (seq, ${jobNames ?? sql``}) select seq, ${jobNames ?? sql``} from v
-      ${shape === usual ? sql`` : sql`on conflict do nothing`} returning seq, id)`;
-  const standing = sql`insert into daybook_line (seq, position, ${lineNames ?? sql``})
-    select v.seq, coalesce(v.given, v.seq * 100), ${lineNames ?? sql``}`;
-  if (shape === usual) return tx.run(sql`${numbered} ${standing} from v`);
+    select nextval('daybook_job_seq_seq') as seq, u.* from ${unnested("u", columns, rows)} order by u.ordinality)`;
+  if (shape === usual) return tx.run(sql`${numbered}, j as (${job.fromRows}) ${line.fromRows}`);
   const made = await tx.all<{ seq: number; id: string }>(sql`${numbered},
-    l as (${standing} from v join (select seq from j) as made using (seq)) select seq, id from j`);
+    j as (${job.fromRows} on conflict do nothing returning seq, id),
+    l as (${line.fromRows} join (select seq from j) as made on made.seq = v.seq) select seq, id from j`);
   const seqOf = new Map(made.map((row) => [row.id, row.seq]));
   for (const row of rows) row["seq"] = seqOf.get(row["id"] as string) ?? null;
   return made.length;
