@@ -3,7 +3,7 @@
 import { sql, rawSql, type Value } from "../storage/sql.ts";
 import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Beginning, JobRow } from "./job.ts";
+import { someHave, type Beginning, type JobRow } from "./job.ts";
 import { waitsKey } from "./park.ts";
 import { tie } from "./state.ts";
 
@@ -34,36 +34,17 @@ const jobColumns = {
   backoff: "text",
 } as const satisfies Columns;
 
-// Most jobs use none of these, and do not pay for saying so.
 const moreJobColumns = {
+  ...someHave,
+  key_scope: "text",
   due_at: "integer",
   origin: "text",
   attempt: "integer",
   losses: "integer",
   alone: "integer",
-  retry_of: "integer",
-  chain_seq: "integer",
-  key: "text",
-  key_scope: "text",
-  idempotency_key: "text",
-  limits: "text",
-  limit_key: "text",
-  tags: "text",
-  template_id: "text",
-  group_seq: "integer",
-  group_slot: "integer",
-  kind: "text",
-  kind_seq: "integer",
-  about: "text",
-  cause_run_id: "text",
-  root_run_id: "text",
-  app: "text",
-  instance: "integer",
-  registration: "text",
-  traceparent: "text",
 } as const satisfies Columns;
 
-const defaults = { origin: "enqueued", attempt: 1, losses: 0, alone: 0 };
+const defaults = { origin: "enqueued", attempt: 1, losses: 0, alone: 0, awaited: 0 };
 
 const lineColumns = {
   seq: "integer",
@@ -77,14 +58,8 @@ const lineColumns = {
   ties: "integer",
 } as const satisfies Columns;
 
-const moreLineColumns = {
-  kind: "text",
-  kind_seq: "integer",
-  order_key: "text",
-  group_seq: "integer",
-  group_slot: "integer",
-  awaited: "integer",
-} as const satisfies Columns;
+const { kind, kind_seq, group_seq, group_slot } = someHave;
+const moreLineColumns = { kind, kind_seq, group_seq, group_slot, order_key: "text", awaited: "integer" } as const;
 
 const usual = shapeOf(jobColumns, lineColumns);
 const everything = shapeOf({ ...jobColumns, ...moreJobColumns }, { ...lineColumns, ...moreLineColumns });
@@ -121,14 +96,13 @@ export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<numbe
   return inserted;
 }
 
-const optional = Object.keys({ ...moreJobColumns, awaited: 0 }) as (keyof NewJob)[];
+const optional = Object.keys({ ...moreJobColumns, ...defaults }) as (keyof NewJob)[];
 
 function isUsual(row: NewJob): boolean {
   if (row.available_at > row.created_at) return false;
   for (const name of optional) {
     const value = row[name];
-    if (value != null && value !== defaults[name as keyof typeof defaults] && !(name === "awaited" && value === 0))
-      return false;
+    if (value != null && value !== defaults[name as keyof typeof defaults]) return false;
   }
   return true;
 }
@@ -148,7 +122,7 @@ function fill(row: NewJob, shape: Shape): Filled {
   const { tenant_id: tenant, limit_key } = row;
   const order_key = ordered ? waitsKey({ tenant, waitsFor: "order", key: limit_key ?? "" }) : null;
   const due_at = row.available_at > row.created_at ? row.available_at : null;
-  return { ...defaults, awaited: 0, ...row, ties, position, order_key, due_at, seq: null };
+  return { ...defaults, ...row, ties, position, order_key, due_at, seq: null };
 }
 
 // SQLite's only writer knows the next numbers.

@@ -55,57 +55,66 @@ export type Beginning = Work & {
   backoff: string | null;
 };
 
-/** What a claim reads of a job, whoever claims it. */
-export type Candidate = Work & {
-  seq: number;
-  attempt: number;
-  /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
-  alone: number;
+/** What only some jobs have. Most use none of these, and do not pay for saying so. */
+export const someHave = {
+  retry_of: "integer",
   /** The first job of the chain; null on that one itself. */
-  chain_seq: number | null;
-  key_scope: "queued" | "done" | "window" | null;
+  chain_seq: "integer",
+  key: "text",
+  idempotency_key: "text",
   /** JSON of `Limits`; null when nothing limits it. */
-  limits: string | null;
-  limit_key: string | null;
-  tags: string | null;
-  group_seq: number | null;
+  limits: "text",
+  limit_key: "text",
+  tags: "text",
+  template_id: "text",
+  group_seq: "integer",
+  group_slot: "integer",
   /** The room above that made it, and its row there; null for a job of its own. */
-  kind: string | null;
-  kind_seq: number | null;
+  kind: "text",
+  kind_seq: "integer",
   /** JSON: what that room tells the handler, or what was heard by the live run that made it. */
-  about: string | null;
-  cause_run_id: string | null;
-  root_run_id: string | null;
-  traceparent: string | null;
-};
+  about: "text",
+  cause_run_id: "text",
+  root_run_id: "text",
+  /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
+  app: "text",
+  instance: "integer",
+  registration: "text",
+  traceparent: "text",
+} as const;
+
+type Cells = { text: string | null; integer: number | null };
 
 /** A job as it is now: what must happen, where it stands while it is open, and how it ended. */
-export type JobRow = Beginning &
-  Candidate & {
-    /** Its place in line; null once it has ended. */
-    position: number | null;
-    origin: JobOrigin;
-    losses: number;
-    retry_of: number | null;
-    key: string | null;
-    idempotency_key: string | null;
-    run_id: string | null;
-    session_seq: number | null;
-    started_at: number | null;
-    timeout_at: number | null;
-    cancel_requested_at: number | null;
-    progress: number | null;
-    progress_note: string | null;
-    finished_at: number | null;
-    template_id: string | null;
-    group_slot: number | null;
-    /** 1 when somebody waits for the end. */
-    awaited: number;
-    /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
-    app: string | null;
-    instance: number | null;
-    registration: string | null;
-  };
+export type JobRow = Beginning & { -readonly [Name in keyof typeof someHave]: Cells[(typeof someHave)[Name]] } & {
+  seq: number;
+  /** Its place in line; null once it has ended. */
+  position: number | null;
+  origin: JobOrigin;
+  attempt: number;
+  losses: number;
+  /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
+  alone: number;
+  key_scope: "queued" | "done" | "window" | null;
+  run_id: string | null;
+  session_seq: number | null;
+  started_at: number | null;
+  timeout_at: number | null;
+  cancel_requested_at: number | null;
+  progress: number | null;
+  progress_note: string | null;
+  finished_at: number | null;
+  /** 1 when somebody waits for the end. */
+  awaited: number;
+};
+
+/** What a claim reads of a job, whoever claims it. */
+export type Candidate = Work &
+  Pick<
+    JobRow,
+    "seq" | "attempt" | "alone" | "chain_seq" | "key_scope" | "limits" | "limit_key" | "tags" | "group_seq"
+  > &
+  Pick<JobRow, "kind" | "kind_seq" | "about" | "cause_run_id" | "root_run_id" | "traceparent">;
 
 /** The status of a job from its row of the line or, once it has ended, from its run. */
 export const statusNow = sql`case when line.seq is not null then line.status

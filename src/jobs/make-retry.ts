@@ -1,5 +1,5 @@
 // The next job of a chain: the same work once more, made in the transaction in which the last try ended.
-import { DaybookError } from "../core/error.ts";
+import { conflict, notFound, type DaybookError } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -56,11 +56,9 @@ async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
     from daybook_job_key held cross join ${jobNow}
     where held.tenant_id = ${old.tenant_id} and held.name = ${old.name} and held.key = ${old.key}
       and job.seq = held.job_seq`);
-  const why =
-    holder === undefined
-      ? `job ${old.id} has been retried already`
-      : `key ${quote(old.key)} of ${old.name} is taken by job ${holder.id}, which is ${holder.status}: wait for it`;
-  return new DaybookError("conflict", why, { details: { id: old.id } });
+  if (holder === undefined) return conflict(`job ${old.id} has been retried already`, { id: old.id });
+  const taken = `is taken by job ${holder.id}, which is ${holder.status}: wait for it`;
+  return conflict(`key ${quote(old.key)} of ${old.name} ${taken}`, { id: old.id });
 }
 
 /** Retry by hand: continues the last job of a chain, whatever it ended as, and may go beyond `attempts`. */
@@ -74,7 +72,7 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
       last.finished_at === null
         ? `${last.id === id ? "" : ` and already continues ${id}`}: wait for it, or cancel it first`
         : ": enqueue a new job to do it again";
-    throw new DaybookError("conflict", `job ${last.id} is ${status}${why}`, { details: { id: last.id, status } });
+    throw conflict(`job ${last.id} is ${status}${why}`, { id: last.id, status });
   }
   // A try more than planned is planned for: the chain's own count must stay within its limit.
   const attempt = last.attempt + 1;
@@ -91,7 +89,7 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
 
 async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
   let row = await lockJob(tx, sql`tenant_id = ${tx.tenant} and id = ${id}`);
-  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  if (row === undefined) throw notFound(`there is no job ${id}`, { id });
   for (;;) {
     const next: JobRow | undefined = await lockJob(tx, sql`retry_of = ${row.seq}`);
     if (next === undefined) return row;
