@@ -7,6 +7,7 @@ import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable } from "../storage/store.ts";
+import type { Nullable, RowOf } from "../storage/word.ts";
 import { defineJob, type AnyJob, type JobOptions } from "./define.ts";
 import type { Engine } from "./engine.ts";
 
@@ -31,14 +32,9 @@ export const definitionColumns = {
   registration: "text",
 } as const;
 
-type Cells = { readonly text: string; readonly integer: number };
+type Cells = RowOf<typeof definitionColumns>;
 type Always = "name" | "queue" | "priority" | "attempts" | "losses" | "rate_by_key";
-
-type DefinitionRow = {
-  readonly [Name in keyof typeof definitionColumns]:
-    | Cells[(typeof definitionColumns)[Name]]
-    | (Name extends Always ? never : null);
-};
+type DefinitionRow = Readonly<Pick<Cells, Always> & Nullable<Omit<Cells, Always>>>;
 
 /** How a statement is read: by the transaction that its caller is in, or by the book. */
 export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;

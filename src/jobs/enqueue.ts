@@ -3,7 +3,7 @@
 import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { heardBy } from "../telemetry/cause.ts";
 import { passOn } from "./let-in.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
@@ -26,15 +26,16 @@ export type Enqueued<Result = unknown> = {
 };
 
 /** What was made, with what there is to say of it. */
-export function withWarning(made: Enqueued, { warning }: Pick<Prepared, "warning">): Enqueued {
+export function withWarning(made: Enqueued, { warning }: Partial<Pick<Prepared, "warning">>): Enqueued {
   return warning === undefined ? made : { ...made, warning };
 }
 
 export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
   const lane = laneOf(tx, tx.tenant, prepared.queue);
-  const made = await insertOne(tx, newJob(tx, typeof lane === "number" ? lane : await lane, prepared), prepared);
+  const row = newJob(tx, typeof lane === "number" ? lane : await lane, prepared);
+  const made = await insertOne(tx, row, prepared);
   wakeFor(tx, [made]);
-  return made;
+  return withWarning(made, prepared);
 }
 
 /** Jobs of any tenants. Those without keys go in as one statement; one with a key, which is of the transaction's own tenant, is
@@ -54,11 +55,11 @@ export async function enqueueAll(
     const row = newJob(tx, lanes.get(tenant)?.get(prepared.queue) ?? 0, prepared, tenant);
     if (isFree(prepared)) {
       free.push(row);
-      done.push(created(row));
+      done.push(withWarning(created(row), prepared));
       continue;
     }
     await insertJobs(tx, free.splice(0));
-    done.push(await insertOne(tx, row, prepared));
+    done.push(withWarning(await insertOne(tx, row, prepared), prepared));
   }
   await insertJobs(tx, free);
   wakeFor(tx, done);
@@ -166,4 +167,62 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
     where seq = ${holder.seq}`);
   await passOn(tx, [holder]);
   return { id: holder.id, name: holder.name, status: row.status, created: false };
+}
+
+// Plain jobs that are enqueued on the book at the same time, each to be acknowledged by itself, are one unit: one statement
+// writes them all. Whoever asks while a unit is on its way is in the next one.
+type Asked = {
+  readonly tenant: string;
+  readonly prepared: Prepared;
+  readonly resolve: (made: Enqueued) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export type EnqueueTogether = (tenant: string, prepared: Prepared) => Promise<Enqueued>;
+
+const unitJobsMax = 500;
+
+export function enqueueTogether(store: Store): EnqueueTogether {
+  const waiting: Asked[] = [];
+  let asked = false;
+
+  async function write(): Promise<void> {
+    let group: Asked[] | undefined;
+    // Taken when the unit runs, and kept: a unit may run more than once.
+    const unit = (tx: Tx): Promise<Enqueued[]> => {
+      if (group === undefined) {
+        group = waiting.splice(0, unitJobsMax);
+        asked = false;
+        if (waiting.length > 0) ask();
+      }
+      return enqueueAll(tx, group);
+    };
+    try {
+      const made = await store.write(unit, { by: "shared" });
+      for (const [index, each] of (group ?? []).entries()) each.resolve(made[index] as Enqueued);
+    } catch (error) {
+      // Refused before it ran, so nobody was taken: all who wait are told.
+      if (group === undefined) asked = false;
+      for (const each of group ?? waiting.splice(0)) {
+        // One that cannot be written must not fail its neighbours.
+        if (group === undefined || group.length === 1) each.reject(error);
+        else
+          store
+            .write((tx) => enqueueAll(tx, [each]), { by: "shared" })
+            .then(([made]) => each.resolve(made as Enqueued), each.reject);
+      }
+    }
+  }
+
+  function ask(): void {
+    if (asked) return;
+    asked = true;
+    void write();
+  }
+
+  return (tenant, prepared) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ tenant, prepared, resolve, reject });
+      ask();
+    });
 }

@@ -3,7 +3,7 @@
 import { sql, rawSql, type Value } from "../storage/sql.ts";
 import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
 import type { Tx } from "../storage/store.ts";
-import { someHave, type Beginning, type JobRow } from "./job.ts";
+import { allHave, someHave, type Beginning, type JobRow } from "./job.ts";
 import { waitsKey } from "./park.ts";
 import { tie } from "./state.ts";
 
@@ -18,21 +18,6 @@ export type NewJob = Beginning &
   };
 
 type Columns = Readonly<Record<string, ColumnType>>;
-
-const jobColumns = {
-  seq: "integer",
-  tenant_id: "text",
-  id: "text",
-  lane_seq: "integer",
-  name: "text",
-  priority: "integer",
-  created_at: "integer",
-  params: "text",
-  attempts: "integer",
-  losses_max: "integer",
-  timeout_ms: "integer",
-  backoff: "text",
-} as const satisfies Columns;
 
 const moreJobColumns = {
   ...someHave,
@@ -61,8 +46,8 @@ const lineColumns = {
 const { kind, kind_seq, group_seq, group_slot } = someHave;
 const moreLineColumns = { kind, kind_seq, group_seq, group_slot, order_key: "text", awaited: "integer" } as const;
 
-const usual = shapeOf(jobColumns, lineColumns);
-const everything = shapeOf({ ...jobColumns, ...moreJobColumns }, { ...lineColumns, ...moreLineColumns });
+const usual = shapeOf(allHave, lineColumns);
+const everything = shapeOf({ ...allHave, ...moreJobColumns }, { ...lineColumns, ...moreLineColumns });
 
 type Shape = ReturnType<typeof shapeOf>;
 

@@ -8,8 +8,7 @@ import { cancelJob, type Cancelled } from "./cancel.ts";
 import type { AnyJob, Given, Job } from "./define.ts";
 import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
 import type { Engine } from "./engine.ts";
-import { enqueue, enqueueAll, isFree, withWarning, type Enqueued } from "./enqueue.ts";
-import type { EnqueueTogether } from "./enqueue-together.ts";
+import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
 import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
@@ -121,7 +120,7 @@ export function jobVerbs(
 ): JobVerbs {
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
-    awaitable(store, tx.tenant, withWarning(await enqueue(tx, prepared), prepared));
+    awaitable(store, tx.tenant, await enqueue(tx, prepared));
   const known: LookUp = (wanted) => lookUp(engine, wanted, strict, read);
   return {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
@@ -129,8 +128,7 @@ export function jobVerbs(
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
       const shared = isFree(prepared);
       if (shared && together !== undefined) {
-        const made = await together.enqueue(together.tenant, prepared);
-        return awaitable(store, together.tenant, withWarning(made, prepared));
+        return awaitable(store, together.tenant, await together.enqueue(together.tenant, prepared));
       }
       return within((tx) => make(tx, prepared), { shared });
     },
@@ -151,8 +149,7 @@ export function jobVerbs(
       }
       return within(async (tx) => {
         const asked = prepared.map((each) => ({ tenant: tx.tenant, prepared: each }));
-        const all = await enqueueAll(tx, asked);
-        return all.map((made, index) => awaitable<Result>(store, tx.tenant, withWarning(made, prepared[index] ?? {})));
+        return (await enqueueAll(tx, asked)).map((made) => awaitable<Result>(store, tx.tenant, made));
       });
     },
     enqueueFrom: (template, overrides, options = {}) =>

@@ -8,9 +8,8 @@ import { checkKey, checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
-import { currentCause, type Cause } from "../telemetry/cause.ts";
+import { currentCause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
-import type { RunOwner } from "../telemetry/run.ts";
 import { checkPriority, validateParams, type AnyJob, type JobOptions, type JobSettings } from "./define.ts";
 import type { JobRow } from "./job.ts";
 import type { Limits } from "./limit.ts";
@@ -43,25 +42,9 @@ const known: readonly (keyof EnqueueOptions)[] = [
 ];
 
 /** The columns of the job that are known before its transaction, and what that makes the others of. */
-export type Prepared = Readonly<
-  Pick<JobRow, "name" | "priority" | "params" | "attempts" | "losses_max" | "timeout_ms" | "backoff"> &
-    Pick<JobRow, "key" | "key_scope" | "idempotency_key" | "tags" | "limits" | "limit_key"> &
-    Partial<Pick<JobRow, "template_id" | keyof RunOwner>> & {
-      /** The span that is active where it is made. */
-      traceparent?: string | undefined;
-      queue: string;
-      /** A moment, or else a delay from the transaction's own time. */
-      at: number | null;
-      delayMs: number;
-      keyWindowMs: number | null;
-      onConflict: OnConflict;
-      cause: Cause | undefined;
-      /** What whoever makes it should be told. */
-      warning?: string | undefined;
-    }
->;
+export type Prepared = Readonly<Awaited<ReturnType<typeof prepareJob>>> & Partial<Pick<JobRow, "template_id">>;
 
-export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions): Promise<Prepared> {
+export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions) {
   definition.builtIn?.byHand?.();
   refuseUnknown(options, known, `enqueue of "${definition.name}"`);
   if (options.at !== undefined && options.in !== undefined) throw invalid('give "at" or "in", not both');
@@ -79,6 +62,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     queue: options.queue === undefined ? definition.queue : checkName(options.queue, "queue"),
     priority: options.priority === undefined ? definition.priority : checkPriority(options.priority),
     params: toJson(given, { what: "params" }),
+    // Either a moment, or a delay from the transaction's own time.
     at: options.at === undefined ? null : futureMs(options.at, "at"),
     delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
     key: options.key === undefined ? null : checkKey(options.key, "key"),
@@ -96,6 +80,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     ...limitsOf(definition, params),
     cause: currentCause(),
     traceparent: currentTraceparent(),
+    // What whoever makes it should be told.
     warning: definition.byName?.warning ?? undefined,
     ...definition.owner,
   };

@@ -43,9 +43,12 @@ type SaidEvent<Input = unknown> = {
   readonly "~types"?: { readonly input: Input; readonly output: unknown };
 };
 
+// Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
+const nobody = { cause: undefined, traceparent: undefined, warning: undefined };
+
 /** As it is stored: what `enqueue` needs, and for a template what lies over its defaults. */
 export type StoredTarget = {
-  readonly prepared: Omit<Prepared, "cause">;
+  readonly prepared: Omit<Prepared, keyof typeof nobody>;
   readonly overrides: unknown;
   /** What the schedule itself says; the rest is the definition's or the template's. */
   readonly settings: Pick<EnqueueOptions, "queue" | "priority" | "tags">;
@@ -157,13 +160,12 @@ async function checkEvent(
   };
 }
 
-// Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
 function withoutCause({
   cause: _cause,
   traceparent: _trace,
   warning: _said,
   ...prepared
-}: Prepared): Omit<Prepared, "cause"> {
+}: Prepared): StoredTarget["prepared"] {
   return prepared;
 }
 
@@ -192,7 +194,7 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
   }
   if (row.target === "job") {
     const prepared = await withSettings(tx, stored, row.target_name);
-    return { prepared: { ...prepared, cause: undefined } };
+    return { prepared: { ...prepared, ...nobody } };
   }
   const template = await tx.get<TemplateRow>(sql`${selectTemplates}
     where tenant_id = ${row.tenant_id} and name = ${row.target_name} ${forShare}`);
@@ -213,7 +215,7 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
       timeout_ms: template.timeoutMs ?? prepared.timeout_ms,
       losses_max: template.losses ?? prepared.losses_max,
       template_id: template.id,
-      cause: undefined,
+      ...nobody,
     },
   };
 }
