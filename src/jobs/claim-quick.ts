@@ -8,7 +8,7 @@ import type { Tx } from "../storage/store.ts";
 import { arrayOf } from "../storage/word.ts";
 import type { Claimed, ClaimedJob, Claimer } from "./claim.ts";
 import { candidateColumns } from "./candidate.ts";
-import { enterTogether } from "./enter-lanes.ts";
+import { enterTogether } from "./gate.ts";
 import { lookAhead } from "./lane.ts";
 import { tie } from "./state.ts";
 

@@ -8,9 +8,8 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy, rowSet } from "../storage/word.ts";
 import { candidateColumns, firstInLine, startableColumns, type Startable } from "./candidate.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
-import { enterLanes } from "./enter-lanes.ts";
 import { passOn } from "./let-in.ts";
-import { countStarts, nextOpening, readGates, type Gate } from "./gate.ts";
+import { countStarts, enterLanes, nextOpening, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
 import { hostChannel, jobsChannel, type Candidate } from "./job.ts";
 import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
@@ -132,8 +131,7 @@ type Asked = Pick<Batch, "claimer" | "want" | "attempted" | "alone">;
 
 async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ batch: Batch; gates: Gate[] }> {
   // On PostgreSQL both are on the way at the same time.
-  const [{ lanes, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
-  const gates = await readGates(tx, lanes);
+  const [{ gates, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
   const batch: Batch = {
     ...asked,
     paused,
@@ -142,7 +140,7 @@ async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ b
     parked: 0,
     parkedForTime: false,
     leftAlone: false,
-    contended: contended || gates.some((gate) => gate.contended),
+    contended,
   };
   return { batch, gates };
 }

@@ -1,11 +1,11 @@
-// The gates of a lane: pause, reservation, limit and rate. They are read once per claim, before any of the lane's jobs, so a closed
-// lane costs the same however many jobs stand in it.
+// The gates of a lane: pause, reservation, limit and rate. A claim enters its lanes and reads their gates once, before any of
+// their jobs, so a closed lane costs the same however many jobs stand in it. Whoever pauses, limits or reserves a lane waits for
+// the claims that are under way in it, and every later claim sees what was changed.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { indexedBy } from "../storage/word.ts";
-import type { EnteredLane } from "./enter-lanes.ts";
+import { anyOf, indexedBy } from "../storage/word.ts";
 import type { LaneRow } from "./lane.ts";
-import { tryLimits } from "./limit.ts";
+import { lockLimits, tryLimits } from "./limit.ts";
 import { roomInRate, takeFromRate, type RateRule } from "./rate.ts";
 
 export type Gate = {
@@ -15,22 +15,33 @@ export type Gate = {
   /** What is left of the lane's rate, and when its next window opens; null when it has no rate. */
   readonly rate: { room: number; readonly opensAt: number } | null;
   readonly rule: RateRule | null;
-  /** Another claimer is just taking from the lane. */
-  readonly contended: boolean;
 };
 
-/** The gates of `lanes`. One whose limits another claimer has locked stays closed to us. */
-export async function readGates(tx: Tx, lanes: readonly EnteredLane[]): Promise<Gate[]> {
+/** A lane as it is while this transaction takes from it. `reserved` when somebody holds its next turn. */
+type EnteredLane = LaneRow & { readonly reserved: number | null };
+
+/** Enters the lanes, in this order, and reads their gates. `contended` when another claimer holds one, or its limits: that lane
+ *  is left for the next look, because a claim never waits. */
+export async function enterLanes(tx: Tx, seqs: readonly number[]): Promise<{ gates: Gate[]; contended: boolean }> {
+  if (seqs.length === 0) return { gates: [], contended: false };
+  const changing = await tryShare(tx, seqs);
+  const free = seqs.filter((seq) => !changing.has(seq));
+  // Read after the locks: a statement's snapshot is older than the locks it takes.
+  const lanes = await tx.all<EnteredLane>(sql`select lane.*, (select 1 from daybook_reservation reservation
+      where reservation.lane_seq = lane.seq and reservation.status = 'active' and reservation.expires_at > ${tx.now}
+    ) as reserved
+    from daybook_lane lane where seq ${anyOf("integer", free)}`);
+  const place = new Map(free.map((seq, index) => [seq, index]));
+  lanes.sort((a, b) => (place.get(a.seq) ?? 0) - (place.get(b.seq) ?? 0));
   const limited = lanes.filter((lane) => lane.limit_max !== null || lane.rate_max !== null);
-  const busy = await tryLimits(tx, limited.map(laneLock));
+  const counting = await tryLimits(tx, limited.map(laneLock));
   const gates: Gate[] = [];
-  for (const lane of lanes) gates.push(await readGate(tx, lane, busy.has(laneLock(lane))));
-  return gates;
+  for (const lane of lanes) gates.push(await readGate(tx, lane, counting.has(laneLock(lane))));
+  return { gates, contended: changing.size + counting.size > 0 };
 }
 
 async function readGate(tx: Tx, lane: EnteredLane, contended: boolean): Promise<Gate> {
-  if (lane.paused_at !== null || lane.reserved !== null || contended)
-    return { lane, room: 0, rate: null, rule: null, contended };
+  if (lane.paused_at !== null || lane.reserved !== null || contended) return { lane, room: 0, rate: null, rule: null };
   const running = lane.limit_max === null ? 0 : await countRunning(tx, lane.seq);
   const rule = laneRule(lane);
   const rate = rule === null ? null : await roomInRate(tx, rule);
@@ -38,7 +49,37 @@ async function readGate(tx: Tx, lane: EnteredLane, contended: boolean): Promise<
     lane.limit_max === null ? Number.POSITIVE_INFINITY : Math.max(0, lane.limit_max - running),
     rate?.room ?? Number.POSITIVE_INFINITY,
   );
-  return { lane, room, rate, rule, contended };
+  return { lane, room, rate, rule };
+}
+
+// SQLite's only writer needs no lock.
+async function tryShare(tx: Tx, seqs: readonly number[]): Promise<Set<number>> {
+  if (tx.dialect === "sqlite") return new Set();
+  const busy = await tx.all<{ seq: number }>(sql`select (value ->> 0)::bigint as seq
+    from jsonb_array_elements(${lockNames(seqs)}::jsonb)
+    where not pg_try_advisory_xact_lock_shared(hashtextextended(value ->> 1, 0))`);
+  return new Set(busy.map(({ seq }) => seq));
+}
+
+/** PostgreSQL only: enters those of the lanes that nobody is changing, and leaves their numbers for the next statement of the
+ *  transaction in its setting `daybook.lanes`, so that nobody has to wait for the answer. */
+export async function enterTogether(tx: Tx, seqs: readonly number[]): Promise<void> {
+  await tx.all(sql`select set_config('daybook.lanes', coalesce((select string_agg(value ->> 0, ',' order by ordinality)
+    from jsonb_array_elements(${lockNames(seqs)}::jsonb) with ordinality
+    where pg_try_advisory_xact_lock_shared(hashtextextended(value ->> 1, 0))), ''), true)`);
+}
+
+/** Waits for the claims that are under way in the lane, and keeps new ones out until this transaction ends. */
+export async function closeLane(tx: Tx, seq: number): Promise<void> {
+  await lockLimits(tx, [lockName(seq)]);
+}
+
+function lockNames(seqs: readonly number[]): string {
+  return JSON.stringify(seqs.map((seq) => [seq, lockName(seq)]));
+}
+
+function lockName(seq: number): string {
+  return `enter\n${seq}`;
 }
 
 /** The lock of a lane's limit and rate. */

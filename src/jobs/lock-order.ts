@@ -9,7 +9,7 @@
 // Settle, unclaim, cancel, retry and recovery begin this way, and so do cancelling a group and adding to one. What they lock
 // later (the rest of a group that they hold, those that wait for a slot) is locked by nobody who waits for what they
 // hold, or is passed by. A claim comes last in its turn and waits for nobody: what is locked, it leaves for the next look.
-// So does a prune. Whoever closes a lane (enter-lanes.ts) does that before all of this.
+// So does a prune. Whoever closes a lane (gate.ts) does that before all of this.
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";

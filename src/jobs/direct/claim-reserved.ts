@@ -4,7 +4,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
 import { startableColumns, type Startable } from "../candidate.ts";
 import { start, type Claim } from "../claim.ts";
-import { closeLane } from "../enter-lanes.ts";
+import { closeLane } from "../gate.ts";
 import type { LaneRow } from "../lane.ts";
 import { createPermits, lockNames, tryLimits, writePermits } from "../limit.ts";
 import { queueOne, type Claimed } from "../state.ts";

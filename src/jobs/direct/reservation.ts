@@ -9,7 +9,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../cancel.ts";
-import { closeLane } from "../enter-lanes.ts";
+import { closeLane } from "../gate.ts";
 import type { JobHooks } from "../hooks.ts";
 import { doneChannel, jobsChannel } from "../job.ts";
 import { cancelInLine } from "../state.ts";

@@ -11,7 +11,7 @@ import { cancelJob } from "../cancel.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob } from "../enqueue.ts";
-import { closeLane } from "../enter-lanes.ts";
+import { closeLane } from "../gate.ts";
 import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
