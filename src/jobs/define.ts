@@ -83,10 +83,8 @@ export type Given<Input, Options> =
       ? [params?: Input, options?: Options]
       : [params: Input, options?: Options];
 
-export const jobOptionNames = [
-  ...(["params", "queue", "priority", "attempts", "backoff", "timeout", "losses", "concurrency"] as const),
-  ...(["limit", "rate", "run"] as const),
-];
+export const settingNames = ["queue", "priority", "attempts", "backoff", "timeout", "losses"] as const;
+export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit", "rate", "run"] as const;
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");

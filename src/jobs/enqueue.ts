@@ -119,7 +119,7 @@ type Holder = JobRow & { readonly key_until: number | null };
 
 /** What the holder of a taken key means for the enqueue; undefined when there is no holder any more. */
 async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise<Enqueued | undefined> {
-  const { name, params, key, idempotency_key, onConflict } = prepared;
+  const { name, params, idempotency_key, onConflict } = prepared;
   const same =
     idempotency_key === null
       ? undefined
@@ -130,10 +130,7 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
     const whose = `belongs to job ${same.id} (${same.name}) with other params: use a new key for a new request`;
     throw conflict(`idempotencyKey ${quote(idempotency_key)} ${whose}`, { id: same.id });
   }
-  const holder = await tx.get<Holder>(sql`select job.*, held.until_at as key_until
-    from daybook_job_key held cross join ${jobNow}
-    where held.tenant_id = ${tx.tenant} and held.name = ${name} and held.key = ${key}
-      and job.seq = held.job_seq`);
+  const holder = await holderOf(tx, row);
   if (holder === undefined) return undefined;
   if (holder.key_until !== null && holder.key_until <= tx.now) {
     await tx.run(sql`delete from daybook_job_key where job_seq = ${holder.seq}`);
@@ -143,8 +140,20 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
   if (onConflict === "keep") return kept(holder);
   const started = holder.retry_of !== null || !(status === "waiting" || status === "queued");
   if (onConflict === "replace" && !started) return replace(tx, holder, row);
-  const how = 'wait for it, use another key, or onConflict: "keep"';
-  throw conflict(`key ${quote(key)} of ${name} is taken by job ${id}, which is ${status}: ${how}`, { id, status });
+  throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
+}
+
+/** Who has the key of this job. */
+export async function holderOf(
+  tx: Tx,
+  { tenant_id, name, key }: Pick<NewJob, "tenant_id" | "name" | "key">,
+): Promise<Holder | undefined> {
+  return tx.get<Holder>(sql`select job.*, held.until_at as key_until from daybook_job_key held cross join ${jobNow}
+    where held.tenant_id = ${tenant_id} and held.name = ${name} and held.key = ${key ?? null} and job.seq = held.job_seq`);
+}
+
+export function isTakenBy({ id, name, key, status }: JobRow): string {
+  return `key ${quote(key)} of ${name} is taken by job ${id}, which is ${status}: wait for it`;
 }
 
 function kept(holder: JobRow): Enqueued {

@@ -7,7 +7,7 @@ import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { shape } from "../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
-import type { Row, Store } from "../storage/store.ts";
+import type { Awaitable, Row, Store } from "../storage/store.ts";
 import { byNumber, indexedBy, jsonHas, jsonText, type Part } from "../storage/word.ts";
 import { goneSessions } from "../telemetry/gone-sessions.ts";
 import { checkPage, cutPage, type Page } from "../telemetry/report/page.ts";
@@ -125,12 +125,6 @@ function selectJobs(by: Part | Sql): Sql {
     left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;
 }
 
-// Open jobs alone, found in the line: what has ended is not read, however much it is.
-function selectOpen(by: Part | Sql): Sql {
-  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
-    where job.seq = line.seq and lane.seq = job.lane_seq`;
-}
-
 const openStatuses: readonly JobStatus[] = ["waiting", "queued", "running"];
 const ended: Partial<Record<JobStatus, string>> = {
   completed: "run.status = 'success'",
@@ -144,13 +138,8 @@ const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
 const kinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
-type Paging = "limit" | "after";
-type Conditions = {
-  readonly [Name in Exclude<keyof JobFilter, Paging>]-?: (
-    wanted: Exclude<JobFilter[Name], undefined>,
-    asked: Asked,
-  ) => Sql | Promise<Sql>;
-};
+type Wanted = Required<Omit<JobFilter, "limit" | "after">>;
+type Conditions = { readonly [Name in keyof Wanted]: (wanted: Wanted[Name], asked: Asked) => Awaitable<Sql> };
 
 /** What each filter asks of a job. */
 const conditions: Conditions = {
@@ -203,8 +192,10 @@ export async function listJobs(store: Store, tenant: string, filter: JobFilter):
 function selectBy(filter: JobFilter): Sql {
   const inGroup = filter.group !== undefined;
   if (!isOpenOnly(filter)) return selectJobs(inGroup ? indexedBy("jobs_of_group") : byNumber);
-  if ([filter.status].flat().every((each) => each === "running")) return selectOpen(indexedBy("jobs_running"));
-  return selectOpen(inGroup ? indexedBy("jobs_open_in_group") : byNumber);
+  const running = [filter.status].flat().every((each) => each === "running");
+  const by = running ? indexedBy("jobs_running") : inGroup ? indexedBy("jobs_open_in_group") : byNumber;
+  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
+    where job.seq = line.seq and lane.seq = job.lane_seq`;
 }
 
 function isOpenOnly({ status = [] }: JobFilter): boolean {

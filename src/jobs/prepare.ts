@@ -10,7 +10,14 @@ import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
-import { checkPriority, validateParams, type AnyJob, type JobOptions, type JobSettings } from "./define.ts";
+import {
+  checkPriority,
+  settingNames,
+  validateParams,
+  type AnyJob,
+  type JobOptions,
+  type JobSettings,
+} from "./define.ts";
 import type { JobRow } from "./job.ts";
 import type { Limits } from "./limit.ts";
 import { checkBackoff } from "../core/backoff.ts";
@@ -36,10 +43,8 @@ export type EnqueueOptions = JobSettings & {
 const onConflicts = ["keep", "replace", "error"] as const;
 export type OnConflict = (typeof onConflicts)[number];
 
-const known: readonly (keyof EnqueueOptions)[] = [
-  ...(["queue", "priority", "at", "in", "key", "keyScope", "onConflict", "idempotencyKey"] as const),
-  ...(["tags", "attempts", "backoff", "timeout", "losses"] as const),
-];
+const own = ["at", "in", "key", "keyScope", "onConflict", "idempotencyKey", "tags"] as const;
+const known: readonly (keyof EnqueueOptions)[] = [...settingNames, ...own];
 
 /** The columns of the job that are known before its transaction, and what that makes the others of. */
 export type Prepared = Readonly<Awaited<ReturnType<typeof prepareJob>>> & Partial<Pick<JobRow, "template_id">>;
