@@ -101,14 +101,17 @@ export function limitsOf(definition: AnyJob, params: unknown): Pick<JobRow, "lim
     max: rate.max,
     ms: durationMs(rate.per, "rate per"),
   };
+  // What is undefined is not written.
+  const rules: { [Rule in keyof Limits]: Limits[Rule] | undefined } = {
+    name: concurrency ?? undefined,
+    key: limit?.concurrency,
+    rate: window,
+  };
   return {
-    limits: JSON.stringify({ name: concurrency ?? undefined, key: limit?.concurrency, rate: window } satisfies Rules),
+    limits: JSON.stringify(rules),
     limit_key: limit === undefined ? null : limitKey(definition.name, limit.key(params)),
   };
 }
-
-// What is undefined is not written.
-type Rules = { readonly [Rule in keyof Limits]: Limits[Rule] | undefined };
 
 // Limits belong to a name: two jobs that happen to use the same key do not hold each other up.
 function limitKey(name: string, key: string): string {
