@@ -90,11 +90,11 @@ export const limits = {
   runFlushMs: 100,
   // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
   runDrainMs: 5000,
-  // Ended runs are added to the rollups so long after they were written, or later if the last time took more than a share of it,
+  // Ended runs are added to the rollups so long after they were written, or so many times as long as the last fold took,
   // but not later than this. So many are folded at once, as long as they make no more rows of counts and are no more failures,
   // and few of them without asking another thread to read them.
   foldMs: 1000,
-  foldShare: 0.05,
+  foldRestFactor: 20,
   foldMsMax: 5000,
   foldRunsMax: 50_000,
   foldCountsMax: 1000,

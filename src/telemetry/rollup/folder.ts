@@ -64,7 +64,7 @@ export function openFolder(store: Store): Folder {
     const { seq, open } = await horizon();
     while ((await foldSlice(store, seq, pace)) > 0) continue;
     const tookMs = store.clock.monotonic() - begun;
-    restMs = Math.min(limits.foldMsMax, Math.max(limits.foldMs, tookMs / limits.foldShare));
+    restMs = Math.min(limits.foldMsMax, Math.max(limits.foldMs, tookMs * limits.foldRestFactor));
     failures = 0;
     known = await readMark(store);
     if (open) soon();
