@@ -14,7 +14,7 @@ import type { AnyJob } from "./jobs/define.ts";
 import { runNow, type DirectVerbs, type RunNowOptions } from "./jobs/direct/run-now.ts";
 import { reservationVerbs, type Reservations } from "./jobs/direct/reservation.ts";
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
-import { jobReads, jobVerbs, lookUp, lookUpHere, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
+import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
 import { startWorker } from "./jobs/worker/start-worker.ts";
@@ -143,7 +143,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
         enqueue: rooms.enqueue,
       }),
       ...jobReads(rooms.jobs, tenantId),
-      runNow: (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
+      runNow: async (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
           : runNow(
@@ -151,7 +151,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
                 ...{ engine: rooms.jobs, tenant: tenantId, grace: rooms.worker.grace, join },
                 leave: (worker) => void rooms.workers.delete(worker),
               },
-              lookUpHere(rooms.jobs, definition),
+              await lookUp(rooms.jobs, definition, true, () => []),
               params,
               options,
             ),

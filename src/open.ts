@@ -20,7 +20,7 @@ import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./storage/files-folder.ts";
 import { endOrphans } from "./jobs/command/orphan.ts";
 import type { Engine } from "./jobs/engine.ts";
-import { enqueueTogether } from "./jobs/enqueue-together.ts";
+import { enqueueTogether } from "./jobs/enqueue.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
 import type { JobHooks } from "./jobs/hooks.ts";

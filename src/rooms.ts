@@ -12,7 +12,7 @@ import type { Live } from "./events/live/live.ts";
 import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
-import type { EnqueueTogether } from "./jobs/enqueue-together.ts";
+import type { EnqueueTogether } from "./jobs/enqueue.ts";
 import type { AnyRecordType } from "./records/relation.ts";
 import type { RecordRoom } from "./records/room.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";

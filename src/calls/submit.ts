@@ -79,9 +79,9 @@ async function enqueueCall(
   const lane = await laneOf(tx, tx.tenant, callQueue);
   const job = newJob(tx, lane, {
     ...{ name: callJobName, queue: callQueue, priority: 0, params: JSON.stringify({ id }), at: dueAt, delayMs: 0 },
-    ...{ key: null, keyScope: "done", keyWindowMs: 0, onConflict: "keep", idempotencyKey: null, tags: null },
-    ...{ attempts: policy.attempts, backoff: policy.backoff, timeoutMs: policy.timeoutMs, losses: neverBlamed },
-    ...{ limits: JSON.stringify(rules), limitKey: key, cause },
+    ...{ key: null, key_scope: null, keyWindowMs: null, onConflict: "keep", idempotency_key: null, tags: null },
+    ...{ attempts: policy.attempts, backoff: policy.backoff, timeout_ms: policy.timeoutMs, losses_max: neverBlamed },
+    ...{ limits: JSON.stringify(rules), limit_key: key, cause, traceparent: undefined, warning: undefined },
   });
   await insertJobs(tx, [{ ...job, kind: callKind, kind_seq: seq }]);
   tx.wake(job.status === "queued" ? queuedChannel : jobsChannel);

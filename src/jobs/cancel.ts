@@ -1,6 +1,6 @@
 // Cancel: a job that has not started never runs and has no run; a running one is asked to end, and what it makes of
 // that is recorded by its owner.
-import { DaybookError } from "../core/error.ts";
+import { conflict, notFound, type DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
@@ -56,10 +56,8 @@ export async function refusal(tx: Tx, id: string, verb: string): Promise<Daybook
   const row = await tx.get<{ status: string }>(
     sql`select job.status from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`,
   );
-  if (row === undefined) return new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
-  return new DaybookError("conflict", `job ${id} is ${row.status} and cannot be ${verb}`, {
-    details: { id, status: row.status },
-  });
+  if (row === undefined) return notFound(`there is no job ${id}`, { id });
+  return conflict(`job ${id} is ${row.status} and cannot be ${verb}`, { id, status: row.status });
 }
 
 /** Somebody wants the running job to end: it, or the group it belongs to. */

@@ -83,10 +83,8 @@ export type Given<Input, Options> =
       ? [params?: Input, options?: Options]
       : [params: Input, options?: Options];
 
-export const jobOptionNames = [
-  ...(["params", "queue", "priority", "attempts", "backoff", "timeout", "losses", "concurrency"] as const),
-  ...(["limit", "rate", "run"] as const),
-];
+export const settingNames = ["queue", "priority", "attempts", "backoff", "timeout", "losses"] as const;
+export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit", "rate", "run"] as const;
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");
@@ -97,7 +95,11 @@ export function defineJob<Input, Result>(name: string, options: JobOptions<never
   }
   if (options.backoff !== undefined) checkBackoff(options.backoff);
   if (options.rate !== undefined) checkRate(options.rate);
-  if (options.limit !== undefined) checkLimit(name, options.limit);
+  if (options.limit !== undefined) {
+    refuseUnknown(options.limit, ["key", "concurrency"], "limit");
+    if (typeof options.limit.key !== "function") throw invalid(`the limit of job "${name}" has no key function`);
+    checkCount(options.limit.concurrency, "limit concurrency", 1);
+  }
   return {
     kind: "job",
     name,
@@ -110,12 +112,6 @@ export function defineJob<Input, Result>(name: string, options: JobOptions<never
     concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
     options,
   };
-}
-
-function checkLimit(name: string, limit: { readonly key: unknown; readonly concurrency: number }): void {
-  refuseUnknown(limit, ["key", "concurrency"], "limit");
-  if (typeof limit.key !== "function") throw invalid(`the limit of job "${name}" has no key function`);
-  checkCount(limit.concurrency, "limit concurrency", 1);
 }
 
 export function checkPriority(priority: number): number {

@@ -7,7 +7,8 @@ import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable } from "../storage/store.ts";
-import { defineJob, type AnyJob, type JobOptions } from "./define.ts";
+import type { Nullable, RowOf } from "../storage/word.ts";
+import { defineJob, type AnyJob } from "./define.ts";
 import type { Engine } from "./engine.ts";
 
 export const definitionColumns = {
@@ -31,14 +32,9 @@ export const definitionColumns = {
   registration: "text",
 } as const;
 
-type Cells = { readonly text: string; readonly integer: number };
+type Cells = RowOf<typeof definitionColumns>;
 type Always = "name" | "queue" | "priority" | "attempts" | "losses" | "rate_by_key";
-
-type DefinitionRow = {
-  readonly [Name in keyof typeof definitionColumns]:
-    | Cells[(typeof definitionColumns)[Name]]
-    | (Name extends Always ? never : null);
-};
+type DefinitionRow = Readonly<Pick<Cells, Always> & Nullable<Omit<Cells, Always>>>;
 
 /** How a statement is read: by the transaction that its caller is in, or by the book. */
 export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
@@ -69,9 +65,7 @@ export async function findDefinition(read: ReadRows, name: string): Promise<AnyJ
 const namesReadMax = 1000;
 
 export async function storedNames(read: ReadRows): Promise<string[]> {
-  const rows = await read<{ name: string }>(
-    sql`select name from daybook_definition order by name limit ${namesReadMax}`,
-  );
+  const rows = await read<Cells>(sql`select name from daybook_definition order by name limit ${namesReadMax}`);
   return rows.map(({ name }) => name);
 }
 
@@ -88,27 +82,20 @@ export function neverHostedWarning(name: string): string {
 }
 
 function toDefinition(row: DefinitionRow): AnyJob {
-  const { name, rate_max: max, rate_ms: per, app, instance, registration } = row;
+  const { name, queue, priority, attempts, losses, rate_max: max, rate_ms: per, app, instance, registration } = row;
   const uncounted = [...(row.key_concurrency === null ? [] : ["limit"]), ...(row.rate_by_key === 1 ? ["rate"] : [])];
   const warning =
     uncounted.length === 0
       ? null
       : `the ${uncounted.join(" and the ")} of job "${name}" goes by a key that only its program can make of the params: ` +
         "this job is not counted there";
-  const schema = row.params_schema === null ? {} : { params: standardSchema(JSON.parse(row.params_schema)) };
+  const schema = row.params_schema === null ? {} : { params: standardSchema(JSON.parse(row.params_schema)) as never };
   const rate = max === null || per === null || row.rate_by_key === 1 ? {} : { rate: { max, per } };
-  const options: JobOptions<unknown, unknown, unknown> = { ...schema, ...rate, run: () => undefined };
   return {
-    kind: "job",
-    name,
-    queue: row.queue,
-    priority: row.priority,
-    attempts: row.attempts,
+    ...defineJob(name, { queue, priority, attempts, losses, ...schema, ...rate, run: () => undefined }),
     backoff: row.backoff === null ? undefined : (JSON.parse(row.backoff) as Backoff),
     timeoutMs: row.timeout_ms,
-    losses: row.losses,
     concurrency: row.concurrency,
-    options: options as unknown as AnyJob["options"],
     byName: { warning, countable: uncounted.length === 0 },
     ...(app === null || instance === null || registration === null ? {} : { owner: { app, instance, registration } }),
   };

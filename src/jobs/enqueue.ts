@@ -1,9 +1,9 @@
 // Enqueue: one row, in whatever transaction the caller is in. When that commits, the job exists and workers hear of
 // it; when it is undone, there never was one.
-import { DaybookError } from "../core/error.ts";
+import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { heardBy } from "../telemetry/cause.ts";
 import { passOn } from "./let-in.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
@@ -26,112 +26,92 @@ export type Enqueued<Result = unknown> = {
 };
 
 /** What was made, with what there is to say of it. */
-export function withWarning(made: Enqueued, { warning }: Pick<Prepared, "warning">): Enqueued {
+export function withWarning(made: Enqueued, { warning }: Partial<Pick<Prepared, "warning">>): Enqueued {
   return warning === undefined ? made : { ...made, warning };
 }
 
 export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
   const lane = laneOf(tx, tx.tenant, prepared.queue);
-  return enqueueInto(tx, typeof lane === "number" ? lane : await lane, prepared);
+  const row = newJob(tx, typeof lane === "number" ? lane : await lane, prepared);
+  const made = await insertOne(tx, row, prepared);
+  wakeFor(tx, [made]);
+  return withWarning(made, prepared);
 }
 
-/** Many at once. Jobs without keys go in as one statement; one with a key is decided by itself, in its turn. */
-export async function enqueueMany(tx: Tx, all: readonly Prepared[]): Promise<Enqueued[]> {
-  const done: Enqueued[] = [];
-  const lanes = await lanesOf(
-    tx,
-    tx.tenant,
-    all.map(({ queue }) => queue),
-  );
-  const laneFor = (prepared: Prepared): number => lanes.get(prepared.queue) ?? 0;
-  for (let from = 0; from < all.length;) {
-    let to = from;
-    while (to < all.length && isFree(all[to])) to++;
-    if (to === from) {
-      const prepared = all[from++] as Prepared;
-      done.push(await enqueueInto(tx, laneFor(prepared), prepared));
-      continue;
-    }
-    const rows = all.slice(from, to).map((prepared) => newJob(tx, laneFor(prepared), prepared));
-    await insertJobs(tx, rows);
-    for (const { id, name, status } of rows) done.push({ id, name, status, created: true });
-    from = to;
-  }
-  tx.wake(done.every(({ status }) => status === "queued") ? queuedChannel : jobsChannel);
-  return done;
-}
-
-/** Jobs without keys, of any tenants. */
+/** Jobs of any tenants. Those without keys go in as one statement; one with a key, which is of the transaction's own tenant, is
+ *  decided by itself, in its turn. */
 export async function enqueueAll(
   tx: Tx,
   all: readonly { readonly tenant: string; readonly prepared: Prepared }[],
 ): Promise<Enqueued[]> {
-  const rows: NewJob[] = [];
-  for (const { tenant, prepared } of all) {
-    const lane = laneOf(tx, tenant, prepared.queue);
-    rows.push(newJob(tx, typeof lane === "number" ? lane : await lane, prepared, tenant));
+  const lanes = new Map<string, Map<string, number>>();
+  for (const [tenant, some] of Map.groupBy(all, (each) => each.tenant)) {
+    const queues = some.map(({ prepared }) => prepared.queue);
+    lanes.set(tenant, await lanesOf(tx, tenant, queues));
   }
-  await insertJobs(tx, rows);
-  tx.wake(rows.every(({ status }) => status === "queued") ? queuedChannel : jobsChannel);
-  return rows.map(({ id, name, status }) => ({ id, name, status, created: true }));
+  const done: Enqueued[] = [];
+  const free: NewJob[] = [];
+  for (const { tenant, prepared } of all) {
+    const row = newJob(tx, lanes.get(tenant)?.get(prepared.queue) ?? 0, prepared, tenant);
+    if (isFree(prepared)) {
+      free.push(row);
+      done.push(withWarning(created(row), prepared));
+      continue;
+    }
+    await insertJobs(tx, free.splice(0));
+    done.push(withWarning(await insertOne(tx, row, prepared), prepared));
+  }
+  await insertJobs(tx, free);
+  wakeFor(tx, done);
+  return done;
 }
 
-function isFree(prepared: Prepared | undefined): boolean {
-  return prepared?.key === null && prepared.idempotencyKey === null;
+/** Nothing that exists already can stand in its way. */
+export function isFree({ key, idempotency_key }: Prepared): boolean {
+  return key === null && idempotency_key === null;
+}
+
+function wakeFor(tx: Tx, made: readonly Enqueued[]): void {
+  tx.wake(made.every((each) => each.created && each.status === "queued") ? queuedChannel : jobsChannel);
+}
+
+function created({ id, name, status }: NewJob): Enqueued {
+  return { id, name, status, created: true };
 }
 
 const conflictTriesMax = 10;
 
 // On PostgreSQL whoever holds the key may start or end between two of our statements, so the decision is made again
 // until it holds.
-async function enqueueInto(tx: Tx, lane: number, prepared: Prepared): Promise<Enqueued> {
+async function insertOne(tx: Tx, row: NewJob, prepared: Prepared): Promise<Enqueued> {
   for (let tries = 0; tries < conflictTriesMax; tries++) {
-    const row = newJob(tx, lane, prepared);
-    const created = await insertJobs(tx, [row]);
-    tx.wake(row.status === "queued" && created === 1 ? queuedChannel : jobsChannel);
-    if (created === 1) return { id: row.id, name: row.name, status: row.status, created: true };
+    if ((await insertJobs(tx, [row])) === 1) return created(row);
     const decided = await resolveConflict(tx, prepared, row);
     if (decided !== undefined) return decided;
   }
-  throw new DaybookError(
-    "conflict",
-    `key ${quote(prepared.key)} of ${prepared.name} changes hands too fast: try again`,
-  );
+  throw conflict(`key ${quote(row.key)} of ${row.name} changes hands too fast: try again`, {});
 }
 
 export function newJob(tx: Tx, lane: number, prepared: Prepared, tenant = tx.tenant): NewJob {
+  const { cause, keyWindowMs } = prepared;
   const availableAt = Math.max(tx.now, prepared.at ?? tx.now + prepared.delayMs);
   const waits = availableAt > tx.now;
-  const heard = heardBy(prepared.cause);
+  const heard = heardBy(cause);
   return {
+    ...prepared,
     tenant_id: tenant,
     id: tx.ids(),
     lane_seq: lane,
-    name: prepared.name,
     status: waits ? "waiting" : "queued",
     waits_for: waits ? "time" : null,
     waits_key: null,
-    priority: prepared.priority,
     created_at: tx.now,
     available_at: availableAt,
-    params: prepared.params,
-    attempts: prepared.attempts,
-    losses_max: prepared.losses,
-    backoff: prepared.backoff,
-    timeout_ms: prepared.timeoutMs,
-    key: prepared.key,
-    key_scope: prepared.key === null ? null : prepared.keyScope,
-    key_until: prepared.key !== null && prepared.keyScope === "window" ? tx.now + prepared.keyWindowMs : null,
-    idempotency_key: prepared.idempotencyKey,
-    limits: prepared.limits,
-    limit_key: prepared.limitKey,
-    tags: prepared.tags,
-    cause_run_id: prepared.cause?.runId ?? null,
-    root_run_id: prepared.cause?.rootRunId ?? null,
+    key_until: keyWindowMs === null ? null : tx.now + keyWindowMs,
+    cause_run_id: cause?.runId ?? null,
+    root_run_id: cause?.rootRunId ?? null,
     traceparent: prepared.traceparent ?? null,
     about: heard === undefined ? null : JSON.stringify({ heard }),
-    template_id: prepared.templateId ?? null,
-    ...prepared.owner,
   };
 }
 
@@ -139,38 +119,41 @@ type Holder = JobRow & { readonly key_until: number | null };
 
 /** What the holder of a taken key means for the enqueue; undefined when there is no holder any more. */
 async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise<Enqueued | undefined> {
+  const { name, params, idempotency_key, onConflict } = prepared;
   const same =
-    prepared.idempotencyKey === null
+    idempotency_key === null
       ? undefined
       : await tx.get<JobRow>(sql`select * from ${jobNow}
-          where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${prepared.idempotencyKey}`);
+          where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${idempotency_key}`);
   if (same !== undefined) {
-    if (same.name === prepared.name && same.params === prepared.params) return kept(same);
-    throw new DaybookError(
-      "conflict",
-      `idempotencyKey ${quote(prepared.idempotencyKey)} belongs to job ${same.id} (${same.name}) with other params: ` +
-        "use a new key for a new request",
-      { details: { id: same.id } },
-    );
+    if (same.name === name && same.params === params) return kept(same);
+    const whose = `belongs to job ${same.id} (${same.name}) with other params: use a new key for a new request`;
+    throw conflict(`idempotencyKey ${quote(idempotency_key)} ${whose}`, { id: same.id });
   }
-  const holder = await tx.get<Holder>(sql`select job.*, held.until_at as key_until
-    from daybook_job_key held cross join ${jobNow}
-    where held.tenant_id = ${tx.tenant} and held.name = ${prepared.name} and held.key = ${prepared.key}
-      and job.seq = held.job_seq`);
+  const holder = await holderOf(tx, row);
   if (holder === undefined) return undefined;
   if (holder.key_until !== null && holder.key_until <= tx.now) {
     await tx.run(sql`delete from daybook_job_key where job_seq = ${holder.seq}`);
     return undefined;
   }
-  if (prepared.onConflict === "keep") return kept(holder);
-  const started = holder.retry_of !== null || !(holder.status === "waiting" || holder.status === "queued");
-  if (prepared.onConflict === "replace" && !started) return replace(tx, holder, row);
-  throw new DaybookError(
-    "conflict",
-    `key ${quote(prepared.key)} of ${prepared.name} is taken by job ${holder.id}, which is ${holder.status}: ` +
-      'wait for it, use another key, or onConflict: "keep"',
-    { details: { id: holder.id, status: holder.status } },
-  );
+  const { id, status } = holder;
+  if (onConflict === "keep") return kept(holder);
+  const started = holder.retry_of !== null || !(status === "waiting" || status === "queued");
+  if (onConflict === "replace" && !started) return replace(tx, holder, row);
+  throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
+}
+
+/** Who has the key of this job. */
+export async function holderOf(
+  tx: Tx,
+  { tenant_id, name, key }: Pick<NewJob, "tenant_id" | "name" | "key">,
+): Promise<Holder | undefined> {
+  return tx.get<Holder>(sql`select job.*, held.until_at as key_until from daybook_job_key held cross join ${jobNow}
+    where held.tenant_id = ${tenant_id} and held.name = ${name} and held.key = ${key ?? null} and job.seq = held.job_seq`);
+}
+
+export function isTakenBy({ id, name, key, status }: JobRow): string {
+  return `key ${quote(key)} of ${name} is taken by job ${id}, which is ${status}: wait for it`;
 }
 
 function kept(holder: JobRow): Enqueued {
@@ -193,4 +176,62 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
     where seq = ${holder.seq}`);
   await passOn(tx, [holder]);
   return { id: holder.id, name: holder.name, status: row.status, created: false };
+}
+
+// Plain jobs that are enqueued on the book at the same time, each to be acknowledged by itself, are one unit: one statement
+// writes them all. Whoever asks while a unit is on its way is in the next one.
+type Asked = {
+  readonly tenant: string;
+  readonly prepared: Prepared;
+  readonly resolve: (made: Enqueued) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export type EnqueueTogether = (tenant: string, prepared: Prepared) => Promise<Enqueued>;
+
+const unitJobsMax = 500;
+
+export function enqueueTogether(store: Store): EnqueueTogether {
+  const waiting: Asked[] = [];
+  let asked = false;
+
+  async function write(): Promise<void> {
+    let group: Asked[] | undefined;
+    // Taken when the unit runs, and kept: a unit may run more than once.
+    const unit = (tx: Tx): Promise<Enqueued[]> => {
+      if (group === undefined) {
+        group = waiting.splice(0, unitJobsMax);
+        asked = false;
+        if (waiting.length > 0) ask();
+      }
+      return enqueueAll(tx, group);
+    };
+    try {
+      const made = await store.write(unit, { by: "shared" });
+      for (const [index, each] of (group ?? []).entries()) each.resolve(made[index] as Enqueued);
+    } catch (error) {
+      // Refused before it ran, so nobody was taken: all who wait are told.
+      if (group === undefined) asked = false;
+      for (const each of group ?? waiting.splice(0)) {
+        // One that cannot be written must not fail its neighbours.
+        if (group === undefined || group.length === 1) each.reject(error);
+        else
+          store
+            .write((tx) => enqueueAll(tx, [each]), { by: "shared" })
+            .then(([made]) => each.resolve(made as Enqueued), each.reject);
+      }
+    }
+  }
+
+  function ask(): void {
+    if (asked) return;
+    asked = true;
+    void write();
+  }
+
+  return (tenant, prepared) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ tenant, prepared, resolve, reject });
+      ask();
+    });
 }

@@ -3,7 +3,7 @@
 import { sql, rawSql, type Value } from "../storage/sql.ts";
 import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Beginning, JobRow } from "./job.ts";
+import { allHave, someHave, type Beginning, type JobRow } from "./job.ts";
 import { waitsKey } from "./park.ts";
 import { tie } from "./state.ts";
 
@@ -19,51 +19,17 @@ export type NewJob = Beginning &
 
 type Columns = Readonly<Record<string, ColumnType>>;
 
-const jobColumns = {
-  seq: "integer",
-  tenant_id: "text",
-  id: "text",
-  lane_seq: "integer",
-  name: "text",
-  priority: "integer",
-  created_at: "integer",
-  params: "text",
-  attempts: "integer",
-  losses_max: "integer",
-  timeout_ms: "integer",
-  backoff: "text",
-} as const satisfies Columns;
-
-// Most jobs use none of these, and do not pay for saying so.
 const moreJobColumns = {
+  ...someHave,
+  key_scope: "text",
   due_at: "integer",
   origin: "text",
   attempt: "integer",
   losses: "integer",
   alone: "integer",
-  retry_of: "integer",
-  chain_seq: "integer",
-  key: "text",
-  key_scope: "text",
-  idempotency_key: "text",
-  limits: "text",
-  limit_key: "text",
-  tags: "text",
-  template_id: "text",
-  group_seq: "integer",
-  group_slot: "integer",
-  kind: "text",
-  kind_seq: "integer",
-  about: "text",
-  cause_run_id: "text",
-  root_run_id: "text",
-  app: "text",
-  instance: "integer",
-  registration: "text",
-  traceparent: "text",
 } as const satisfies Columns;
 
-const defaults = { origin: "enqueued", attempt: 1, losses: 0, alone: 0 };
+const defaults = { origin: "enqueued", attempt: 1, losses: 0, alone: 0, awaited: 0 };
 
 const lineColumns = {
   seq: "integer",
@@ -77,19 +43,30 @@ const lineColumns = {
   ties: "integer",
 } as const satisfies Columns;
 
-const moreLineColumns = {
-  kind: "text",
-  kind_seq: "integer",
-  order_key: "text",
-  group_seq: "integer",
-  group_slot: "integer",
-  awaited: "integer",
-} as const satisfies Columns;
+const { kind, kind_seq, group_seq, group_slot } = someHave;
+const moreLineColumns = { kind, kind_seq, group_seq, group_slot, order_key: "text", awaited: "integer" } as const;
 
-type Shape = { readonly job: Columns; readonly line: Columns };
+const usual = shapeOf(allHave, lineColumns);
+const everything = shapeOf({ ...allHave, ...moreJobColumns }, { ...lineColumns, ...moreLineColumns });
 
-const usual: Shape = { job: jobColumns, line: lineColumns };
-const everything: Shape = { job: { ...jobColumns, ...moreJobColumns }, line: { ...lineColumns, ...moreLineColumns } };
+type Shape = ReturnType<typeof shapeOf>;
+
+function shapeOf(job: Columns, line: Columns) {
+  const { seq: _numbered, ...columns } = { ...job, ...line };
+  return { columns, job: insertOf("daybook_job", job), line: insertOf("daybook_line", line) };
+}
+
+function insertOf(table: string, columns: Columns) {
+  const names = Object.keys(columns);
+  const into = `insert into ${table} (${names.join(", ")})`;
+  const values = `values (${names.map(() => "?").join(", ")}) on conflict do nothing`;
+  const cells = names.map((name) => (name === "position" ? "coalesce(v.position, v.seq * 100)" : `v.${name}`));
+  return {
+    names,
+    each: Object.freeze([`${into} ${values}`] as const),
+    fromRows: rawSql(`${into} select ${cells.join(", ")} from v`),
+  };
+}
 
 /** Inserts the jobs that no unique key forbids, in order, and says how many that were. */
 export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
@@ -104,41 +81,37 @@ export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<numbe
   return inserted;
 }
 
-const optional = Object.keys({ ...moreJobColumns, awaited: 0 }) as (keyof NewJob)[];
+const optional = Object.keys({ ...moreJobColumns, ...defaults }) as (keyof NewJob)[];
 
 function isUsual(row: NewJob): boolean {
   if (row.available_at > row.created_at) return false;
   for (const name of optional) {
     const value = row[name];
-    if (value != null && value !== defaults[name as keyof typeof defaults] && !(name === "awaited" && value === 0))
-      return false;
+    if (value != null && value !== defaults[name as keyof typeof defaults]) return false;
   }
   return true;
 }
 
 type Filled = Record<string, Value>;
 
+// The place in line is the job's number × 100 unless the job keeps another's.
 function fill(row: NewJob, shape: Shape): Filled {
   const ordered = row.kind != null && row.limit_key != null;
-  const waits_key = row.waits_key;
-  const line = {
-    ties:
-      (row.key == null ? 0 : tie.key) |
-      (row.limits == null ? 0 : tie.limit) |
-      (ordered ? tie.order : 0) |
-      (row.group_seq == null ? 0 : tie.group),
-    waits_key,
-    position: row.position ?? null,
-  };
-  if (shape === usual) return { ...row, ...line, seq: null };
+  const ties =
+    (row.key == null ? 0 : tie.key) |
+    (row.limits == null ? 0 : tie.limit) |
+    (ordered ? tie.order : 0) |
+    (row.group_seq == null ? 0 : tie.group);
+  const position = row.position ?? null;
+  if (shape === usual) return { ...row, ties, position, seq: null };
   const { tenant_id: tenant, limit_key } = row;
   const order_key = ordered ? waitsKey({ tenant, waitsFor: "order", key: limit_key ?? "" }) : null;
   const due_at = row.available_at > row.created_at ? row.available_at : null;
-  return { ...defaults, awaited: 0, ...row, ...line, order_key, due_at, seq: null };
+  return { ...defaults, ...row, ties, position, order_key, due_at, seq: null };
 }
 
-// SQLite's only writer knows the next numbers. The place in line is the number × 100 unless the job keeps another's.
-async function insertOnSqlite(tx: Tx, shape: Shape, rows: readonly Filled[]): Promise<number> {
+// SQLite's only writer knows the next numbers.
+async function insertOnSqlite(tx: Tx, { job, line }: Shape, rows: readonly Filled[]): Promise<number> {
   const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
   let next = last?.seq ?? 0;
   for (const row of rows) {
@@ -146,10 +119,9 @@ async function insertOnSqlite(tx: Tx, shape: Shape, rows: readonly Filled[]): Pr
     row["seq"] = seq;
     row["position"] ??= seq * 100;
   }
-  const texts = sqliteTexts(shape);
-  const inserted = await tx.run(rowsInto(texts.job, texts.jobNames, rows));
+  const inserted = await tx.run(rowsInto(job.each, job.names, rows));
   const there = inserted === rows.length ? rows : await whichAreThere(tx, rows);
-  if (there.length > 0) await tx.run(rowsInto(texts.line, texts.lineNames, there));
+  if (there.length > 0) await tx.run(rowsInto(line.each, line.names, there));
   return inserted;
 }
 
@@ -161,51 +133,16 @@ async function whichAreThere(tx: Tx, rows: readonly Filled[]): Promise<Filled[]>
   return rows.filter((row) => row["seq"] !== null);
 }
 
-type Texts = {
-  readonly job: readonly [string];
-  readonly jobNames: readonly string[];
-  readonly line: readonly [string];
-  readonly lineNames: readonly string[];
-};
-const textsOf = new Map<Shape, Texts>();
-
-function sqliteTexts(shape: Shape): Texts {
-  let texts = textsOf.get(shape);
-  if (texts === undefined) {
-    const into = (head: string, columns: Columns): readonly [string] => {
-      const names = Object.keys(columns);
-      const marks = names.map(() => "?").join(", ");
-      return Object.freeze([`${head} (${names.join(", ")}) values (${marks}) on conflict do nothing`] as const);
-    };
-    texts = {
-      job: into("insert into daybook_job", shape.job),
-      jobNames: Object.keys(shape.job),
-      line: into("insert into daybook_line", shape.line),
-      lineNames: Object.keys(shape.line),
-    };
-    textsOf.set(shape, texts);
-  }
-  return texts;
-}
-
 // One statement for job and line, whatever the number of rows: PostgreSQL numbers them on the way. Jobs of the usual shape have
 // nothing that could be taken already, so nobody asks which of them were inserted.
 async function insertOnPostgres(tx: Tx, shape: Shape, rows: readonly Filled[]): Promise<number> {
-  const { seq: _own, ...job } = shape.job;
-  const { seq: _same, position: _place, ...line } = shape.line;
-  const given = rows.map((row) => ({ ...row, given: row["position"] ?? null }));
-  const columns = { ...job, ...line, given: "integer" } as const;
-  const [jobNames, lineNames] = [job, line].map((of) => rawSql(Object.keys(of).join(", ")));
+  const { columns, job, line } = shape;
   const numbered = sql`with v as materialized (
-      select nextval('daybook_job_seq_seq') as seq, u.*
-      from ${unnested("u", columns, given)} order by u.ordinality),
-    j as (insert into daybook_job (seq, ${jobNames ?? sql``}) select seq, ${jobNames ?? sql``} from v
-      ${shape === usual ? sql`` : sql`on conflict do nothing`} returning seq, id)`;
-  const standing = sql`insert into daybook_line (seq, position, ${lineNames ?? sql``})
-    select v.seq, coalesce(v.given, v.seq * 100), ${lineNames ?? sql``}`;
-  if (shape === usual) return tx.run(sql`${numbered} ${standing} from v`);
+    select nextval('daybook_job_seq_seq') as seq, u.* from ${unnested("u", columns, rows)} order by u.ordinality)`;
+  if (shape === usual) return tx.run(sql`${numbered}, j as (${job.fromRows}) ${line.fromRows}`);
   const made = await tx.all<{ seq: number; id: string }>(sql`${numbered},
-    l as (${standing} from v join (select seq from j) as made using (seq)) select seq, id from j`);
+    j as (${job.fromRows} on conflict do nothing returning seq, id),
+    l as (${line.fromRows} join (select seq from j) as made on made.seq = v.seq) select seq, id from j`);
   const seqOf = new Map(made.map((row) => [row.id, row.seq]));
   for (const row of rows) row["seq"] = seqOf.get(row["id"] as string) ?? null;
   return made.length;

@@ -20,7 +20,7 @@
 // fence: only who knows it may end it. What changes these states is in state.ts, and nowhere else.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
+import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
 import type { Heard } from "../telemetry/cause.ts";
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
@@ -32,63 +32,73 @@ export function heardOf({ about }: Pick<JobRow, "about">): Heard {
   return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
 }
 
-/** What every job says of itself, from its first row to its run. */
-type Work = {
-  tenant_id: string;
-  id: string;
-  name: string;
-  params: string;
-  created_at: number;
-  available_at: number;
-  attempts: number;
-  losses_max: number;
-  timeout_ms: number | null;
-};
+/** What every job says of itself. */
+export const allHave = {
+  seq: "integer",
+  tenant_id: "text",
+  id: "text",
+  lane_seq: "integer",
+  name: "text",
+  priority: "integer",
+  created_at: "integer",
+  params: "text",
+  attempts: "integer",
+  losses_max: "integer",
+  timeout_ms: "integer",
+  backoff: "text",
+} as const;
 
-/** What a new job says besides: where it begins to stand. */
-export type Beginning = Work & {
-  lane_seq: number;
-  status: JobStatus;
-  waits_for: WaitsFor | null;
-  waits_key: string | null;
-  priority: number;
-  backoff: string | null;
-};
-
-/** What a claim reads of a job, whoever claims it. */
-export type Candidate = Work & {
-  seq: number;
-  attempt: number;
-  /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
-  alone: number;
+/** What only some jobs have. Most use none of these, and do not pay for saying so. */
+export const someHave = {
+  retry_of: "integer",
   /** The first job of the chain; null on that one itself. */
-  chain_seq: number | null;
-  key_scope: "queued" | "done" | "window" | null;
+  chain_seq: "integer",
+  key: "text",
+  idempotency_key: "text",
   /** JSON of `Limits`; null when nothing limits it. */
-  limits: string | null;
-  limit_key: string | null;
-  tags: string | null;
-  group_seq: number | null;
+  limits: "text",
+  limit_key: "text",
+  tags: "text",
+  template_id: "text",
+  group_seq: "integer",
+  group_slot: "integer",
   /** The room above that made it, and its row there; null for a job of its own. */
-  kind: string | null;
-  kind_seq: number | null;
+  kind: "text",
+  kind_seq: "integer",
   /** JSON: what that room tells the handler, or what was heard by the live run that made it. */
-  about: string | null;
-  cause_run_id: string | null;
-  root_run_id: string | null;
-  traceparent: string | null;
-};
+  about: "text",
+  cause_run_id: "text",
+  root_run_id: "text",
+  /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
+  app: "text",
+  instance: "integer",
+  registration: "text",
+  traceparent: "text",
+} as const;
+
+type Always = RowOf<typeof allHave>;
+
+/** What a new job says, and where it begins to stand. */
+export type Beginning = Omit<Always, "seq" | "timeout_ms" | "backoff"> &
+  Nullable<Pick<Always, "timeout_ms" | "backoff">> & {
+    available_at: number;
+    status: JobStatus;
+    waits_for: WaitsFor | null;
+    waits_key: string | null;
+  };
 
 /** A job as it is now: what must happen, where it stands while it is open, and how it ended. */
 export type JobRow = Beginning &
-  Candidate & {
+  Nullable<RowOf<typeof someHave>> & {
+    seq: number;
     /** Its place in line; null once it has ended. */
     position: number | null;
     origin: JobOrigin;
+    attempt: number;
     losses: number;
-    retry_of: number | null;
-    key: string | null;
-    idempotency_key: string | null;
+    /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
+    alone: number;
+    key_scope: "queued" | "done" | "window" | null;
     run_id: string | null;
     session_seq: number | null;
     started_at: number | null;
@@ -97,15 +107,17 @@ export type JobRow = Beginning &
     progress: number | null;
     progress_note: string | null;
     finished_at: number | null;
-    template_id: string | null;
-    group_slot: number | null;
     /** 1 when somebody waits for the end. */
     awaited: number;
-    /** Whose it is, for its run: an app's instance and its registration, or a schedule. */
-    app: string | null;
-    instance: number | null;
-    registration: string | null;
   };
+
+/** What a claim reads of a job, whoever claims it. */
+export type Candidate = Pick<
+  JobRow,
+  | ("seq" | "tenant_id" | "id" | "name" | "params" | "created_at" | "available_at" | "attempt" | "attempts" | "alone")
+  | ("losses_max" | "timeout_ms" | "chain_seq" | "key_scope" | "limits" | "limit_key" | "tags" | "group_seq" | "kind")
+  | ("kind_seq" | "about" | "cause_run_id" | "root_run_id" | "traceparent")
+>;
 
 /** The status of a job from its row of the line or, once it has ended, from its run. */
 export const statusNow = sql`case when line.seq is not null then line.status

@@ -1,5 +1,5 @@
 // What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
-import { invalid, itemOf, type DaybookError } from "../core/error.ts";
+import { invalid, itemOf } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
@@ -8,8 +8,7 @@ import { cancelJob, type Cancelled } from "./cancel.ts";
 import type { AnyJob, Given, Job } from "./define.ts";
 import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
 import type { Engine } from "./engine.ts";
-import { enqueue, enqueueMany, withWarning, type Enqueued } from "./enqueue.ts";
-import type { EnqueueTogether } from "./enqueue-together.ts";
+import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
 import { explainJob, type Explanation } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
 import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
@@ -121,16 +120,15 @@ export function jobVerbs(
 ): JobVerbs {
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
-    awaitable(store, tx.tenant, withWarning(await enqueue(tx, prepared), prepared));
+    awaitable(store, tx.tenant, await enqueue(tx, prepared));
   const known: LookUp = (wanted) => lookUp(engine, wanted, strict, read);
   return {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await known(definition), params, options);
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
-      const shared = prepared.key === null && prepared.idempotencyKey === null;
+      const shared = isFree(prepared);
       if (shared && together !== undefined) {
-        const made = await together.enqueue(together.tenant, prepared);
-        return awaitable(store, together.tenant, withWarning(made, prepared));
+        return awaitable(store, together.tenant, await together.enqueue(together.tenant, prepared));
       }
       return within((tx) => make(tx, prepared), { shared });
     },
@@ -149,11 +147,10 @@ export function jobVerbs(
         const each = typeof options === "function" ? options(params as never, index) : options;
         prepared.push(await prepareJob(found, params, each).catch(itemOf("job", index)));
       }
-      const makeAll = async (tx: Tx): Promise<AwaitableJob<Result>[]> =>
-        (await enqueueMany(tx, prepared)).map((made, index) =>
-          awaitable(store, tx.tenant, withWarning(made, prepared[index] ?? {})),
-        );
-      return within(makeAll);
+      return within(async (tx) => {
+        const asked = prepared.map((each) => ({ tenant: tx.tenant, prepared: each }));
+        return (await enqueueAll(tx, asked)).map((made) => awaitable<Result>(store, tx.tenant, made));
+      });
     },
     enqueueFrom: (template, overrides, options = {}) =>
       enqueueFrom(within, { template, overrides, options, lookUp: known, enqueue: make }),
@@ -186,53 +183,36 @@ export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVe
   };
 }
 
-/** The definition that is meant: this process's own, or the book's. One by a name that neither knows only where nothing runs
- *  anyway. */
+/** The definition that is meant: this process's own, or else the book's, unless `read` finds nothing there. One by a name that
+ *  neither knows only where nothing runs anyway. */
 export function lookUp(
   engine: Pick<Engine, "definitions" | "store">,
   wanted: AnyJob | string,
   strict: boolean,
   read: ReadRows = (statement) => engine.store.read(statement),
 ): Awaitable<AnyJob> {
-  const here = lookHere(engine, wanted);
-  return here ?? (!strict && typeof wanted !== "string" ? wanted : lookInBook(engine, wanted, strict, read));
-}
-
-async function lookInBook(
-  engine: Pick<Engine, "definitions">,
-  wanted: AnyJob | string,
-  strict: boolean,
-  read: ReadRows,
-): Promise<AnyJob> {
-  const name = nameOf(wanted);
-  const stored = await findDefinition(read, name);
-  if (stored !== undefined) return typeof wanted === "string" ? stored : wanted;
-  if (!strict) return neverHosted(name);
-  throw unknownJob(name, [...engine.definitions.keys(), ...(await storedNames(read))]);
-}
-
-/** The definition that this process itself can run. */
-export function lookUpHere(engine: Pick<Engine, "definitions">, wanted: AnyJob | string): AnyJob {
-  const here = lookHere(engine, wanted);
-  if (here !== undefined) return here;
-  throw unknownJob(nameOf(wanted), [...engine.definitions.keys()]);
-}
-
-function lookHere({ definitions }: Pick<Engine, "definitions">, wanted: AnyJob | string): AnyJob | undefined {
+  const given = typeof wanted === "string" ? undefined : wanted;
   if (typeof wanted !== "string" && wanted?.kind !== "job") {
     throw invalid(`job is ${quote(wanted)}: give a definition made with job(), or its name`);
   }
-  const name = nameOf(wanted);
-  const found = definitions.get(name);
-  if (found === undefined || found === wanted || typeof wanted === "string") return found;
-  throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
+  const name = typeof wanted === "string" ? wanted : wanted.name;
+  const here = engine.definitions.get(name);
+  if (here !== undefined && given !== undefined && given !== here) {
+    throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
+  }
+  return here ?? (strict ? undefined : given) ?? lookInBook(name, given, strict ? engine.definitions : undefined, read);
 }
 
-function nameOf(wanted: AnyJob | string): string {
-  return typeof wanted === "string" ? wanted : wanted.name;
-}
-
-function unknownJob(name: string, names: readonly string[]): DaybookError {
+async function lookInBook(
+  name: string,
+  given: AnyJob | undefined,
+  mustBeKnown: ReadonlyMap<string, AnyJob> | undefined,
+  read: ReadRows,
+): Promise<AnyJob> {
+  const stored = await findDefinition(read, name);
+  if (stored !== undefined) return given ?? stored;
+  if (mustBeKnown === undefined) return neverHosted(name);
+  const meant = didYouMean(name, [...mustBeKnown.keys(), ...(await storedNames(read))]);
   const advice = 'List it in "use", or open the book with worker: false to enqueue for others';
-  return invalid(`this book does not know the job "${name}"${didYouMean(name, names)} ${advice}`);
+  throw invalid(`this book does not know the job "${name}"${meant} ${advice}`);
 }

@@ -1,17 +1,17 @@
 // Reading jobs: lists with filters and a cursor, one job with its chain and its run.
 import type { Duration } from "../core/duration.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid, notFound } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
-import { isoTime, type TimeInput } from "../core/time.ts";
+import type { TimeInput } from "../core/time.ts";
 import { shape } from "../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
-import type { Row, Store } from "../storage/store.ts";
+import type { Awaitable, Row, Store } from "../storage/store.ts";
 import { byNumber, indexedBy, jsonHas, jsonText, type Part } from "../storage/word.ts";
 import { goneSessions } from "../telemetry/gone-sessions.ts";
 import { checkPage, cutPage, type Page } from "../telemetry/report/page.ts";
-import { momentMs } from "../telemetry/report/window.ts";
+import { momentMs, toWindow } from "../telemetry/report/window.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { commandColumns, type CommandRecord } from "./command/command-record.ts";
 import { statusNow, type JobOrigin, type JobStatus, type WaitsFor } from "./job.ts";
@@ -125,12 +125,6 @@ function selectJobs(by: Part | Sql): Sql {
     left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;
 }
 
-// Open jobs alone, found in the line: what has ended is not read, however much it is.
-function selectOpen(by: Part | Sql): Sql {
-  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
-    where job.seq = line.seq and lane.seq = job.lane_seq`;
-}
-
 const openStatuses: readonly JobStatus[] = ["waiting", "queued", "running"];
 const ended: Partial<Record<JobStatus, string>> = {
   completed: "run.status = 'success'",
@@ -143,21 +137,51 @@ const statuses = [...openStatuses, ...(Object.keys(ended) as JobStatus[])];
 const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
 const kinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
-const filters: readonly (keyof JobFilter)[] = [
-  ...(["status", "queue", "name", "key", "tag", "group", "schedule", "template", "kind"] as const),
-  ...(["since", "until", "retried", "limit", "after"] as const),
-];
+type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
+type Wanted = Required<Omit<JobFilter, "limit" | "after">>;
+type Conditions = { readonly [Name in keyof Wanted]: (wanted: Wanted[Name], asked: Asked) => Awaitable<Sql> };
+
+/** What each filter asks of a job. */
+const conditions: Conditions = {
+  status: ofStatus,
+  kind: ofKind,
+  queue: (queue) => sql`lane.queue = ${queue}`,
+  name: (name) => sql`job.name = ${name}`,
+  key: (key) => sql`job.key = ${key}`,
+  tag: (tag) => sql`${jsonHas("job.tags", tag)}`,
+  async group(id, { store, tenant, from }) {
+    if (typeof id !== "string") throw invalid(`group ${quote(id)} is not the id of a group`);
+    const which = sql`select seq from daybook_job_group where tenant_id = ${tenant} and id = ${id}`;
+    const [group] = await store.read<{ seq: number }>(which);
+    if (group === undefined) throw notFound(`there is no group ${quote(id)}`, { id });
+    return sql`${from}.group_seq = ${group.seq}`;
+  },
+  // The registration of an app's job is its name within the app; what it was told of its slot has the schedule's own.
+  schedule: (name) =>
+    sql`job.kind = 'schedule' and ${jsonText("job.about", ["schedule", "name"])} = ${checkName(name, "schedule")}`,
+  async template(name, { store, tenant }) {
+    const { id } = await findTemplate((statement) => store.read(statement), tenant, checkName(name, "template"));
+    return sql`job.template_id = ${id}`;
+  },
+  since: (since, { store }) => sql`job.created_at >= ${momentMs(store.clock.now(), since, "since")}`,
+  until: (until, { store }) => sql`job.created_at < ${momentMs(store.clock.now(), until, "until")}`,
+  retried: (retried) => rawSql(`child.seq is ${retried ? "not null" : "null"}`),
+};
+const filters = Object.keys(conditions) as (keyof Conditions)[];
 
 export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
-  refuseUnknown(filter, filters, "the list of jobs");
+  refuseUnknown(filter, [...filters, "limit", "after"], "the list of jobs");
   const { limit, after } = checkPage(filter);
-  const conditions = [ofStatus(filter), ofKind(filter), ofWords(store.clock.now(), filter)];
-  const wanted = joinSql([...conditions, await ofTemplate(store, tenant, filter.template)]);
-  const group = filter.group === undefined ? null : await groupSeq(store, tenant, filter.group);
+  const { since, until, kind = filter.name === undefined ? usualKinds : "all" } = filter;
+  if (since !== undefined && until !== undefined) toWindow(store.clock.now(), { since, until });
   // SQLite does not see that the two numbers are one, and would sort.
   const from = rawSql(isOpenOnly(filter) ? "line" : "job");
-  const ofGroup = group === null ? sql`` : sql`and ${from}.group_seq = ${group}`;
-  const rows = await store.readHeavy<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${ofGroup} ${wanted}
+  const wanted: Sql[] = [];
+  for (const name of filters) {
+    const given = { ...filter, kind }[name];
+    if (given !== undefined) wanted.push(sql`and ${await conditions[name](given as never, { store, tenant, from })}`);
+  }
+  const rows = await store.readHeavy<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${joinSql(wanted)}
     and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
   const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
   return { items: await toRecords(store, items), next };
@@ -168,8 +192,10 @@ export async function listJobs(store: Store, tenant: string, filter: JobFilter):
 function selectBy(filter: JobFilter): Sql {
   const inGroup = filter.group !== undefined;
   if (!isOpenOnly(filter)) return selectJobs(inGroup ? indexedBy("jobs_of_group") : byNumber);
-  if ([filter.status].flat().every((each) => each === "running")) return selectOpen(indexedBy("jobs_running"));
-  return selectOpen(inGroup ? indexedBy("jobs_open_in_group") : byNumber);
+  const running = [filter.status].flat().every((each) => each === "running");
+  const by = running ? indexedBy("jobs_running") : inGroup ? indexedBy("jobs_open_in_group") : byNumber;
+  return sql`${columns} from daybook_line line ${by} cross join daybook_job job cross join daybook_lane lane ${around}
+    where job.seq = line.seq and lane.seq = job.lane_seq`;
 }
 
 function isOpenOnly({ status = [] }: JobFilter): boolean {
@@ -177,64 +203,26 @@ function isOpenOnly({ status = [] }: JobFilter): boolean {
   return wanted.length > 0 && wanted.every((each) => openStatuses.includes(each));
 }
 
-function ofStatus({ status: given = [] }: JobFilter): Sql {
-  const wanted = [...new Set([given].flat())].map((status) => checkWord(status, statuses, "status"));
-  if (wanted.length === 0) return sql``;
-  const either = wanted.map((status) => {
-    const end = ended[status];
-    return end === undefined ? `line.status = '${status}'` : `(line.seq is null and ${end})`;
+function ofStatus(given: JobStatus | readonly JobStatus[]): Sql {
+  const either = [...new Set([given].flat())].map((each) => {
+    const end = ended[checkWord(each, statuses, "status")];
+    return end === undefined ? `line.status = '${each}'` : `(line.seq is null and ${end})`;
   });
-  return rawSql(`and (${either.join(" or ")})`);
+  return rawSql(either.length === 0 ? "true" : `(${either.join(" or ")})`);
 }
 
-function ofKind({ name, schedule, kind = name === undefined ? usualKinds : "all" }: JobFilter): Sql {
-  const asked = [kind].flat().map((each) => checkWord(each, [...kinds, "all"], "kind"));
+function ofKind(given: NonNullable<JobFilter["kind"]>): Sql {
+  const asked = [given].flat().map((each) => checkWord(each, [...kinds, "all"], "kind"));
   if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${kinds.join(", ")}, or "all"`);
   const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
   const all = asked.includes("all") || kinds.every((each) => asked.includes(each));
-  const ofKinds = all ? sql`` : rawSql(`and (${either.join(" or ")})`);
-  if (schedule === undefined) return ofKinds;
-  // The registration of an app's job is its name within the app; what it was told of its slot has the schedule's own.
-  const named = jsonText("job.about", ["schedule", "name"]);
-  return sql`${ofKinds} and job.kind = 'schedule' and ${named} = ${checkName(schedule, "schedule")}`;
-}
-
-function ofWords(now: number, { queue, name, key, tag, retried, since, until }: JobFilter): Sql {
-  const from = since === undefined ? null : momentMs(now, since, "since");
-  const to = until === undefined ? null : momentMs(now, until, "until");
-  if (from !== null && to !== null && from >= to) {
-    throw invalid(`since ${isoTime(from)} is not before until ${isoTime(to)}`);
-  }
-  const parts: Sql[] = [];
-  if (from !== null) parts.push(sql`and job.created_at >= ${from}`);
-  if (to !== null) parts.push(sql`and job.created_at < ${to}`);
-  if (queue !== undefined) parts.push(sql`and lane.queue = ${queue}`);
-  if (name !== undefined) parts.push(sql`and job.name = ${name}`);
-  if (key !== undefined) parts.push(sql`and job.key = ${key}`);
-  if (tag !== undefined) parts.push(sql`and ${jsonHas("job.tags", tag)}`);
-  if (retried !== undefined) parts.push(rawSql(`and child.seq is ${retried ? "not null" : "null"}`));
-  return joinSql(parts);
-}
-
-async function ofTemplate(store: Store, tenant: string, name: string | undefined): Promise<Sql> {
-  if (name === undefined) return sql``;
-  const { id } = await findTemplate((statement) => store.read(statement), tenant, checkName(name, "template"));
-  return sql` and job.template_id = ${id}`;
-}
-
-async function groupSeq(store: Store, tenant: string, id: string): Promise<number> {
-  if (typeof id !== "string") throw invalid(`group ${quote(id)} is not the id of a group`);
-  const [row] = await store.read<{ seq: number }>(
-    sql`select seq from daybook_job_group where tenant_id = ${tenant} and id = ${id}`,
-  );
-  if (row === undefined) throw new DaybookError("not_found", `there is no group ${quote(id)}`, { details: { id } });
-  return row.seq;
+  return rawSql(all ? "true" : `(${either.join(" or ")})`);
 }
 
 export async function findJob(store: Store, tenant: string, id: string): Promise<JobRecord> {
   const rows = await store.read<Row>(sql`${selectJobs(sql``)} and job.tenant_id = ${tenant} and job.id = ${id}`);
   const [record] = await toRecords(store, rows);
-  if (record === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  if (record === undefined) throw notFound(`there is no job ${id}`, { id });
   return record;
 }
 

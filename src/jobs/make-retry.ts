@@ -1,13 +1,12 @@
 // The next job of a chain: the same work once more, made in the transaction in which the last try ended.
-import { DaybookError } from "../core/error.ts";
-import { quote } from "../core/quote.ts";
+import { conflict, notFound, type DaybookError } from "../core/error.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
-import type { Enqueued } from "./enqueue.ts";
+import { holderOf, isTakenBy, type Enqueued } from "./enqueue.ts";
 import { holdGroupsOf, isEnding } from "./group/group.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
-import { jobNow, jobsChannel, readJobs, type JobRow } from "./job.ts";
+import { jobsChannel, readJobs, type JobRow } from "./job.ts";
 import { keptPlace } from "./line/room.ts";
 import { lockGroupOf } from "./lock-order.ts";
 import type { Again } from "./outcome.ts";
@@ -51,15 +50,8 @@ export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise
 }
 
 async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
-  const holder = await tx.get<{ id: string; status: string }>(sql`select job.id, job.status
-    from daybook_job_key held cross join ${jobNow}
-    where held.tenant_id = ${old.tenant_id} and held.name = ${old.name} and held.key = ${old.key}
-      and job.seq = held.job_seq`);
-  const why =
-    holder === undefined
-      ? `job ${old.id} has been retried already`
-      : `key ${quote(old.key)} of ${old.name} is taken by job ${holder.id}, which is ${holder.status}: wait for it`;
-  return new DaybookError("conflict", why, { details: { id: old.id } });
+  const holder = await holderOf(tx, old);
+  return conflict(holder === undefined ? `job ${old.id} has been retried already` : isTakenBy(holder), { id: old.id });
 }
 
 /** Retry by hand: continues the last job of a chain, whatever it ended as, and may go beyond `attempts`. */
@@ -73,7 +65,7 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
       last.finished_at === null
         ? `${last.id === id ? "" : ` and already continues ${id}`}: wait for it, or cancel it first`
         : ": enqueue a new job to do it again";
-    throw new DaybookError("conflict", `job ${last.id} is ${status}${why}`, { details: { id: last.id, status } });
+    throw conflict(`job ${last.id} is ${status}${why}`, { id: last.id, status });
   }
   // A try more than planned is planned for: the chain's own count must stay within its limit.
   const attempt = last.attempt + 1;
@@ -88,18 +80,13 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
   return { id: made, name: last.name, status: behind === undefined ? "queued" : "waiting", created: true };
 }
 
-async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
-  let row = await lockJob(tx, sql`tenant_id = ${tx.tenant} and id = ${id}`);
-  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
-  for (;;) {
-    const next: JobRow | undefined = await lockJob(tx, sql`retry_of = ${row.seq}`);
-    if (next === undefined) return row;
-    row = next;
-  }
-}
-
 // Whoever continues a chain holds its last job, so nobody else does.
-async function lockJob(tx: Tx, which: Sql): Promise<JobRow | undefined> {
-  const found = await tx.get<{ seq: number }>(sql`select seq from daybook_job where ${which} ${forUpdate}`);
-  return found && (await readJobs(tx, [found.seq]))[0];
+async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
+  const lock = async (which: Sql): Promise<{ seq: number } | undefined> =>
+    tx.get(sql`select seq from daybook_job where ${which} ${forUpdate}`);
+  let last = await lock(sql`tenant_id = ${tx.tenant} and id = ${id}`);
+  for (let next = last; next !== undefined; next = await lock(sql`retry_of = ${next.seq}`)) last = next;
+  const [row] = last === undefined ? [] : await readJobs(tx, [last.seq]);
+  if (row === undefined) throw notFound(`there is no job ${id}`, { id });
+  return row;
 }

@@ -10,8 +10,15 @@ import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
-import type { RunOwner } from "../telemetry/run.ts";
-import { checkPriority, validateParams, type AnyJob, type JobOptions, type JobSettings } from "./define.ts";
+import {
+  checkPriority,
+  settingNames,
+  validateParams,
+  type AnyJob,
+  type JobOptions,
+  type JobSettings,
+} from "./define.ts";
+import type { JobRow } from "./job.ts";
 import type { Limits } from "./limit.ts";
 import { checkBackoff } from "../core/backoff.ts";
 
@@ -36,23 +43,11 @@ export type EnqueueOptions = JobSettings & {
 const onConflicts = ["keep", "replace", "error"] as const;
 export type OnConflict = (typeof onConflicts)[number];
 
-const known: readonly (keyof EnqueueOptions)[] = [
-  ...(["queue", "priority", "at", "in", "key", "keyScope", "onConflict", "idempotencyKey"] as const),
-  ...(["tags", "attempts", "backoff", "timeout", "losses"] as const),
-];
+const own = ["at", "in", "key", "keyScope", "onConflict", "idempotencyKey", "tags"] as const;
+const known: readonly (keyof EnqueueOptions)[] = [...settingNames, ...own];
 
-type Complete = Readonly<Awaited<ReturnType<typeof prepareJob>>>;
-
-export type Prepared = Omit<Complete, "traceparent" | "owner" | "warning"> & {
-  /** The span that is active where it is made. */
-  readonly traceparent?: string | undefined;
-  /** Whose its run is, if it is of an app. */
-  readonly owner?: RunOwner | undefined;
-  /** What whoever makes it should be told. */
-  readonly warning?: string | undefined;
-  /** The template it is made from, if it is. */
-  readonly templateId?: string;
-};
+/** The columns of the job that are known before its transaction, and what that makes the others of. */
+export type Prepared = Readonly<Awaited<ReturnType<typeof prepareJob>>> & Partial<Pick<JobRow, "template_id">>;
 
 export async function prepareJob(definition: AnyJob, input: unknown, options: EnqueueOptions) {
   definition.builtIn?.byHand?.();
@@ -76,57 +71,56 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     at: options.at === undefined ? null : futureMs(options.at, "at"),
     delayMs: options.in === undefined ? 0 : durationMs(options.in, "in"),
     key: options.key === undefined ? null : checkKey(options.key, "key"),
-    ...keyScope(options.keyScope ?? "done"),
+    key_scope: options.key === undefined ? null : scopeOf(options.keyScope),
+    keyWindowMs:
+      typeof options.keyScope === "object" ? durationMs(options.keyScope.window, "key window", { min: 1 }) : null,
     onConflict: checkWord(options.onConflict ?? "keep", onConflicts, "onConflict"),
-    idempotencyKey: options.idempotencyKey === undefined ? null : checkKey(options.idempotencyKey, "idempotencyKey"),
+    idempotency_key: options.idempotencyKey === undefined ? null : checkKey(options.idempotencyKey, "idempotencyKey"),
     tags: options.tags === undefined ? null : tagsJson(options.tags),
     attempts: options.attempts === undefined ? definition.attempts : checkCount(options.attempts, "attempts", 1),
     backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
-    timeoutMs:
+    timeout_ms:
       options.timeout === undefined ? definition.timeoutMs : durationMs(options.timeout, "timeout", { min: 1 }),
-    losses: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
+    losses_max: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
     ...limitsOf(definition, params),
     cause: currentCause(),
     traceparent: currentTraceparent(),
-    owner: definition.owner,
+    // What whoever makes it should be told.
     warning: definition.byName?.warning ?? undefined,
+    ...definition.owner,
   };
 }
 
 /** What limits a job of these params. */
-export function limitsOf(
-  definition: AnyJob,
-  params: unknown,
-): { readonly limits: string | null; readonly limitKey: string | null } {
+export function limitsOf(definition: AnyJob, params: unknown): Pick<JobRow, "limits" | "limit_key"> {
   const { limit, rate } = definition.options as unknown as JobOptions<unknown, unknown, unknown>;
   const { concurrency } = definition;
-  if (concurrency === null && limit === undefined && rate === undefined) return { limits: null, limitKey: null };
+  if (concurrency === null && limit === undefined && rate === undefined) return { limits: null, limit_key: null };
   const window = rate && {
     key: limitKey(definition.name, rate.key?.(params) ?? "*"),
     max: rate.max,
     ms: durationMs(rate.per, "rate per"),
   };
+  // What is undefined is not written.
+  const rules: { [Rule in keyof Limits]: Limits[Rule] | undefined } = {
+    name: concurrency ?? undefined,
+    key: limit?.concurrency,
+    rate: window,
+  };
   return {
-    limits: JSON.stringify({ name: concurrency ?? undefined, key: limit?.concurrency, rate: window } satisfies Rules),
-    limitKey: limit === undefined ? null : limitKey(definition.name, limit.key(params)),
+    limits: JSON.stringify(rules),
+    limit_key: limit === undefined ? null : limitKey(definition.name, limit.key(params)),
   };
 }
-
-// What is undefined is not written.
-type Rules = { readonly [Rule in keyof Limits]: Limits[Rule] | undefined };
 
 // Limits belong to a name: two jobs that happen to use the same key do not hold each other up.
 function limitKey(name: string, key: string): string {
   return `${name}\n${checkKey(key, "limit key")}`;
 }
 
-type KeyScope = { readonly keyScope: "queued" | "done" | "window"; readonly keyWindowMs: number };
-
-function keyScope(scope: NonNullable<EnqueueOptions["keyScope"]>): KeyScope {
-  if (scope === "queued" || scope === "done") return { keyScope: scope, keyWindowMs: 0 };
-  if (typeof scope === "object" && scope !== null && "window" in scope) {
-    return { keyScope: "window", keyWindowMs: durationMs(scope.window, "key window", { min: 1 }) };
-  }
+function scopeOf(scope: EnqueueOptions["keyScope"] = "done"): JobRow["key_scope"] {
+  if (scope === "queued" || scope === "done") return scope;
+  if (typeof scope === "object" && scope !== null && "window" in scope) return "window";
   throw invalid(`keyScope ${JSON.stringify(scope)} is not known: "queued", "done" or { window: "1h" }`);
 }
 

@@ -140,10 +140,9 @@ export async function jobFor(
     ...newJob(tx, lane, target.prepared),
     ...(waits ? ({ status: "waiting", waits_for: "order", waits_key: waitsKey(order) } as const) : {}),
     tenant_id: row.tenant_id,
-    template_id: target.templateId,
     kind: scheduleKind,
     kind_seq: row.seq,
-    registration: target.prepared.owner?.registration ?? row.name,
+    registration: target.prepared.registration ?? row.name,
     about: JSON.stringify({ schedule: about }),
   };
 }

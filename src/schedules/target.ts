@@ -42,9 +42,12 @@ type SaidEvent<Input = unknown> = {
   readonly "~types"?: { readonly input: Input; readonly output: unknown };
 };
 
+// Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
+const nobody = { cause: undefined, traceparent: undefined, warning: undefined };
+
 /** As it is stored: what `enqueue` needs, and for a template what lies over its defaults. */
 export type StoredTarget = {
-  readonly prepared: Omit<Prepared, "cause">;
+  readonly prepared: Omit<Prepared, keyof typeof nobody>;
   readonly overrides: unknown;
   /** What the schedule itself says; the rest is the definition's or the template's. */
   readonly settings: Pick<EnqueueOptions, "queue" | "priority" | "tags">;
@@ -156,13 +159,12 @@ async function checkEvent(
   };
 }
 
-// Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
 function withoutCause({
   cause: _cause,
   traceparent: _trace,
   warning: _said,
   ...prepared
-}: Prepared): Omit<Prepared, "cause"> {
+}: Prepared): StoredTarget["prepared"] {
   return prepared;
 }
 
@@ -179,7 +181,7 @@ function ownWords({ target, target_name: name, job }: Stored): string {
 }
 
 /** What is fired: a job to enqueue, or something to say. */
-export type Target = { readonly prepared: Prepared; readonly templateId: string | null } | { readonly said: ToSay };
+export type Target = { readonly prepared: Prepared } | { readonly said: ToSay };
 
 /** What to fire now, or why nothing can be. A template is read when it is fired. */
 export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { readonly refused: string }> {
@@ -191,7 +193,7 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
   }
   if (row.target === "job") {
     const prepared = await withSettings(tx, stored, row.target_name);
-    return { prepared: { ...prepared, cause: undefined }, templateId: null };
+    return { prepared: { ...prepared, ...nobody } };
   }
   const template = await tx.get<TemplateRow>(sql`${selectTemplates}
     where tenant_id = ${row.tenant_id} and name = ${row.target_name} ${forShare}`);
@@ -209,11 +211,11 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
       priority: settings.priority ?? template.priority ?? prepared.priority,
       attempts: template.attempts ?? prepared.attempts,
       backoff: template.backoff ?? prepared.backoff,
-      timeoutMs: template.timeoutMs ?? prepared.timeoutMs,
-      losses: template.losses ?? prepared.losses,
-      cause: undefined,
+      timeout_ms: template.timeoutMs ?? prepared.timeout_ms,
+      losses_max: template.losses ?? prepared.losses_max,
+      template_id: template.id,
+      ...nobody,
     },
-    templateId: template.id,
   };
 }
 
@@ -222,13 +224,13 @@ async function withSettings(tx: Tx, stored: StoredTarget, jobName: string): Prom
   const { prepared, settings, unknown = false } = stored;
   const found = unknown ? await findDefinition((statement) => tx.all(statement), jobName) : undefined;
   if (found === undefined) return prepared;
-  const { queue, priority, attempts, backoff, timeoutMs, losses, owner } = found;
+  const { queue, priority, attempts, backoff, timeoutMs: timeout_ms, losses: losses_max, owner } = found;
   return {
     ...prepared,
-    ...{ queue: settings.queue ?? queue, priority: settings.priority ?? priority, attempts, timeoutMs, losses },
+    ...{ queue: settings.queue ?? queue, priority: settings.priority ?? priority, attempts, timeout_ms, losses_max },
     backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
     ...limitsOf(found, JSON.parse(prepared.params)),
-    ...(owner === undefined ? {} : { owner }),
+    ...owner,
   };
 }
 

@@ -93,6 +93,11 @@ export function jsonText(column: string, path: readonly string[]): Part {
 }
 
 export type ColumnType = "text" | "integer" | "real";
+/** A row of these columns, none of which is null. */
+export type RowOf<Columns extends Readonly<Record<string, ColumnType>>> = {
+  -readonly [Name in keyof Columns]: Columns[Name] extends "text" ? string : number;
+};
+export type Nullable<Row> = { [Name in keyof Row]: Row[Name] | null };
 const postgresTypes: Record<ColumnType, string> = { text: "text", integer: "bigint", real: "double precision" };
 
 /** `where id ${anyOf("text", ids)}`: a list of any length travels as one parameter, so the text (and its plan) stays

@@ -191,8 +191,8 @@ function checkGroup(options: GroupOptions): { name: string | null; mode: GroupMo
 function checkMembers(members: readonly Prepared[]): void {
   if (members.length > limits.groupJobsMax) throw tooMany(members.length);
   // A key may mean that the job already exists, and then it belongs to somebody else.
-  for (const { key, idempotencyKey, name } of members) {
-    if (key === null && idempotencyKey === null) continue;
+  for (const { key, idempotency_key, name } of members) {
+    if (key === null && idempotency_key === null) continue;
     throw invalid(`job "${name}" of a group has a key: give the group to one job that makes it, and the key to that`);
   }
 }

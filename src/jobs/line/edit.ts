@@ -16,7 +16,10 @@ import { stands } from "./move.ts";
 export type Edited = { readonly id: string; readonly name: string; readonly status: JobStatus };
 
 /** Params that fit the definition, and the limits that follow from them; undefined when nobody here knows. */
-export type NewParams = { readonly params: string; readonly limits: Pick<Prepared, "limits" | "limitKey"> | undefined };
+export type NewParams = {
+  readonly params: string;
+  readonly limits: Pick<Prepared, "limits" | "limit_key"> | undefined;
+};
 
 export async function nameOfJob(tx: Tx, id: string): Promise<string> {
   const job = await tx.get<{ name: string }>(
@@ -47,13 +50,13 @@ export async function editJob(tx: Tx, id: string, { params, limits }: NewParams)
     );
   }
   const next = limits ?? keptLimits(job);
-  const otherLimits = next.limits !== job.limits || next.limitKey !== job.limit_key;
+  const otherLimits = next.limits !== job.limits || next.limit_key !== job.limit_key;
   // What it was parked for was a limit of its old params: in line again, it meets those of the new ones.
   const freed = otherLimits && job.waits_key !== null && (job.waits_for === "key" || job.waits_for === "time");
   const status = freed ? "queued" : job.status;
   if (freed && !(await restand(tx, job.seq, { waitsFor: null, availableAt: tx.now })))
     throw await refusal(tx, id, "edited");
-  await tx.run(sql`update daybook_job set params = ${params}, limits = ${next.limits}, limit_key = ${next.limitKey}
+  await tx.run(sql`update daybook_job set params = ${params}, limits = ${next.limits}, limit_key = ${next.limit_key}
     where seq = ${job.seq}`);
   if (otherLimits) await retie(tx, job.seq, tie.limit, next.limits !== null);
   if (otherLimits) await passOn(tx, [job]);
@@ -62,10 +65,10 @@ export async function editJob(tx: Tx, id: string, { params, limits }: NewParams)
 }
 
 // Without the definition nobody can say which key the new params would have.
-function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limitKey"> {
+function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limit_key"> {
   const { rate } = limitsOfRow(job);
   if (job.limit_key === null && (rate === undefined || rate.key === `${job.name}\n*`)) {
-    return { limits: job.limits, limitKey: job.limit_key };
+    return { limits: job.limits, limit_key: job.limit_key };
   }
   throw new DaybookError(
     "invalid",

@@ -100,7 +100,7 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
     const options = { ...settingsOf(row), ...definedOnly(from.options) };
     const prepared = await prepareJob(await from.lookUp(row.job), params, options);
     const made = await within(async (tx) =>
-      (await isStill(tx, row)) ? from.enqueue(tx, { ...prepared, templateId: row.id }) : undefined,
+      (await isStill(tx, row)) ? from.enqueue(tx, { ...prepared, template_id: row.id }) : undefined,
     );
     if (made !== undefined) return made;
   }
