@@ -4,7 +4,8 @@
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
-import { openAt, takeFromRate, type RateRule } from "./rate.ts";
+import type { Reason } from "./park.ts";
+import { openAt, roomInRate, type RateRule } from "./rate.ts";
 
 /** What limits a job, as its row keeps it: how many of its name, how many of its `limit_key`, how many starts. */
 export type Limits = {
@@ -62,17 +63,31 @@ export function limitKeysOf(job: Limited): string[] {
   return job.limit_key === null ? byName : [...byName, job.limit_key];
 }
 
-/** The limits that `jobs` name, as locks. */
-export function lockNames(jobs: readonly Limited[]): string[] {
-  return jobs.flatMap((job) => {
-    const { rate } = limitsOf(job);
-    const keys = limitKeysOf(job).map((key) => `${job.tenant_id}\n${key}`);
-    return rate === undefined ? keys : [...keys, rateLock(job.tenant_id, rate.key)];
-  });
+/** How many may run by the limit of one of these keys. */
+export function mostOf({ name, key }: Limits, limitKey: string): number | undefined {
+  return nameOfKey(limitKey) === undefined ? key : name;
 }
 
-export function rateLock(tenant: string, key: string): string {
-  return `${tenant}\nrate\n${key}`;
+/** What others wait for while the job has its permits. */
+export function permitsOf(job: Limited): Reason[] {
+  return limitKeysOf(job).map((key) => ({ tenant: job.tenant_id, waitsFor: "key", key }));
+}
+
+/** The same, and the rate that allows the job to start. */
+export function reasonsOf(job: Limited): Reason[] {
+  const { rate } = limitsOf(job);
+  if (rate === undefined) return permitsOf(job);
+  return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
+}
+
+/** The limits that `jobs` name, as locks. */
+export function lockNames(jobs: readonly Limited[]): string[] {
+  return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
+}
+
+/** The lock of a limit or of a rate. */
+export function lockOf({ waitsFor, tenant, key }: Reason): string {
+  return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
 }
 
 /** Locks limits until the transaction ends, so that nobody counts what another is about to take. SQLite's only writer
@@ -134,8 +149,8 @@ export function createPermits(
     const name = JSON.stringify(rule);
     const known = usedUp.get(name);
     if (known !== undefined) return known;
-    const { granted, opensAt } = await takeFromRate(tx, rule, 1);
-    if (granted > 0) return null;
+    const { room, opensAt } = await roomInRate(tx, rule, 1);
+    if (room > 0) return null;
     await openAt(tx, rule, opensAt);
     usedUp.set(name, opensAt);
     return opensAt;
@@ -144,19 +159,18 @@ export function createPermits(
   return {
     async take(job) {
       const { tenant_id, seq: job_seq } = job;
-      const { name, key, rate } = limitsOf(job);
+      const rules = limitsOf(job);
       const mine: [Set<number>, Permit][] = [];
-      const limits: [string, number][] = [];
-      if (name !== undefined) limits.push([nameKey(job.name), name]);
-      if (key !== undefined && job.limit_key !== null) limits.push([job.limit_key, key]);
-      for (const [limit_key, most] of limits) {
+      for (const limit_key of limitKeysOf(job)) {
+        const most = mostOf(rules, limit_key);
+        if (most === undefined) continue; // it keeps an order only
         const taken = await takenOf(tenant_id, limit_key);
         if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
         mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
       }
-      if (rate !== undefined) {
-        const until = await takeStart({ tenant: tenant_id, ...rate });
-        if (until !== null) return { waitsFor: "time", key: rate.key, until };
+      if (rules.rate !== undefined) {
+        const until = await takeStart({ tenant: tenant_id, ...rules.rate });
+        if (until !== null) return { waitsFor: "time", key: rules.rate.key, until };
       }
       for (const [taken, { number }] of mine) taken.add(number);
       return mine.map(([, permit]) => permit);
