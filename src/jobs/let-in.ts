@@ -7,20 +7,9 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
-import {
-  limitsOf,
-  lockLimits,
-  lockOf,
-  mostOf,
-  permitsOf,
-  reasonsOf,
-  takenPermits,
-  tryLimits,
-  type Limited,
-  type Limits,
-} from "./limit.ts";
-import { reasonOf, release, waitingFor, waitsKey, type Reason } from "./park.ts";
-import { readWindow, roomInRate, windowAt } from "./rate.ts";
+import { limitsOfFirst, lockLimits, lockOf, permitsOf, reasonsOf, roomFor, tryLimits, type Limited } from "./limit.ts";
+import { reasonOf, release, waitsKey, type Reason } from "./park.ts";
+import { readWindow, windowAt } from "./rate.ts";
 
 /** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
 export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
@@ -133,16 +122,6 @@ async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Pr
   return room > 0 ? release(tx, of, room, lanes) : 0;
 }
 
-async function roomFor(tx: Tx, of: Reason): Promise<number> {
-  const rules = await limitsOfFirst(tx, of);
-  if (of.waitsFor === "time") {
-    if (rules.rate === undefined) return 0;
-    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rules.rate })).room, limits.claimParkedMax);
-  }
-  const taken = await tx.all(takenPermits(of.tenant, of.key));
-  return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
-}
-
 // Each lane of a key costs one seek, however many jobs wait in it.
 async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promise<From | undefined> {
   const found =
@@ -153,11 +132,4 @@ async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promis
   if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
   // What stands between the two is not ours to release.
   return nextKey(tx, { waits_for: "time", waits_key: "", lane_seq: 0 });
-}
-
-/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
-async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
-  const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
-    where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
-  return limitsOf(first ?? { limits: null });
 }

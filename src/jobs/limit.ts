@@ -1,10 +1,11 @@
 // Limits are counted from live claims, in the transaction of the claim: read the candidates, lock the limits they
 // name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
 // of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
+import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
-import type { Reason } from "./park.ts";
+import { waitingFor, type Reason } from "./park.ts";
 import { openAt, roomInRate, type RateRule } from "./rate.ts";
 
 /** What limits a job, as its row keeps it: how many of its name, how many of its `limit_key`, how many starts. */
@@ -112,7 +113,7 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
 
 /** How many permits of a limit are taken. Direct work that waits for its turn comes before what stands in line, in whatever
  *  queue, so a permit of its limits is kept for it. */
-export function takenPermits(tenant: string, key: string): Sql {
+function takenPermits(tenant: string, key: string): Sql {
   const name = nameOfKey(key);
   const where = name === undefined ? sql`job.limit_key = ${key}` : sql`job.name = ${name}`;
   return sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}
@@ -120,6 +121,24 @@ export function takenPermits(tenant: string, key: string): Sql {
       cross join daybook_job job cross join daybook_reservation reservation
     where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'reservation' and job.seq = line.seq
       and job.tenant_id = ${tenant} and ${where} and reservation.id = line.waits_key and reservation.status = 'active'`;
+}
+
+/** How many of those who wait for a limit or a rate may be let in. */
+export async function roomFor(tx: Tx, of: Reason): Promise<number> {
+  const rules = await limitsOfFirst(tx, of);
+  if (of.waitsFor === "time") {
+    if (rules.rate === undefined) return 0;
+    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rules.rate })).room, limits.claimParkedMax);
+  }
+  const taken = await tx.all(takenPermits(of.tenant, of.key));
+  return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
+}
+
+/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
+export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
+  const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
+    where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
+  return limitsOf(first ?? { limits: null });
 }
 
 /** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
