@@ -11,11 +11,7 @@ import type { JobHooks } from "./jobs/hooks.ts";
 export function callHooks(room: CallsRoom, others: JobHooks): JobHooks {
   return {
     ...others,
-    onSettled: {
-      ...others.onSettled,
-      [callKind]: (tx, job, outcome) => callsEnded(room, tx, [{ job, outcome }]),
-    },
-    onSettledTogether: { [callKind]: (tx, ended) => callsEnded(room, tx, ended) },
+    onSettled: { ...others.onSettled, [callKind]: (tx, ended) => callsEnded(room, tx, ended) },
     mustWait: { ...others.mustWait, [callKind]: mustWaitForHost },
     onSweep: sweepHosts,
     onPruned: { ...others.onPruned, [callKind]: pruneCalls },

@@ -11,7 +11,7 @@ import { forUpdate } from "../storage/word.ts";
 import type { RunContext } from "../jobs/context.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
+import type { Ended } from "../jobs/hooks.ts";
 import { jobsChannel, type JobRow } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { deliverAgain, lastDeliveries } from "./deliver-again.ts";
@@ -103,12 +103,11 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
 }
 
 /** The job ended. Whoever set the listener back in its last moment saw that there was one, and made no other. */
-export async function catchUpEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<void> {
-  if (status !== "completed") return;
-  const listener = await tx.get<ListenerRow>(
-    sql`select * from daybook_listener where seq = ${job.kind_seq} ${forUpdate}`,
-  );
-  if (listener?.state === "catching_up") await beginCatchUp(tx, listener);
+export async function catchUpEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  for (const { job, outcome } of ended) {
+    const listener = outcome.status === "completed" ? await hold(tx, job.kind_seq ?? 0) : undefined;
+    if (listener !== undefined) await beginCatchUp(tx, listener);
+  }
 }
 
 async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {

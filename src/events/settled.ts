@@ -1,13 +1,16 @@
 // The end of a delivery, by whatever way: a letter is written or ended, and the next of its key may go.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobEnded, SettledJob } from "../jobs/hooks.ts";
+import type { Ended, JobEnded, SettledJob } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { endLetter, letterOf, writeLetter } from "./dead-letter.ts";
 import { letNextGo } from "./order.ts";
 
-export async function deliveryEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
-  if (ended.retriedBy !== null) return;
+export async function deliveryEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
+}
+
+async function chainEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
   if (ended.status === "failed") return writeLetter(tx, job, ended);
   const letter = job.attempt === 1 ? undefined : await letterOf(tx, job);
   if (letter !== undefined && letter.ended_at === null) {

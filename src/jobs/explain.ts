@@ -8,7 +8,8 @@ import type { RunRow } from "../telemetry/run.ts";
 import { countRunning, laneRateKey } from "./gate.ts";
 import { jobNow, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
-import { limitsOf, nameOfKey, type Limits } from "./limit.ts";
+import { limitsOf, mostOf, nameOfKey, type Limits } from "./limit.ts";
+import { reasonOf } from "./park.ts";
 import { readWindow, windowAt } from "./rate.ts";
 
 export type Explanation = {
@@ -30,6 +31,11 @@ type Explained = JobRow &
     readonly pid: number | null;
     readonly run_status: string | null;
     readonly retried_by: string | null;
+    readonly name_paused_at: number | null;
+    readonly name_note: string | null;
+    readonly reserved_by: string | null;
+    readonly reserved_until: number;
+    readonly reserved_note: string | null;
   };
 
 // A word, and the sentences after it.
@@ -44,10 +50,16 @@ export async function explainJob(store: Store, tenant: string, id: string): Prom
   };
   const job = await look.get<Explained>(sql`select job.*, lane.queue, lane.paused_at, lane.paused_note, lane.limit_max,
       lane.rate_max, lane.rate_ms, session.id as session_id, session.host, session.pid, run.status as run_status,
-      run.error_type, run.error_message, child.id as retried_by
+      run.error_type, run.error_message, child.id as retried_by, paused.paused_at as name_paused_at,
+      paused.note as name_note, holder.id as reserved_by, reservation.expires_at as reserved_until,
+      reservation.note as reserved_note
     from ${jobNow} join daybook_lane lane on lane.seq = job.lane_seq
     left join daybook_session session on session.seq = job.session_seq
     left join daybook_run run on run.job_seq = job.seq left join daybook_job child on child.retry_of = job.seq
+    left join daybook_paused_name paused on paused.tenant_id = job.tenant_id and paused.name = job.name
+    left join daybook_reservation reservation on reservation.lane_seq = job.lane_seq
+      and reservation.status = 'active' and reservation.expires_at > ${look.now}
+    left join daybook_session holder on holder.seq = reservation.session_seq
     where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (job === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
   const explain = whyOpen[job.waits_for ?? job.status] ?? explainEnded;
@@ -82,20 +94,16 @@ function explainRunning(_look: Look, { started_at: since, session_id, pid, host,
 function explainEnded(_look: Look, { status, finished_at: at, retried_by: next, ...job }: Explained): Said {
   const when = isoTime(at ?? 0);
   const error = job.error_type === null ? "" : `: ${job.error_type}: ${job.error_message ?? ""}`;
-  const how =
-    job.run_status === null
-      ? `It was ${status} at ${when}, before it ran`
-      : `Its run ended as ${job.run_status} at ${when}${error}`;
-  return [status, `${how}.`, ...(next === null ? [] : [`Job ${next} tries again.`])];
+  const ran = `Its run ended as ${job.run_status} at ${when}${error}.`;
+  const how = job.run_status === null ? `It was ${status} at ${when}, before it ran.` : ran;
+  return [status, how, ...(next === null ? [] : [`Job ${next} tries again.`])];
 }
 
 async function explainTime(look: Look, job: Explained): Promise<Said> {
   const { rate } = limitsOf(job);
   if (job.waits_key !== null && rate !== undefined) return explainRate(look, job, rate);
-  const why =
-    job.retry_of === null
-      ? "it was enqueued for then"
-      : `it is attempt ${job.attempt} of ${job.attempts}, after a backoff`;
+  const again = `it is attempt ${job.attempt} of ${job.attempts}, after a backoff`;
+  const why = job.retry_of === null ? "it was enqueued for then" : again;
   const at = job.available_at;
   if (at > look.now) return ["time", `${until(look, at)}: ${why}.`];
   const came = `Its time came at ${isoTime(at)} (${formatDuration(look.now - at)} ago): ${why}.`;
@@ -119,17 +127,14 @@ async function explainRate(look: Look, job: Explained, rate: NonNullable<Limits[
 }
 
 async function explainKey(look: Look, job: Explained): Promise<Said> {
-  const key = (job.waits_key ?? "").slice(job.tenant_id.length + 1);
-  const byName = nameOfKey(key) !== undefined;
-  const holders = await look.all<{ id: string }>(
-    sql`select job.id from daybook_permit permit join daybook_job job on job.seq = permit.job_seq
-      where permit.tenant_id = ${job.tenant_id} and permit.limit_key = ${key} order by permit.number`,
-  );
-  const rules = limitsOf(job);
-  const most = byName ? rules.name : rules.key;
-  const of = byName ? `of ${job.name}` : `with limit key ${JSON.stringify(key.slice(key.indexOf("\n") + 1))}`;
+  const { key } = reasonOf("key", job.waits_key ?? "");
+  const holders = await look.all<{ id: string }>(sql`select job.id
+    from daybook_permit permit join daybook_job job on job.seq = permit.job_seq
+    where permit.tenant_id = ${job.tenant_id} and permit.limit_key = ${key} order by permit.number`);
+  const most = mostOf(limitsOf(job), key);
+  const byKey = `with limit key ${JSON.stringify(key.slice(key.indexOf("\n") + 1))}`;
+  const limit = `At most ${most ?? "?"} ${nameOfKey(key) === undefined ? byKey : `of ${job.name}`} may run at the same time`;
   const first = holders.slice(0, 5).map((row) => row.id);
-  const limit = `At most ${most ?? "?"} ${of} may run at the same time`;
   const who = first.length === 0 ? "" : `: ${first.join(", ")}`;
   if (holders.length >= (most ?? 0)) return ["key", `${limit}, and ${holders.length} do${who}.`];
   // There is room. Whoever made it let the first of each lane in, and they take it when their lane lets them.
@@ -147,19 +152,17 @@ async function explainAlone(look: Look, job: Explained): Promise<Said> {
   return heldOr(look, job, ["alone", why], (session) => [`Session ${session} runs ${job.name}.`]);
 }
 
+type Ahead = { readonly id: string; readonly status: string };
+
 async function explainGroup(look: Look, { group_seq: group, group_slot: slot }: Explained): Promise<Said> {
-  const ahead = await look.get<{ id: string; status: string; group_id: string; slot: number }>(
-    sql`select job.id, line.status, job_group.id as group_id, line.group_slot as slot
-      from daybook_line line join daybook_job job on job.seq = line.seq
-      join daybook_job_group job_group on job_group.seq = line.group_seq
-      where line.group_seq = ${group} and coalesce(line.waits_for, '') <> 'group' limit 1`,
-  );
+  const ahead = await look.get<Ahead & { group_id: string; slot: number }>(sql`select job.id, line.status,
+      job_group.id as group_id, line.group_slot as slot
+    from daybook_line line join daybook_job job on job.seq = line.seq
+    join daybook_job_group job_group on job_group.seq = line.group_seq
+    where line.group_seq = ${group} and coalesce(line.waits_for, '') <> 'group' limit 1`);
   if (ahead === undefined) return ["group", "It waits for its group."];
-  return [
-    "group",
-    `It is number ${(slot ?? 0) + 1} of group ${ahead.group_id}, which runs one job after another; number ` +
-      `${ahead.slot + 1} (job ${ahead.id}) is ${ahead.status}.`,
-  ];
+  const its = `It is number ${(slot ?? 0) + 1} of group ${ahead.group_id}, which runs one job after another`;
+  return ["group", `${its}; number ${ahead.slot + 1} (job ${ahead.id}) is ${ahead.status}.`];
 }
 
 async function explainDirect(look: Look, job: Explained): Promise<Said> {
@@ -175,16 +178,11 @@ async function explainOrder(look: Look, job: Explained): Promise<Said> {
   const earlier = byKey
     ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
     : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
-  const before = await look.get<{ id: string; status: string }>(
-    sql`select job.id, line.status from daybook_line line join daybook_job job on job.seq = line.seq
-      where ${earlier} limit 1`,
-  );
-  const ahead = before && `job ${before.id} is ${before.status}`;
-  if (byKey) {
-    const why = ahead ?? "a dead letter stands before it, to be redriven or discarded";
-    return ["order", `An older event of its key is not finished: ${why}.`];
-  }
-  const who = ahead === undefined ? "" : `: ${ahead}`;
+  const ahead = await look.get<Ahead>(sql`select job.id, line.status
+    from daybook_line line join daybook_job job on job.seq = line.seq where ${earlier} limit 1`);
+  const letter = byKey ? ": a dead letter stands before it, to be redriven or discarded" : "";
+  const who = ahead === undefined ? letter : `: job ${ahead.id} is ${ahead.status}`;
+  if (byKey) return ["order", `An older event of its key is not finished${who}.`];
   return ["order", `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`];
 }
 
@@ -202,22 +200,16 @@ async function heldOr(
 
 /** The session that runs the job's name and serves its queue, or why there is none. */
 async function hostOrPause(look: Look, job: Explained): Promise<string | Said> {
-  const paused = await look.get<{ paused_at: number; note: string | null }>(
-    sql`select paused_at, note from daybook_paused_name paused_name where tenant_id = ${job.tenant_id} and name = ${job.name}`,
-  );
-  if (paused !== undefined) return explainPause(`The name ${job.name}`, paused.paused_at, paused.note);
-  const host = await look.get<{ id: string; serves: number }>(
-    sql`select session.id, case when session_host.queue is null or session_host.queue = ${job.queue}
-        then 1 else 0 end as serves
-      from daybook_session session join daybook_session_host session_host on session_host.session_seq = session.seq
-      where session.status = 'running' and session_host.name = ${job.name} order by serves desc, session.seq desc limit 1`,
-  );
-  if (host?.serves === 1) return host.id;
-  const missing =
-    host === undefined
-      ? `No running session hosts ${job.name}: start a process that lists it in "use".`
-      : `No session that hosts ${job.name} serves queue ${job.queue}: start a worker that does, or one without "queues".`;
-  return ["host", missing];
+  const { name, queue, name_paused_at: pausedAt } = job;
+  if (pausedAt !== null) return explainPause(`The name ${name}`, pausedAt, job.name_note);
+  const host = await look.get<{ id: string; serves: number }>(sql`select session.id,
+      case when session_host.queue is null or session_host.queue = ${queue} then 1 else 0 end as serves
+    from daybook_session session join daybook_session_host session_host on session_host.session_seq = session.seq
+    where session.status = 'running' and session_host.name = ${name} order by serves desc, session.seq desc limit 1`);
+  if (host === undefined) return ["host", `No running session hosts ${name}: start a process that lists it in "use".`];
+  if (host.serves === 1) return host.id;
+  const elsewhere = `No session that hosts ${name} serves queue ${queue}`;
+  return ["host", `${elsewhere}: start a worker that does, or one without "queues".`];
 }
 
 function willTakeIt(session: string, job: JobRow): string {
@@ -225,41 +217,26 @@ function willTakeIt(session: string, job: JobRow): string {
 }
 
 async function closedGate(look: Look, job: Explained): Promise<Said | undefined> {
-  const { queue, paused_at: pausedAt } = job;
+  const { queue, paused_at: pausedAt, limit_max: limit, rate_max: most, rate_ms: ms } = job;
   if (pausedAt !== null) return explainPause(`The queue ${queue}`, pausedAt, job.paused_note);
-  return (await explainReservation(look, job)) ?? (await explainLimit(look, job)) ?? (await explainLaneRate(look, job));
+  if (job.reserved_by !== null) {
+    const by = `${job.reserved_by}${job.reserved_note === null ? "" : ` (${job.reserved_note})`}`;
+    const until = `until ${isoTime(job.reserved_until)}, unless it is renewed or released`;
+    return ["reserved", `The queue ${queue} is reserved by session ${by} ${until}.`];
+  }
+  const running = limit === null ? 0 : await countRunning(look, job.lane_seq);
+  if (limit !== null && running >= limit) {
+    return ["limit", `The queue ${queue} lets ${limit} jobs run at the same time, and ${running} do.`];
+  }
+  if (most === null || ms === null) return undefined;
+  const window = windowAt(look.now, ms, await readWindow(look, { tenant: job.tenant_id, key: laneRateKey(queue) }));
+  const rule = `The queue ${queue} starts at most ${most} jobs per ${formatDuration(ms)}`;
+  if (window.used < most) return undefined;
+  return ["rate", `${rule}; the next window opens ${isoTime(window.window_at + ms)}.`];
 }
 
 function explainPause(what: string, since: number, note: string | null): Said {
   return ["paused", `${what} is paused since ${isoTime(since)}${note === null ? "" : `: ${note}`}.`];
-}
-
-async function explainReservation(look: Look, { lane_seq, queue }: Explained): Promise<Said | undefined> {
-  const held = await look.get<{ session_id: string; expires_at: number; note: string | null }>(
-    sql`select session.id as session_id, reservation.expires_at, reservation.note
-      from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
-      where reservation.lane_seq = ${lane_seq} and reservation.status = 'active' and reservation.expires_at > ${look.now}`,
-  );
-  if (held === undefined) return undefined;
-  const note = held.note === null ? "" : ` (${held.note})`;
-  const until = `until ${isoTime(held.expires_at)}, unless it is renewed or released`;
-  return ["reserved", `The queue ${queue} is reserved by session ${held.session_id}${note} ${until}.`];
-}
-
-async function explainLimit(look: Look, { lane_seq, queue, limit_max: most }: Explained): Promise<Said | undefined> {
-  if (most === null) return undefined;
-  const running = await countRunning(look, lane_seq);
-  if (running < most) return undefined;
-  return ["limit", `The queue ${queue} lets ${most} jobs run at the same time, and ${running} do.`];
-}
-
-async function explainLaneRate(look: Look, job: Explained): Promise<Said | undefined> {
-  const { tenant_id: tenant, queue, rate_max: most, rate_ms: ms } = job;
-  if (most === null || ms === null) return undefined;
-  const window = windowAt(look.now, ms, await readWindow(look, { tenant, key: laneRateKey(queue) }));
-  if (window.used < most) return undefined;
-  const rule = `The queue ${queue} starts at most ${most} jobs per ${formatDuration(ms)}`;
-  return ["rate", `${rule}; the next window opens ${isoTime(window.window_at + ms)}.`];
 }
 
 /** How many of `which` stand before the job in its queue. */

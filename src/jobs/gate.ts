@@ -6,14 +6,14 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 import type { LaneRow } from "./lane.ts";
 import { lockLimits, tryLimits } from "./limit.ts";
-import { roomInRate, takeFromRate, type RateRule } from "./rate.ts";
+import { roomInRate, type RateRoom, type RateRule } from "./rate.ts";
 
 export type Gate = {
   readonly lane: LaneRow;
   /** How many jobs may start now; what is taken is taken off. */
   room: number;
   /** What is left of the lane's rate, and when its next window opens; null when it has no rate. */
-  readonly rate: { room: number; readonly opensAt: number } | null;
+  readonly rate: RateRoom | null;
   readonly rule: RateRule | null;
 };
 
@@ -97,7 +97,7 @@ export function nextOpening(gates: readonly Gate[]): number | null {
 export async function countStarts(tx: Tx, gate: Gate, started: number): Promise<void> {
   gate.room -= started;
   if (gate.rate !== null) gate.rate.room -= started;
-  if (gate.rule !== null && started > 0) await takeFromRate(tx, gate.rule, started);
+  if (gate.rule !== null && started > 0) await roomInRate(tx, gate.rule, started);
 }
 
 /** The key of a lane's rate. Those of jobs begin with a name, this one cannot. */

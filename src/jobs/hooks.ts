@@ -39,11 +39,9 @@ export type JobHooks = {
   prepareEvent?(event: unknown, payload: unknown, options: { readonly priority?: number }): Promise<ToSay>;
   /** … and said in one. Returns the event's id. */
   say?(tx: Tx, tenant: string, said: ToSay, headers: Readonly<Record<string, string>>): Promise<string>;
-  /** By the kind of a job: it ended, by whatever way: settle, recovery, timeout, cancel or skip. The room that made it
-   *  reacts. */
-  onSettled?: { readonly [kind: string]: (tx: Tx, job: JobRow, outcome: JobEnded) => Awaitable<void> };
-  /** The same for all of a kind that one settle ends, where one statement can do for many. */
-  readonly onSettledTogether?: { readonly [kind: string]: (tx: Tx, ended: readonly Ended[]) => Awaitable<void> };
+  /** By the kind of jobs: they ended together, by whatever way: settle, recovery, timeout, cancel or skip. The room that made
+   *  them reacts. */
+  readonly onSettled?: { readonly [kind: string]: (tx: Tx, ended: readonly Ended[]) => Awaitable<void> };
   /** By the kind of a job: nobody needs to hear that this one succeeded. It spares the path of most jobs a read each. */
   readonly quiet?: { readonly [kind: string]: (job: SettledJob) => boolean };
   /** By the kind of a job: whether it must wait for one before it, asked of those with a limit key under its lock. Whoever
@@ -87,21 +85,16 @@ export async function lockForKinds(tx: Tx, hooks: JobHooks, rows: readonly JobRo
   }
 }
 
-export async function tellEnded(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
-  if (row.kind !== null) await hooks.onSettled?.[row.kind]?.(tx, row, ended);
-  await tellFact(tx, hooks, row, ended);
+export function tellEnded(tx: Tx, hooks: JobHooks, job: JobRow, outcome: JobEnded): Promise<void> {
+  return tellAllEnded(tx, hooks, [{ job, outcome }]);
 }
 
-/** Those of the kinds that are told together. */
-export async function tellTogether(tx: Tx, hooks: JobHooks, all: readonly Ended[]): Promise<void> {
-  if (all.length === 0) return;
-  for (const [kind, ended] of Map.groupBy(all, ({ job }) => job.kind ?? "")) {
-    await hooks.onSettledTogether?.[kind]?.(tx, ended);
+export async function tellAllEnded(tx: Tx, hooks: JobHooks, all: readonly Ended[]): Promise<void> {
+  for (const [kind, ended] of Map.groupBy(all, ({ job }) => job.kind)) {
+    if (kind !== null) await hooks.onSettled?.[kind]?.(tx, ended);
   }
-  for (const { job, outcome } of all) await tellFact(tx, hooks, job, outcome);
-}
-
-async function tellFact(tx: Tx, hooks: JobHooks, row: JobRow, ended: JobEnded): Promise<void> {
-  await hooks.onFact?.(tx, { type: `job.${ended.status}`, job: ended }, row);
-  if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(ended));
+  for (const { job, outcome } of all) {
+    await hooks.onFact?.(tx, { type: `job.${outcome.status}`, job: outcome }, job);
+    if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(outcome));
+  }
 }

@@ -7,19 +7,9 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 import { jobsChannel, type JobRow } from "./job.ts";
-import {
-  limitKeysOf,
-  limitsOf,
-  lockLimits,
-  nameOfKey,
-  rateLock,
-  takenPermits,
-  tryLimits,
-  type Limited,
-  type Limits,
-} from "./limit.ts";
-import { release, waitsKey, type Reason } from "./park.ts";
-import { readWindow, roomInRate, windowAt, type RateRule, type RateWindow } from "./rate.ts";
+import { limitsOfFirst, lockLimits, lockOf, permitsOf, reasonsOf, roomFor, tryLimits, type Limited } from "./limit.ts";
+import { reasonOf, release, waitsKey, type Reason } from "./park.ts";
+import { readWindow, windowAt } from "./rate.ts";
 
 /** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
 export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
@@ -40,7 +30,7 @@ export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<
 export async function freePermits(tx: Tx, ended: readonly Ended[]): Promise<void> {
   if (ended.every((job) => job.limits === null)) return;
   await takePermitsBack(tx, ended);
-  await passPermitsOn(tx, ended);
+  await letIn(tx, ended.flatMap(permitsOf));
   // Direct work is not in line, so nobody lets it in: it looks for itself.
   const held = await tx.get(sql`select seq from daybook_reservation where status = 'active' limit 1`);
   if (held !== undefined) tx.wake(jobsChannel);
@@ -51,30 +41,18 @@ type Leaving = Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>;
 /** Jobs that stood in line for a permit, or for a start that a rate allows, have left without taking it: the next ones are
  *  let in. What a job itself waits for now is known to be used up. */
 export async function passOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
-  await passPermitsOn(tx, jobs);
-  const starts = jobs.flatMap((job) => {
-    const { rate } = limitsOf(job);
-    const rule = rate && { tenant: job.tenant_id, ...rate };
-    return rule === undefined || isParkedFor(job, { ...rule, waitsFor: "time" }) ? [] : rule;
-  });
-  for (const [rule, count] of counted(starts)) {
-    const { room } = await roomInRate(tx, rule);
-    if (room > 0) await release(tx, { tenant: rule.tenant, waitsFor: "time", key: rule.key }, Math.min(room, count));
+  const isFree = (job: Leaving, reason: Reason): boolean =>
+    job.waits_for !== reason.waitsFor || job.waits_key !== waitsKey(reason);
+  const free = jobs.flatMap((job) => reasonsOf(job).filter((reason) => isFree(job, reason)));
+  await letIn(tx, free);
+}
+
+/** Lets in as many as have become free. Others may start by a rate meanwhile, so that what it allows is asked for. */
+async function letIn(tx: Tx, free: readonly Reason[]): Promise<void> {
+  for (const [reason, count] of counted(free)) {
+    const room = reason.waitsFor === "time" ? await roomFor(tx, reason) : count;
+    if (room > 0) await release(tx, reason, Math.min(room, count));
   }
-}
-
-async function passPermitsOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
-  const permits = jobs.flatMap((job) => permitsOf(job).filter((permit) => !isParkedFor(job, permit)));
-  for (const [permit, count] of counted(permits)) await release(tx, permit, count);
-}
-
-/** What others wait for while the job has its permits. */
-export function permitsOf(job: Limited): Reason[] {
-  return limitKeysOf(job).map((key) => ({ tenant: job.tenant_id, waitsFor: "key", key }));
-}
-
-function isParkedFor(job: Leaving, reason: Reason): boolean {
-  return job.waits_for === reason.waitsFor && job.waits_key === waitsKey(reason);
 }
 
 function counted<T>(all: readonly T[]): [T, number][] {
@@ -87,37 +65,25 @@ export async function releaseRates(tx: Tx): Promise<void> {
   const due = await tx.all<{ tenant: string; key: string }>(sql`select tenant_id as tenant, rate_key as key
     from daybook_rate_window where opens_at is not null and opens_at <= ${tx.now}
     order by opens_at limit ${limits.claimLanesMax}`);
-  if (due.length === 0) return;
+  const rates = due.map((rate): Reason => ({ ...rate, waitsFor: "time" }));
   // One that another has locked is being let in, or counted, by it.
-  const busy = await tryLimits(
-    tx,
-    due.map(({ tenant, key }) => rateLock(tenant, key)),
-  );
-  for (const rate of due) if (!busy.has(rateLock(rate.tenant, rate.key))) await openRate(tx, rate);
+  const busy = await tryLimits(tx, rates.map(lockOf));
+  for (const rate of rates) if (!busy.has(lockOf(rate))) await openRate(tx, rate);
 }
 
-async function openRate(tx: Tx, rate: Pick<RateRule, "tenant" | "key">): Promise<void> {
+async function openRate(tx: Tx, rate: Reason): Promise<void> {
   const last = await readWindow(tx, rate);
   if (last === undefined || last.opens_at === null || last.opens_at > tx.now) return; // another was faster
-  const { rate: rule } = await limitsOfFirst(tx, { ...rate, waitsFor: "time" });
-  if (rule === undefined) return writeWindow(tx, rate, { ...last, opens_at: null });
-  const window = windowAt(tx.now, rule.ms, last);
-  const room = rule.max - Math.max(window.used, window.let_in);
-  const most = Math.max(0, Math.min(room, limits.claimParkedMax));
-  if (most > 0) await release(tx, { ...rate, waitsFor: "time" }, most);
+  const { rate: rule } = await limitsOfFirst(tx, rate);
+  const { window_at, used, let_in } = rule === undefined ? last : windowAt(tx.now, rule.ms, last);
+  const room = Math.max(0, (rule?.max ?? 0) - Math.max(used, let_in));
+  const most = Math.min(room, limits.claimParkedMax);
+  if (most > 0) await release(tx, rate, most);
   // A large allowance is let in by and by.
-  const opens_at = room > most ? tx.now : window.window_at + rule.ms;
-  await writeWindow(tx, rate, { ...window, let_in: window.let_in + most, opens_at });
-}
-
-async function writeWindow(
-  tx: Tx,
-  { tenant, key }: Pick<RateRule, "tenant" | "key">,
-  { window_at, used, let_in, opens_at }: RateWindow & { readonly opens_at: number | null },
-): Promise<void> {
-  await tx.run(sql`update daybook_rate_window set window_at = ${window_at}, used = ${used}, let_in = ${let_in},
-      opens_at = ${opens_at}
-    where tenant_id = ${tenant} and rate_key = ${key}`);
+  const next = room > most ? tx.now : window_at + (rule?.ms ?? 0);
+  await tx.run(sql`update daybook_rate_window set window_at = ${window_at}, used = ${used}, let_in = ${let_in + most},
+      opens_at = ${rule === undefined ? null : next}
+    where tenant_id = ${rate.tenant} and rate_key = ${rate.key}`);
 }
 
 /** Where a slice of the sweep begins. */
@@ -136,8 +102,7 @@ export async function releaseFreeKeys(
   for (let looked = 0; looked < limits.claimParkedMax; looked++) {
     next = await nextKey(tx, next);
     if (next === undefined) break;
-    const [tenant = "", ...key] = next.waits_key.split("\n");
-    released += await releaseFreeKey(tx, { waitsFor: next.waits_for, tenant, key: key.join("\n") }, [next.lane_seq]);
+    released += await releaseFreeKey(tx, reasonOf(next.waits_for, next.waits_key), [next.lane_seq]);
   }
   return { released, next };
 }
@@ -149,28 +114,12 @@ export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<voi
   for (const [of] of counted(all)) await releaseFreeKey(tx, of);
 }
 
-function lockOf({ waitsFor, tenant, key }: Reason): string {
-  return waitsFor === "time" ? rateLock(tenant, key) : `${tenant}\n${key}`;
-}
-
 /** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
 async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Promise<number> {
   // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
   if ((await tryLimits(tx, [lockOf(of)])).size > 0) return 0;
   const room = await roomFor(tx, of);
   return room > 0 ? release(tx, of, room, lanes) : 0;
-}
-
-async function roomFor(tx: Tx, of: Reason): Promise<number> {
-  const { name = 0, key = 0, rate } = await limitsOfFirst(tx, of);
-  if (of.waitsFor === "time") {
-    if (rate === undefined) return 0;
-    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rate })).room, limits.claimParkedMax);
-  }
-  const used = await tx.get<{ count: number }>(
-    sql`select count(*) as count from (${takenPermits(of.tenant, of.key)}) as taken`,
-  );
-  return Math.max(0, (nameOfKey(of.key) === undefined ? key : name) - (used?.count ?? 0));
 }
 
 // Each lane of a key costs one seek, however many jobs wait in it.
@@ -183,14 +132,4 @@ async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promis
   if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
   // What stands between the two is not ours to release.
   return nextKey(tx, { waits_for: "time", waits_key: "", lane_seq: 0 });
-}
-
-/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
-async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
-  const first = await tx.get<{ limits: string | null }>(sql`select job.limits
-    from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_job job
-    where line.status = 'waiting' and line.waits_for = ${reason.waitsFor} and line.waits_key = ${waitsKey(reason)}
-      and line.waits_key is not null and job.seq = line.seq
-    order by line.lane_seq, line.priority desc, line.position, line.seq limit 1`);
-  return limitsOf(first ?? { limits: null });
 }

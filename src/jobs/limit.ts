@@ -1,10 +1,12 @@
 // Limits are counted from live claims, in the transaction of the claim: read the candidates, lock the limits they
 // name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
 // of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
+import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
-import { openAt, takeFromRate, type RateRule } from "./rate.ts";
+import { waitingFor, type Reason } from "./park.ts";
+import { openAt, roomInRate, type RateRule } from "./rate.ts";
 
 /** What limits a job, as its row keeps it: how many of its name, how many of its `limit_key`, how many starts. */
 export type Limits = {
@@ -62,17 +64,31 @@ export function limitKeysOf(job: Limited): string[] {
   return job.limit_key === null ? byName : [...byName, job.limit_key];
 }
 
-/** The limits that `jobs` name, as locks. */
-export function lockNames(jobs: readonly Limited[]): string[] {
-  return jobs.flatMap((job) => {
-    const { rate } = limitsOf(job);
-    const keys = limitKeysOf(job).map((key) => `${job.tenant_id}\n${key}`);
-    return rate === undefined ? keys : [...keys, rateLock(job.tenant_id, rate.key)];
-  });
+/** How many may run by the limit of one of these keys. */
+export function mostOf({ name, key }: Limits, limitKey: string): number | undefined {
+  return nameOfKey(limitKey) === undefined ? key : name;
 }
 
-export function rateLock(tenant: string, key: string): string {
-  return `${tenant}\nrate\n${key}`;
+/** What others wait for while the job has its permits. */
+export function permitsOf(job: Limited): Reason[] {
+  return limitKeysOf(job).map((key) => ({ tenant: job.tenant_id, waitsFor: "key", key }));
+}
+
+/** The same, and the rate that allows the job to start. */
+export function reasonsOf(job: Limited): Reason[] {
+  const { rate } = limitsOf(job);
+  if (rate === undefined) return permitsOf(job);
+  return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
+}
+
+/** The limits that `jobs` name, as locks. */
+export function lockNames(jobs: readonly Limited[]): string[] {
+  return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
+}
+
+/** The lock of a limit or of a rate. */
+export function lockOf({ waitsFor, tenant, key }: Reason): string {
+  return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
 }
 
 /** Locks limits until the transaction ends, so that nobody counts what another is about to take. SQLite's only writer
@@ -97,7 +113,7 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
 
 /** How many permits of a limit are taken. Direct work that waits for its turn comes before what stands in line, in whatever
  *  queue, so a permit of its limits is kept for it. */
-export function takenPermits(tenant: string, key: string): Sql {
+function takenPermits(tenant: string, key: string): Sql {
   const name = nameOfKey(key);
   const where = name === undefined ? sql`job.limit_key = ${key}` : sql`job.name = ${name}`;
   return sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}
@@ -105,6 +121,24 @@ export function takenPermits(tenant: string, key: string): Sql {
       cross join daybook_job job cross join daybook_reservation reservation
     where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'reservation' and job.seq = line.seq
       and job.tenant_id = ${tenant} and ${where} and reservation.id = line.waits_key and reservation.status = 'active'`;
+}
+
+/** How many of those who wait for a limit or a rate may be let in. */
+export async function roomFor(tx: Tx, of: Reason): Promise<number> {
+  const rules = await limitsOfFirst(tx, of);
+  if (of.waitsFor === "time") {
+    if (rules.rate === undefined) return 0;
+    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rules.rate })).room, limits.claimParkedMax);
+  }
+  const taken = await tx.all(takenPermits(of.tenant, of.key));
+  return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
+}
+
+/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
+export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
+  const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
+    where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
+  return limitsOf(first ?? { limits: null });
 }
 
 /** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
@@ -134,8 +168,8 @@ export function createPermits(
     const name = JSON.stringify(rule);
     const known = usedUp.get(name);
     if (known !== undefined) return known;
-    const { granted, opensAt } = await takeFromRate(tx, rule, 1);
-    if (granted > 0) return null;
+    const { room, opensAt } = await roomInRate(tx, rule, 1);
+    if (room > 0) return null;
     await openAt(tx, rule, opensAt);
     usedUp.set(name, opensAt);
     return opensAt;
@@ -144,19 +178,18 @@ export function createPermits(
   return {
     async take(job) {
       const { tenant_id, seq: job_seq } = job;
-      const { name, key, rate } = limitsOf(job);
+      const rules = limitsOf(job);
       const mine: [Set<number>, Permit][] = [];
-      const limits: [string, number][] = [];
-      if (name !== undefined) limits.push([nameKey(job.name), name]);
-      if (key !== undefined && job.limit_key !== null) limits.push([job.limit_key, key]);
-      for (const [limit_key, most] of limits) {
+      for (const limit_key of limitKeysOf(job)) {
+        const most = mostOf(rules, limit_key);
+        if (most === undefined) continue; // it keeps an order only
         const taken = await takenOf(tenant_id, limit_key);
         if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
         mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
       }
-      if (rate !== undefined) {
-        const until = await takeStart({ tenant: tenant_id, ...rate });
-        if (until !== null) return { waitsFor: "time", key: rate.key, until };
+      if (rules.rate !== undefined) {
+        const until = await takeStart({ tenant: tenant_id, ...rules.rate });
+        if (until !== null) return { waitsFor: "time", key: rules.rate.key, until };
       }
       for (const [taken, { number }] of mine) taken.add(number);
       return mine.map(([, permit]) => permit);

@@ -79,7 +79,8 @@ export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown
     }
     case "lost": {
       if (job.losses_max === 0) return null;
-      const counted = losses + chargedLosses(job, ending);
+      // A loss is charged only to a job that ran alone; among others nobody can say which one it was.
+      const counted = losses + (runsAlone(job) ? 1 : 0);
       if (counted >= job.losses_max) return null;
       const next = job.losses_max >= neverBlamed ? 0 : Math.min(alone + 1, lostTwice);
       return { attempt, losses: counted, alone: next, backoff: false, keepsPlace: true };
@@ -89,9 +90,4 @@ export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown
     case "skipped":
       return null;
   }
-}
-
-/** A loss is charged only to a job that ran alone; among others nobody can say which one it was. */
-function chargedLosses(job: Pick<JobRow, "alone">, ending: Pick<Ending, "status">): number {
-  return ending.status === "lost" && runsAlone(job) ? 1 : 0;
 }

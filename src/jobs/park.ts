@@ -1,7 +1,7 @@
 // Jobs that cannot run now stand outside the claim index. Whoever finds one there parks it with its reason; whoever
 // removes the reason releases the first that waits for it, in the same transaction.
 import { limits } from "../core/limits.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
@@ -17,15 +17,19 @@ export function waitsKey({ tenant, waitsFor, key }: Reason): string {
   return waitsFor === "key" || waitsFor === "time" || waitsFor === "order" ? `${tenant}\n${key}` : key;
 }
 
+/** The limit or rate that such a key of the line stands for. */
+export function reasonOf(waitsFor: "key" | "time", waitsKey: string): Reason {
+  const [tenant = "", ...key] = waitsKey.split("\n");
+  return { tenant, waitsFor, key: key.join("\n") };
+}
+
 /** Queues the first `most` jobs of each lane that wait for this reason and key. Not only the first of all: its lane may
  *  be closed, or served by nobody, and what it cannot use would be kept from the others. Whoever comes too late for what
  *  has become free is parked again on contact. */
 export async function release(tx: Tx, reason: Reason, most: number, lanes?: readonly number[]): Promise<number> {
   let released = 0;
   for (const lane of lanes ?? (await lanesThatWait(tx, reason))) {
-    const first = sql`select seq from daybook_line ${indexedBy("jobs_waiting")}
-      where status = 'waiting' and waits_for = ${reason.waitsFor} and waits_key = ${waitsKey(reason)}
-        and waits_key is not null and lane_seq = ${lane}
+    const first = sql`select seq ${waitingFor(reason)} and lane_seq = ${lane}
       order by priority desc, position, seq limit ${most} ${skipLocked}`;
     released += (await queue(tx, first, reason.waitsFor)).length;
   }
@@ -33,16 +37,20 @@ export async function release(tx: Tx, reason: Reason, most: number, lanes?: read
   return released;
 }
 
+/** Where the jobs that wait for this stand, lane by lane. */
+export function waitingFor(reason: Reason): Sql {
+  return sql`from daybook_line ${indexedBy("jobs_waiting")} where status = 'waiting' and waits_for = ${reason.waitsFor}
+    and waits_key = ${waitsKey(reason)} and waits_key is not null`;
+}
+
 /** The lanes in which jobs wait for this. Each costs one seek, however many do. */
 export async function lanesThatWait(tx: Tx, reason: Reason, after = 0): Promise<number[]> {
-  const waiting = sql`status = 'waiting' and waits_for = ${reason.waitsFor} and waits_key = ${waitsKey(reason)}
-    and waits_key is not null`;
+  const waiting = waitingFor(reason);
   const lanes = await tx.all<{ lane_seq: number }>(sql`
     with recursive turn (seq, place) as (
-      select (select min(lane_seq) from daybook_line ${indexedBy("jobs_waiting")} where ${waiting} and lane_seq > ${after}), 1
+      select (select min(lane_seq) ${waiting} and lane_seq > ${after}), 1
       union all
-      select (select min(lane_seq) from daybook_line ${indexedBy("jobs_waiting")}
-        where ${waiting} and lane_seq > turn.seq), place + 1
+      select (select min(lane_seq) ${waiting} and lane_seq > turn.seq), place + 1
       from turn where turn.seq is not null and place < ${limits.releaseLanesMax}
     )
     select seq as lane_seq from turn where seq is not null`);

@@ -23,27 +23,24 @@ export function checkRate(rate: Rate<never>): void {
 
 export type RateRule = { readonly tenant: string; readonly key: string; readonly max: number; readonly ms: number };
 
-/** How many may start in the rate's current window, and when the next one opens. */
-export async function roomInRate(tx: Tx, rule: RateRule): Promise<{ room: number; opensAt: number }> {
-  const current = await currentWindow(tx, rule);
-  return { room: Math.max(0, rule.max - current.used), opensAt: current.window_at + rule.ms };
-}
+/** How many may start in a rate's current window, and when the next one opens. */
+export type RateRoom = { room: number; readonly opensAt: number };
 
-/** Takes up to `want` starts from the rate's current window, and says when the next one opens. */
-export async function takeFromRate(
-  tx: Tx,
-  rule: RateRule,
-  want: number,
-): Promise<{ granted: number; opensAt: number }> {
-  const current = await currentWindow(tx, rule);
-  const granted = Math.max(0, Math.min(want, rule.max - current.used));
-  if (granted > 0) {
+/** The room that a rate has now. Up to `take` starts are taken from it. */
+export async function roomInRate(tx: Tx, rule: RateRule, take = 0): Promise<RateRoom> {
+  const last = await readWindow(tx, rule);
+  const { window_at, used, let_in } = windowAt(tx.now, rule.ms, last);
+  const room = Math.max(0, rule.max - used);
+  const taken = Math.min(take, room);
+  // When the clock was set, what follows counts from here, also when nothing can start now.
+  const wasSet = last !== undefined && window_at < last.window_at - (last.window_at % rule.ms);
+  if (taken > 0 || wasSet) {
     await tx.run(sql`insert into daybook_rate_window (tenant_id, rate_key, window_at, used, let_in)
-      values (${rule.tenant}, ${rule.key}, ${current.window_at}, ${current.used + granted}, ${current.let_in})
+      values (${rule.tenant}, ${rule.key}, ${window_at}, ${used + taken}, ${let_in})
       on conflict (tenant_id, rate_key) do update
         set window_at = excluded.window_at, used = excluded.used, let_in = excluded.let_in`);
   }
-  return { granted, opensAt: current.window_at + rule.ms };
+  return { room, opensAt: window_at + rule.ms };
 }
 
 /** Somebody waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
@@ -53,18 +50,7 @@ export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<v
   if (changed > 0) tx.wake(jobsChannel);
 }
 
-async function currentWindow(tx: Tx, rule: RateRule): Promise<RateWindow> {
-  const row = await readWindow(tx, rule);
-  const current = windowAt(tx.now, rule.ms, row);
-  // The clock was set. What follows counts from here, also when nothing can start now.
-  if (row !== undefined && current.window_at < row.window_at - (row.window_at % rule.ms)) {
-    await tx.run(sql`update daybook_rate_window set window_at = ${current.window_at}
-      where tenant_id = ${rule.tenant} and rate_key = ${rule.key}`);
-  }
-  return current;
-}
-
-export type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
+type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
 
 /** The window that was last counted in, if anything was. */
 export async function readWindow(

@@ -10,6 +10,7 @@ import type { RunRow, RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
 import { offerFreeKeys } from "./let-in.ts";
+import { reasonOf } from "./park.ts";
 import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "./waiters.ts";
 
 /** What an enqueue made, and the way to its result. */
@@ -91,8 +92,7 @@ async function markAwaited(store: Store, seq: number): Promise<boolean> {
   };
   const marked = await store.write(mark, { beat: false });
   if (store.dialect === "postgres" && marked?.waits_for === "key") {
-    const [tenant = "", ...key] = (marked.waits_key ?? "").split("\n");
-    const offer = (tx: Tx): Promise<unknown> => offerFreeKeys(tx, [{ tenant, waitsFor: "key", key: key.join("\n") }]);
+    const offer = (tx: Tx): Promise<unknown> => offerFreeKeys(tx, [reasonOf("key", marked.waits_key ?? "")]);
     // Should this fail, the sweep does it.
     await store.write(offer, { beat: false }).catch(() => undefined);
   }

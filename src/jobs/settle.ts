@@ -7,16 +7,7 @@ import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/reservation.ts";
 import { freeKeys, freePermits, takePermitsBack } from "./let-in.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "./group/group.ts";
-import {
-  jobSettled,
-  jobSuperseded,
-  lockForKinds,
-  tellEnded,
-  tellTogether,
-  type Ended,
-  type JobEnded,
-  type JobHooks,
-} from "./hooks.ts";
+import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import type { Limited } from "./limit.ts";
 import { areLockedAtOnce, lockJobs, lockWithOther } from "./lock-order.ts";
@@ -42,17 +33,13 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
     lanes.length === endings.length ? hasGate(tx, lanes) : undefined,
     locked,
   ]);
-  if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
-  const rows = await readInteresting(tx, { more, late, endings, listening: facts || jobSettled.heard }, hooks);
+  const ends = { endings, more, late, facts };
+  const rows = await readInteresting(tx, hooks, ends);
   await freeKeys(tx, rows);
   await freePermits(tx, rows);
   const lanesOf = more.map((job) => job.lane_seq);
   if (gated ?? (await hasGate(tx, lanesOf))) tx.wake(jobsChannel);
-  if (more.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
-  const told = facts || hooks.onFact === undefined ? hooks : { ...hooks, onFact: () => undefined };
-  const retried = rows.length === 0 ? 0 : await follow(tx, told, rows, endings);
-  return { late, retried };
+  return { late, retried: await follow(tx, hooks, ends, rows) };
 }
 
 /** Ends one run in its user's serializable transaction: whether it was still ours. Whoever reads or writes there what another
@@ -75,14 +62,10 @@ export async function settleInUserTx(
     takePermitsBack(tx, [job]),
   ]);
   if (late.size > 0) return false;
-  if (hooks.runsEnded !== undefined) tx.afterCommit(hooks.runsEnded);
-  if (more.some(({ awaited }) => awaited !== 0)) tx.wake(doneChannel);
   const decided = more.map((job) => ({ ...job, ties: goesOn ? 0 : job.ties & tie.group }));
-  const heard = { more: decided, late, endings: [ending], listening: facts || jobSettled.heard };
-  const rows = await readInteresting(tx, heard, hooks);
-  const told = facts ? hooks : { ...hooks, onFact: () => undefined };
-  if (rows.length > 0)
-    await follow(tx, told, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows, [ending]);
+  const ends = { endings: [ending], more: decided, late, facts };
+  const rows = await readInteresting(tx, hooks, ends);
+  await follow(tx, hooks, ends, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows);
   return true;
 }
 
@@ -119,14 +102,17 @@ export function gateOf(lanes: readonly number[]): Sql {
       where reservation.lane_seq = lane.seq and reservation.status = 'active')) limit 1`;
 }
 
-type Heard = EndedRuns & { readonly endings: readonly Ending[]; readonly listening: boolean };
+type Ends = EndedRuns & { readonly endings: readonly Ending[]; readonly facts: boolean };
 
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
 async function readInteresting(
   tx: Tx,
-  { more, late, endings, listening }: Heard,
-  { quiet }: JobHooks,
+  { quiet, runsEnded }: JobHooks,
+  { endings, more, late, facts }: Ends,
 ): Promise<JobRow[]> {
+  if (runsEnded !== undefined) tx.afterCommit(runsEnded);
+  if (more.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
+  const listening = facts || jobSettled.heard;
   if (more.length === 0 && !listening) return [];
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const isPlain = (job: Owned): boolean => {
@@ -140,35 +126,31 @@ async function readInteresting(
     wanted.map((job) => job.seq),
   );
   // What stood in the line is gone from there.
-  const line = new Map(more.map((job) => [job.seq, job]));
-  return rows.map((row) => ({ ...row, ...pickLine(line.get(row.seq)) }));
-}
-
-function pickLine(job: Owned | undefined): Partial<JobRow> {
-  return job === undefined
-    ? {}
-    : { position: job.position, awaited: job.awaited, cancel_requested_at: job.cancel_requested_at };
+  const line = new Map(
+    more.map(({ seq, position, awaited, cancel_requested_at }) => [seq, { position, awaited, cancel_requested_at }]),
+  );
+  return rows.map((row) => ({ ...row, ...line.get(row.seq) }));
 }
 
 /** Makes the retries and tells the rooms above. */
-async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings: readonly Ending[]): Promise<number> {
+async function follow(tx: Tx, hooks: JobHooks, { endings, facts }: Ends, rows: readonly JobRow[]): Promise<number> {
+  if (rows.length === 0) return 0;
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const groups = await holdGroupsOf(tx, rows);
   await lockForKinds(tx, hooks, rows);
   const over: JobRow[] = [];
-  const together: Ended[] = [];
+  const ended: Ended[] = [];
   for (const row of rows) {
     const ending = endingOf.get(row.run_id ?? "") as Ending;
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
     const again = group !== undefined && endsWith(group, ending) ? null : againAfter(row, ending);
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy === null) over.push(row);
-    const outcome = describe(row, ending, retriedBy);
-    if (row.kind !== null && hooks.onSettledTogether?.[row.kind] !== undefined) together.push({ job: row, outcome });
-    else await tellEnded(tx, hooks, row, outcome);
+    ended.push(describe(row, ending, retriedBy));
     if (row.kind === directKind) await releaseTurnOf(tx, row);
   }
-  await tellTogether(tx, hooks, together);
+  // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
+  await tellAllEnded(tx, facts ? hooks : { ...hooks, onFact: () => undefined }, ended);
   // Once all retries are there: of two that end together, the first must see that the other one goes on.
   for (const row of over) {
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
@@ -177,19 +159,11 @@ async function follow(tx: Tx, hooks: JobHooks, rows: readonly JobRow[], endings:
   return rows.length - over.length;
 }
 
-function describe(row: JobRow, ending: Ending, retriedBy: string | null): JobEnded {
-  const { runId, status, durationMs, error } = ending;
-  const why = error === undefined ? null : { type: error.type, message: error.message };
-  const run = { id: runId, status, durationMs, error: why };
-  return {
-    tenant: row.tenant_id,
-    id: row.id,
-    name: row.name,
-    status: row.status,
-    attempt: row.attempt,
-    run,
-    retriedBy,
-  };
+function describe(job: JobRow, { runId, durationMs, ...ending }: Ending, retriedBy: string | null): Ended {
+  const { tenant_id: tenant, id, name, status, attempt } = job;
+  const error = ending.error === undefined ? null : { type: ending.error.type, message: ending.error.message };
+  const run = { id: runId, status: ending.status, durationMs, error };
+  return { job, outcome: { tenant, id, name, status, attempt, run, retriedBy } };
 }
 
 /** Which results came too late: somebody else had ended the run. One that is in the book already did not: the answer to its

@@ -4,7 +4,7 @@
 // schedules, so whoever fires holds schedules and never waits: neither for a schedule nor for a job (open-fires.ts).
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
+import type { Ended, JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { release, waitsKey } from "../jobs/park.ts";
@@ -20,8 +20,11 @@ export async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<vo
   await tx.all(sql`select seq from daybook_schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
 }
 
-export async function scheduledJobEnded(tx: Tx, job: JobRow, { status, retriedBy }: JobEnded): Promise<void> {
-  if (retriedBy !== null) return;
+export async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
+}
+
+async function chainEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<void> {
   const row = await tx.get<Row>(sql`select seq, id, failures, pause_after, paused_at from daybook_schedule
     where seq = ${job.kind_seq} ${forUpdate}`);
   if (row === undefined) return;
