@@ -17,6 +17,7 @@ const Order = entity("order", {
   indexes: ["status", ["address", "city"], { path: "total", temporal: true }],
 });
 const Customer = entity("customer", { schema: z.object({ id: z.string(), country: z.string() }), key: "id" });
+const Amount = entity("amount", { schema: z.object({ id: z.string(), cents: z.number() }), key: "id" });
 const Placed = relation("placed", { from: Customer, to: Order, schema: z.object({ at: z.number() }) });
 
 const orders = [
@@ -47,6 +48,36 @@ async function begin(t: TestContext, backend: Backend): Promise<Book> {
 
 for (const backend of backends) {
   describe(backend, () => {
+    test("a number beyond 2^53 is found, and pages that are ordered by it leave out nothing and repeat nothing", async (t) => {
+      const { book } = await openTest(t, backend, { use: [Amount], worker: false });
+      const large = -1_152_921_504_606_847_000;
+      await book.records.putMany(Amount, [
+        { id: "a", cents: large },
+        { id: "b", cents: 1 },
+        { id: "c", cents: large },
+      ]);
+      const all = book.records
+        .query(Amount)
+        .orderBy((amount) => amount("cents"), "desc")
+        .limit(1);
+
+      const seen: string[] = [];
+      for (let page = await all.list(); ; page = await all.after(page.next ?? "").list()) {
+        seen.push(...page.items.map(({ key }) => key));
+        if (page.next === null || seen.length > 3) break;
+      }
+      const found = await book.records
+        .query(Amount)
+        .where((amount) => amount("cents").eq(large))
+        .list();
+
+      assert.deepEqual(seen, ["b", "a", "c"]);
+      assert.deepEqual(
+        found.items.map(({ key }) => key),
+        ["a", "c"],
+      );
+    });
+
     test("conditions are typed, nest and combine", async (t) => {
       const { records } = await begin(t, backend);
       const keys = async (query: ReturnType<typeof records.query<typeof Order>>): Promise<string[]> =>

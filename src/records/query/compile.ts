@@ -4,7 +4,7 @@ import { anyOf } from "../../storage/word.ts";
 import { samePath, type Index, type Path } from "../field-index.ts";
 import type { Condition, Place, Scalar } from "./condition.ts";
 import { hasItem } from "../item-index.ts";
-import { beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
+import { sqliteNumber, beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
 
 /** What a place means: the columns of the record in question, and how to reach its endpoints. */
 export type Scope = {
@@ -112,7 +112,9 @@ const signs = { eq: "=", lt: "<", lte: "<=", gt: ">", gte: ">=" } as const;
 export function ordered(dialect: Dialect, term: Term, op: keyof typeof signs, value: string | number): Sql {
   const sign = rawSql(signs[op]);
   if (dialect === "sqlite") {
-    return sql`(${term.value} ${sign} ${value} and ${term.type} ${rawSql(typeof value === "string" ? "= 'text'" : "in ('integer', 'real')")})`;
+    return typeof value === "string"
+      ? sql`(${term.value} ${sign} ${value} and ${term.type} = 'text')`
+      : sql`(${term.value} ${sign} ${sqliteNumber(value)} and ${term.type} in ('integer', 'real'))`;
   }
   if (typeof value === "number") return sql`${term.number} ${sign} ${value}::numeric`;
   if (!term.indexed) return sql`${term.text} ${sign} ${value}::text`;

@@ -4,7 +4,7 @@ import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import type { Place } from "./condition.ts";
 import { termAt, type Scope } from "./compile.ts";
 import { joinAll } from "./source.ts";
-import type { Term } from "./term.ts";
+import { sqliteNumber, type Term } from "./term.ts";
 
 export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
 
@@ -55,11 +55,15 @@ function numeric({ type, number, json }: Term): Sql {
 }
 
 function same(dialect: Dialect, term: Term, value: OrderValue): Sql {
-  if (dialect === "sqlite") return value === null ? sql`${plain(term)} is null` : sql`${plain(term)} = ${value}`;
+  if (dialect === "sqlite") return value === null ? sql`${plain(term)} is null` : sql`${plain(term)} = ${bound(value)}`;
   if (value === null) return sql`${rank(term)} = 0`;
   return typeof value === "number"
     ? sql`(${rank(term)} = 1 and ${numeric(term)} = ${value}::numeric)`
     : sql`(${rank(term)} = 2 and ${term.text} = ${value}::text)`;
+}
+
+function bound(value: string | number): Sql {
+  return typeof value === "number" ? sqliteNumber(value) : sql`${value}`;
 }
 
 function beyond(dialect: Dialect, term: Term, value: OrderValue, direction: Order["direction"]): Sql {
@@ -70,7 +74,9 @@ function beyond(dialect: Dialect, term: Term, value: OrderValue, direction: Orde
   }
   const sign = rawSql(up ? ">" : "<");
   if (dialect === "sqlite") {
-    return up ? sql`${plain(term)} > ${value}` : sql`(${plain(term)} < ${value} or ${plain(term)} is null)`;
+    return up
+      ? sql`${plain(term)} > ${bound(value)}`
+      : sql`(${plain(term)} < ${bound(value)} or ${plain(term)} is null)`;
   }
   const own =
     typeof value === "number"

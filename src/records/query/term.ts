@@ -25,6 +25,13 @@ export type Root = { readonly column: Sql; readonly item?: Sql };
 
 const nothing = rawSql("null");
 
+/** A number that is compared with one in a document. SQLite reads a whole number of a document as an integer of 64 bits, and what
+ *  is bound as a real one; beyond 2^53 the two differ, so such a number is read as the document's was. */
+export function sqliteNumber(value: number): Sql {
+  const isLarge = Number.isInteger(value) && !Number.isSafeInteger(value);
+  return isLarge ? sql`json_extract(${JSON.stringify(value)}, '$')` : sql`${value}`;
+}
+
 export function fieldTerm(dialect: Dialect, root: Root, path: Path, indexed: boolean): Term {
   return dialect === "sqlite" ? sqliteTerm(root, path, indexed) : postgresTerm(root, path, indexed);
 }
