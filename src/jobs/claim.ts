@@ -105,7 +105,8 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
   // What else it waits for it meets in line, like any other.
   if (found !== undefined && gate !== undefined) {
     const { seq } = found;
-    if (await queueOne(tx, seq, "alone")) await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
+    if (await queueOne(tx, seq, "alone", { passBy: true }))
+      await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
     else batch.contended = true;
   }
   return toClaim(batch, gates, { more: false, looked: [] });

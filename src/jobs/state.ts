@@ -98,9 +98,15 @@ async function eachOf<R extends Numbered>(
   return rows.length === 0 ? [] : tx.all<R>(statement(rows));
 }
 
-/** Queues one job, if it still waits for this and nobody else holds it. */
-export async function queueOne(tx: Tx, seq: number, waitsFor: WaitsFor): Promise<boolean> {
-  return (await queue(tx, sql`select seq from daybook_line where seq = ${seq} ${skipLocked}`, waitsFor)).length === 1;
+/** Queues one job, if it still waits for this. Whoever holds it is waited for; a claim, which waits for nobody, passes it by. */
+export async function queueOne(
+  tx: Tx,
+  seq: number,
+  waitsFor: WaitsFor,
+  { passBy = false }: { readonly passBy?: boolean } = {},
+): Promise<boolean> {
+  const free = passBy ? sql`${skipLocked}` : sql``;
+  return (await queue(tx, sql`select seq from daybook_line where seq = ${seq} ${free}`, waitsFor)).length === 1;
 }
 
 /** Where a job that has not begun is to stand. */

@@ -237,7 +237,10 @@ for (const backend of backends) {
       const direct = job("direct", { run: () => "ran" });
       const { book } = await openTest(t, backend, { use: [direct] });
       await assert.rejects(book.jobs.runNow("direkt", {}), /did you mean "direct"\?/);
-      await assert.rejects(book.jobs.runNow(direct, {}, { onBusy: "never" } as never), /"wait" or "reject"/);
+      await assert.rejects(
+        book.jobs.runNow(direct, {}, { onBusy: "never" } as never),
+        /onBusy "never" is not known\. Known: wait, reject/,
+      );
       await assert.rejects(book.jobs.runNow(direct, {}, { priority: 5 } as never), /unknown option "priority"/);
       await assert.rejects(
         book.write(() => book.jobs.runNow(direct, {})),

@@ -47,7 +47,7 @@ export async function claimReserved(
   // It is not in line, so nobody lets it in when the rate opens.
   if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
   // On PostgreSQL somebody may be moving it, or cancelling it.
-  if (!(await queueOne(tx, job.seq, "reservation"))) return { ...none, more: true, contended: true };
+  if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
   const jobs = await start(tx, sessionSeq, lane, [job], attempted);
   await writePermits(tx, permits);
   return { ...none, jobs };
