@@ -256,13 +256,8 @@ async function endOnSqlite(tx: Tx, { from, ended, plain, rows }: Ends): Promise<
   const more = await tx.all<Owned>(sql`select ${ownedOf("line")} from ${from} cross join daybook_line line
     where ${stillOurs} and ${some}`);
   const late = kept === rows.length ? nobody : lateOnes(rows, more);
-  const ours = rows.filter(({ run_id }) => !late.has(run_id));
-  await tx.run(
-    valuesInto(
-      onSqlite.end,
-      ours.map(({ seq }) => [seq]),
-    ),
-  );
+  const ours = rows.flatMap(({ seq, run_id }) => (late.has(run_id) ? [] : [[seq]]));
+  await tx.run(valuesInto(onSqlite.end, ours));
   return { more, late };
 }
 
