@@ -90,9 +90,9 @@ export const limits = {
   runFlushMs: 100,
   // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
   runDrainMs: 5000,
-  // Ended runs are added to the rollups so long after they were written, or so many times as long as the last fold took,
-  // but not later than this. So many are folded at once, as long as they make no more rows of counts and are no more failures,
-  // and few of them without asking another thread to read them.
+  // A fold adds ended runs to the rollups. It rests `foldMs`, or `foldRestFactor` times what the last fold took, but at most
+  // `foldMsMax`. It takes at most `foldRunsMax` runs with `foldFailuresMax` failures that make `foldCountsMax` rows of counts, and
+  // reads up to `foldHereMax` runs without asking another thread.
   foldMs: 1000,
   foldRestFactor: 20,
   foldMsMax: 5000,

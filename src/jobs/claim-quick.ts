@@ -20,7 +20,7 @@ export type QuickClaim = {
 
 const nothing: QuickClaim = { jobs: [], more: true };
 
-/** What stands at the front of a lane, or with `place` null that nothing does. */
+/** A job at the front of a lane. A lane in which nothing stands gives one row, whose `place` is null. */
 type Found = ClaimedJob & {
   readonly lane: number;
   readonly stood: number;

@@ -48,7 +48,7 @@ export async function finishRun<T>(
   killPoint("jobs.finish.committed");
   state.settled = true;
   logRefused(kept, state, parts);
-  // Part of the run, so that a worker is not idle before it.
+  // Awaited as part of the run: a worker is idle only once those who waited for it have been let in.
   if (serializable) await followerOf(engine)(job);
   return result;
 }

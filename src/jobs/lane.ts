@@ -183,7 +183,7 @@ type Round = {
 /** The lanes of a round that have something in line. Each costs one seek. On PostgreSQL that seek passes by what has left the
  *  line since it was last vacuumed, so a look at the others must not begin among one's own. */
 async function inRound(tx: Tx, { by, start, end, after, last, most }: Round): Promise<number[]> {
-  // In a statement the size is written out: a number that is bound is a real one on SQLite, and its division leaves a fraction.
+  // Written out for the same reason as `perTenant`.
   const size = rawSql(String(by));
   const behind = (found: string): Sql => sql`(${rawSql(found)}.lane / ${size} + 1) * ${size}`;
   const rows = await tx.all<{ lane: number; round: number }>(sql`

@@ -107,8 +107,8 @@ export async function releaseFreeKeys(
   return { released, next };
 }
 
-/** For one who has held a job that waits for a limit, or freed a permit, and let nobody in: whoever takes or frees one meanwhile
- *  passed it by. That one has the lock until it commits, so it is waited for, by a transaction that holds nothing else. */
+/** Lets in those who wait for these limits, after a transaction that held such a job, or freed a permit, without letting anybody in:
+ *  a claim or a settle that ran meanwhile passed by what it held. This one holds nothing else, so it may wait for their locks. */
 export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<void> {
   await lockLimits(tx, all.map(lockOf));
   for (const [of] of counted(all)) await releaseFreeKey(tx, of);

@@ -42,9 +42,9 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   return { late, retried: await follow(tx, hooks, ends, rows) };
 }
 
-/** Ends one run in its user's serializable transaction: whether it was still ours. Whoever reads or writes there what another
- *  writes is run again, so it touches the rows of its own job, each by its number, and one row of its group. What its end means
- *  for those who wait is for the caller to do once it is on disk (finish.ts). */
+/** Ends one run in its user's serializable transaction, and says whether it was still ours. PostgreSQL runs the user's function again
+ *  when another transaction writes what this one reads, so the settle touches only its own job's rows, each by its number, and one
+ *  row of its group. The caller lets in those who wait once all of it is on disk (finish.ts). */
 export async function settleInUserTx(
   tx: Tx,
   hooks: JobHooks,
