@@ -7,6 +7,7 @@ import { accessSync, constants, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
 import type { TestContext } from "node:test";
+import { untilStopped } from "../support/job-stop.ts";
 import { cleanup, testFolder } from "../support/open-test.ts";
 
 /** Where the program is, if it is on this machine. */
@@ -38,7 +39,7 @@ export type NatsServer = {
   readonly url: string;
   start(): Promise<void>;
   /** Stops it where it is, and lets it go on: it is there and does not answer. */
-  signal(name: "SIGSTOP" | "SIGCONT"): void;
+  signal(name: "SIGSTOP" | "SIGCONT"): Promise<void>;
   /** Ends it without a word, as a crash would. */
   kill(): Promise<void>;
   /** Makes a stream that takes these subjects. */
@@ -57,7 +58,7 @@ export async function natsServer(
   const folder = testFolder(t);
   let port = -1;
   let monitor = "";
-  let signal: NatsServer["signal"] = () => undefined;
+  let signal: NatsServer["signal"] = async () => undefined;
   let end = async (): Promise<void> => undefined;
   async function start(): Promise<void> {
     const file = join(folder, "nats.conf");
@@ -67,7 +68,10 @@ export async function natsServer(
     );
     const child = spawn(natsProgram ?? "nats-server", ["-c", file], { stdio: ["ignore", "ignore", "pipe"] });
     const ended = once(child, "exit");
-    signal = (name) => void child.kill(name);
+    signal = async (name) => {
+      child.kill(name);
+      if (name === "SIGSTOP") await untilStopped(child.pid ?? 0);
+    };
     end = async () => {
       child.kill("SIGKILL");
       await ended;

@@ -103,7 +103,7 @@ withNats(() => {
     const { book, clock } = await openCalls(t, "sqlite", { views: true, use: [all] });
     for (const key of ["a", "b"]) await book.events.publish("a.first", {}, { key });
     await untilOut(book, clock);
-    server.signal("SIGSTOP");
+    await server.signal("SIGSTOP");
     for (const topic of ["a.b", "a.c"]) await book.events.publish(topic, {}, { key: "k" });
     await workAll(book);
     assert.match(await failure(book), /^"a\.b" was not acknowledged within 300 ms: it may be in the stream$/);
@@ -111,7 +111,7 @@ withNats(() => {
     await workAll(book);
     // A process that is stopped takes connections in, and says nothing.
     assert.match(await failure(book), /^no NATS server answers at/);
-    server.signal("SIGCONT");
+    await server.signal("SIGCONT");
     await untilOut(book, clock);
 
     assert.deepEqual(

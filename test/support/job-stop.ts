@@ -11,7 +11,7 @@ import { until } from "./session-row.ts";
 export async function stopOutsideOfWrites(child: JobProcess, store: Store, sessionId: string): Promise<SessionRow> {
   for (;;) {
     child.signal("SIGSTOP");
-    await until("the process is stopped", async () => (stateOf(child.pid) === "T" ? true : undefined));
+    await untilStopped(child.pid);
     try {
       const locked = await store.write((tx) => tx.all<SessionRow>(lockedSession(store, sessionId)));
       return locked[0] as SessionRow;
@@ -20,6 +20,11 @@ export async function stopOutsideOfWrites(child: JobProcess, store: Store, sessi
       child.signal("SIGCONT");
     }
   }
+}
+
+/** The kernel lets the other threads of a process run on until the one that takes the signal has its turn on a core. */
+export async function untilStopped(pid: number): Promise<void> {
+  await until("the process is stopped", async () => (stateOf(pid) === "T" ? true : undefined));
 }
 
 function stateOf(pid: number): string | undefined {

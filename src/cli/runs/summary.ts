@@ -8,7 +8,7 @@ import { lastErrorCell, ownerCell, summaryJson, tallyCells, tallyHead } from "..
 import { looking, withBook } from "../with-book.ts";
 
 const example = `
-Counts come from rollups: they are a second or two behind, and stay when the runs have left. The last
+Counts come from rollups: they are a few seconds behind, and stay when the runs have left. The last
 error is the last in the same stretch of time. Percentiles are those of buckets that double.
 
 Example:
