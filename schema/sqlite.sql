@@ -372,7 +372,7 @@ CREATE TABLE daybook_line (
   priority integer not null check (priority between -1000 and 1000),
   position integer not null,
   available_at integer not null,
-  -- What its end concerns besides itself, as bits (line.ts); 0 for most.
+  -- What its end concerns besides itself, as bits (state.ts); 0 for most.
   ties integer not null,
   kind text,
   kind_seq integer,

@@ -37,6 +37,7 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
   const rows = await readInteresting(tx, hooks, ends);
   await freeKeys(tx, rows);
   await freePermits(tx, rows);
+  // An ending without its lane is a lost or a late run, never a success, so `more` names it.
   const lanesOf = more.map((job) => job.lane_seq);
   if (gated ?? (await hasGate(tx, lanesOf))) tx.wake(jobsChannel);
   return { late, retried: await follow(tx, hooks, ends, rows) };
