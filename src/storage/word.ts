@@ -214,7 +214,7 @@ export function rowSet<Names extends string>(
   };
 }
 
-/** PostgreSQL only: the same table, with the place of each row as `ordinality`. */
+/** PostgreSQL only: the same table, with the place of each row as `ordinality`. What a row leaves out is null. */
 export function unnested(
   alias: string,
   columns: Readonly<Record<string, ColumnType>>,
@@ -223,32 +223,28 @@ export function unnested(
   return {
     kind: "part",
     render(out) {
-      const names = Object.keys(columns);
-      unnest(
-        out,
-        columns,
-        rows.map((row) => Object.fromEntries(names.map((name) => [name, row[name] ?? null]))),
-      );
+      unnest(out, columns, rows, { sparse: true });
       out.text += ` with ordinality as ${alias}(${Object.keys(columns).join(", ")}, ordinality)`;
     },
   };
 }
 
 /** A table of these rows: one array for each column. */
-function unnest<Names extends string>(
+function unnest(
   out: Rendering,
-  columns: Readonly<Record<Names, ColumnType>>,
-  rows: readonly Readonly<Record<NoInfer<Names>, Value>>[],
+  columns: Readonly<Record<string, ColumnType>>,
+  rows: readonly Readonly<Record<string, Value>>[],
+  { sparse = false }: { readonly sparse?: boolean } = {},
 ): void {
   out.text += "unnest(";
-  (Object.keys(columns) as Names[]).forEach((name, index) => {
+  for (const [index, [name, type]] of Object.entries(columns).entries()) {
     if (index > 0) out.text += ", ";
     bindArray(
       out,
-      columns[name],
-      rows.map((row) => row[name]),
+      type,
+      rows.map((row) => (sparse ? (row[name] ?? null) : (row[name] as Value))),
     );
-  });
+  }
   out.text += ")";
 }
 

@@ -17,7 +17,7 @@ const most: Readonly<Record<Backend, Readonly<Record<"enqueue" | "claim" | "turn
   sqlite: {
     enqueue: { statements: 3, roundTrips: 0 },
     claim: { statements: 7, roundTrips: 0 },
-    turn: { statements: 12, roundTrips: 0 },
+    turn: { statements: 11, roundTrips: 0 },
     lastTurn: { statements: 7, roundTrips: 0 },
   },
   postgres: {

@@ -3,7 +3,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import type { Query } from "../sql.ts";
+import type { Query, Value } from "../sql.ts";
 import { rowMakerOf, type MakeRow } from "./make-row.ts";
 import { fromSqliteError } from "./sqlite-error.ts";
 
@@ -30,7 +30,16 @@ export type ConnectionOptions = {
   readonly fault?: Fault | undefined;
 };
 
-type Prepared = { readonly statement: StatementSync; readonly makeRow: MakeRow | undefined };
+type Prepared = {
+  readonly statement: StatementSync;
+  readonly makeRow: MakeRow | undefined;
+  /** The same for `rowsAtOnce` rows, once it was asked for. */
+  wide?: StatementSync | false;
+};
+type Prepare = (text: string) => Prepared;
+
+/** Ten rows in one statement cost little more than half of ten statements; more at once gain no more. */
+const rowsAtOnce = 10;
 
 export type Durability = "full" | "normal";
 export type Fault = (moment: "before" | "after", text: string) => void;
@@ -84,9 +93,9 @@ export function openConnection(location: string, options: ConnectionOptions = {}
     all: (query) => guarded(query.text, () => allPrepared(prepare(query.text), query)),
     get: (query) => guarded(query.text, () => getPrepared(prepare(query.text), query)),
     run(query) {
-      if (fault !== undefined) return guarded(query.text, () => runPrepared(prepare(query.text), query));
+      if (fault !== undefined) return guarded(query.text, () => runPrepared(prepare, query));
       try {
-        return runPrepared(prepare(query.text), query);
+        return runPrepared(prepare, query);
       } catch (error) {
         throw fromSqliteError(error, location);
       }
@@ -136,11 +145,27 @@ function getPrepared(prepared: Prepared, query: Query): unknown {
   return makeRow === undefined || found === undefined ? found : makeRow(found as unknown as unknown[]);
 }
 
-function runPrepared({ statement }: Prepared, query: Query): number {
-  if (query.rows === undefined) return Number(statement.run(...bindable(query.params)).changes);
+function runPrepared(prepare: Prepare, { text, params, rows }: Query): number {
+  const prepared = prepare(text);
+  if (rows === undefined) return Number(prepared.statement.run(...bindable(params)).changes);
   let changes = 0;
-  for (const row of query.rows) changes += Number(statement.run(...bindable(row)).changes);
+  let next = 0;
+  if (rows.length >= rowsAtOnce) prepared.wide ??= widen(prepare, text);
+  while (prepared.wide && next + rowsAtOnce <= rows.length) {
+    const values: Value[] = [];
+    for (const end = next + rowsAtOnce; next < end; next++) values.push(...(rows[next] ?? []));
+    changes += Number(prepared.wide.run(...bindable(values)).changes);
+  }
+  for (; next < rows.length; next++) changes += Number(prepared.statement.run(...bindable(rows[next] ?? [])).changes);
   return changes;
+}
+
+/** The same statement for many rows; false for one that has no list of values, such as an update or a delete. */
+function widen(prepare: Prepare, text: string): StatementSync | false {
+  const wide = text.replace(/values (\(\?(?:, \?)*\))/, (_, row: string) => {
+    return `values ${Array<string>(rowsAtOnce).fill(row).join(", ")}`;
+  });
+  return wide !== text && prepare(wide).statement;
 }
 
 function configure(db: DatabaseSync, options: ConnectionOptions): void {
