@@ -1,11 +1,9 @@
 // What a handler is given besides its params.
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
 import { storableText } from "../core/storable-text.ts";
-import { toJson } from "../core/json.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import { logLevels, type LogLevel } from "../telemetry/log.ts";
+import { checkLevel, toLogLine, type LogLevel, type RunLogRow } from "../telemetry/log.ts";
 import type { ClaimedJob } from "./claim.ts";
 import type { Step } from "./step.ts";
 
@@ -52,7 +50,7 @@ export type RunContext = {
   readonly step: Step<Tx>;
 };
 
-export type LogLine = { level: LogLevel; message: string; fields: string | null; at: number };
+export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: number };
 
 export type RunState = {
   readonly job: ClaimedJob;
@@ -127,13 +125,10 @@ class LazyContext implements RunContext {
 
   get log(): RunContext["log"] {
     return (message, fields, level = "info") => {
-      if (!logLevels.includes(level)) throw invalid(`log level ${quote(level)} is not known: ${logLevels.join(", ")}`);
+      checkLevel(level, "log level");
       const state = this.#state;
       if (state.logged++ >= limits.logLinesMax) return;
-      const text = storableText(String(message), limits.logLineBytesMax);
-      const most = { what: "log fields", bytesMax: limits.logLineBytesMax };
-      const extra = fields === undefined ? null : toJson(fields, most);
-      state.logs.push({ level, message: text, fields: extra, at: this.#parts.now() });
+      state.logs.push({ ...toLogLine(message, fields, level), at: this.#parts.now() });
       this.#parts.changed(state);
     };
   }

@@ -5,6 +5,7 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
+import { fitting, isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import type { RunContext } from "./context.ts";
@@ -90,7 +91,7 @@ export function defineJob<Input, Result>(name: string, options: JobOptions<never
   checkName(name, "job name");
   refuseUnknown(options, jobOptionNames, `job "${name}"`);
   if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function: job("${name}", { run })`);
-  if (options.params !== undefined && typeof options.params["~standard"]?.validate !== "function") {
+  if (options.params !== undefined && !isSchema(options.params)) {
     throw invalid(`the params of job "${name}" are no schema: give a Standard Schema (zod, valibot, arktype …)`);
   }
   if (options.backoff !== undefined) checkBackoff(options.backoff);
@@ -123,15 +124,8 @@ export function checkPriority(priority: number): number {
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
   const result = schema === undefined ? { value: input } : await schema["~standard"].validate(input);
-  if (result.issues !== undefined) {
-    const issues = result.issues.map(({ path, message }) => {
-      const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-      return where === "" ? message : `${where}: ${message}`;
-    });
-    throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
-      details: { job: definition.name, issues },
-    });
-  }
-  definition.builtIn?.check?.(result.value);
-  return result.value;
+  const { name: job, builtIn } = definition;
+  const params = fitting(result, `params of job "${job}" do not fit its schema`, { job });
+  builtIn?.check?.(params);
+  return params;
 }

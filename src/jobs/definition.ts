@@ -2,7 +2,7 @@
 // alone, from a shell or from another program, as the program that runs it would make it.
 import type { Backoff } from "../core/backoff.ts";
 import { standardSchema } from "../core/json-schema.ts";
-import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
+import { jsonSchemaOf } from "../core/standard-schema.ts";
 import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";
 import { sql, type Sql } from "../storage/sql.ts";
@@ -112,7 +112,7 @@ export function toDefinitionRow(definition: AnyJob): DefinitionRow {
     rate_max: rate?.max ?? null,
     rate_ms: rate === undefined ? null : durationMs(rate.per, "rate per"),
     rate_by_key: rate?.key === undefined ? 0 : 1,
-    params_schema: jsonSchemaOf(options.params),
+    params_schema: schemaText(options.params),
     app: owner?.app ?? null,
     instance: owner?.instance ?? null,
     registration: owner?.registration ?? null,
@@ -121,12 +121,11 @@ export function toDefinitionRow(definition: AnyJob): DefinitionRow {
 
 const schemaBytesMax = 65_536;
 
-// Not every library offers it, and one that does may find that a schema cannot be said in JSON: then it is left to the run.
-function jsonSchemaOf(schema: unknown): string | null {
-  const { jsonSchema } = (schema as Partial<StandardJSONSchemaV1> | undefined)?.["~standard"] ?? {};
+// One that cannot be written down, or is too large, is left to the run.
+function schemaText(schema: unknown): string | null {
+  const written = jsonSchemaOf(schema, "input");
   try {
-    const input = jsonSchema?.input({ target: "draft-2020-12" });
-    return input === undefined ? null : toJson(input, { what: "params schema", bytesMax: schemaBytesMax });
+    return written === undefined ? null : toJson(written, { what: "params schema", bytesMax: schemaBytesMax });
   } catch {
     return null;
   }

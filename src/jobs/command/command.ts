@@ -1,9 +1,10 @@
 // command(): a job that runs a declared program.
-import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
+import { jsonSchemaOf } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { defineJob, jobOptionNames, type Job, type JobOptions } from "../define.ts";
 import { fillArgv, parseArgv } from "./argv.ts";
@@ -96,13 +97,7 @@ function checkEnvironment(job: string, env: CommandEnvironment): CommandEnvironm
 
 /** The names of the params, when the schema can describe itself and takes no others. */
 function paramsOf(schema: StandardSchemaV1 | undefined): string[] | undefined {
-  const standard = schema?.["~standard"] as Partial<StandardJSONSchemaV1.Props> | undefined;
-  if (standard?.jsonSchema === undefined) return undefined;
-  try {
-    const { properties, additionalProperties } = standard.jsonSchema.output({ target: "draft-2020-12" });
-    if (typeof properties !== "object" || properties === null || additionalProperties !== false) return undefined;
-    return Object.keys(properties);
-  } catch {
-    return undefined; // not every schema can be described
-  }
+  const { properties, additionalProperties } = jsonSchemaOf(schema, "output") ?? {};
+  if (typeof properties !== "object" || properties === null || additionalProperties !== false) return undefined;
+  return Object.keys(properties);
 }

@@ -4,9 +4,9 @@
 // Enqueue from a template: its defaults, the caller's overrides over them, checked like any other params and kept in the
 // job. Checking may take a while, so it happens between reading the template and making the job; the job is only made
 // if the template is still the one that was read, and on PostgreSQL it is locked until that has committed.
-import { conflict, notFound } from "../../core/error.ts";
+import { conflict } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
-import { nearest } from "../../core/suggest.ts";
+import { noSuch } from "../../core/suggest.ts";
 import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -68,15 +68,8 @@ export async function findTemplate(read: ReadRows, tenant: string, name: string,
   const others = await read<{ name: string }>(
     sql`select name from daybook_job_template job_template where tenant_id = ${tenant} order by name limit ${namesReadMax}`,
   );
-  const meant = nearest(
-    name,
-    others.map((each) => each.name),
-  );
-  const hint = meant === undefined ? "" : `: did you mean ${quote(meant)}?`;
-  throw notFound(`there is no template ${quote(name)}${hint}`, {
-    template: name,
-    ...(meant === undefined ? {} : { meant }),
-  });
+  const known = others.map((each) => each.name);
+  throw noSuch("there is no template", name, known, { template: name });
 }
 
 export function archivedSince(archivedAt: number): string {
