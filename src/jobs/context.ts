@@ -32,24 +32,6 @@ export type FireInfo = {
   readonly missed: number;
 };
 
-export type RunContext = {
-  readonly job: JobInfo;
-  /** Counts from 1; a lost process is not counted. */
-  readonly attempt: number;
-  readonly attempts: number;
-  /** Aborted when the run should end: its timeout, a cancel, a shutdown, or because the job is no longer this
-   *  process's. `signal.reason` is a DaybookError that says which. */
-  readonly signal: AbortSignal;
-  /** How far the work is, from 0 to 1, with a word about it. */
-  progress(done: number, note?: string): void;
-  /** A line that is kept with the run. */
-  log(message: string, fields?: Record<string, unknown>, level?: LogLevel): void;
-  /** Runs `work` and completes the job in one transaction, with `result` as its result. */
-  finish<T>(work: (tx: Tx) => Awaitable<T>): Promise<T>;
-  /** Runs a part of the work and keeps its result for the next runs of the chain. */
-  readonly step: Step<Tx>;
-};
-
 export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: number };
 
 export type RunState = {
@@ -76,12 +58,12 @@ export type ContextParts = {
   step(state: RunState): Step<Tx>;
 };
 
-/** Made once for every run, so what most handlers never ask for is made when it is asked for. */
 export function createRunContext(state: RunState, parts: ContextParts): RunContext {
-  return new LazyContext(state, parts);
+  return new RunContext(state, parts);
 }
 
-class LazyContext implements RunContext {
+/** Made once for every run, so what most handlers never ask for is made when it is asked for. */
+export class RunContext {
   readonly #state: RunState;
   readonly #parts: ContextParts;
 
@@ -99,6 +81,7 @@ class LazyContext implements RunContext {
     };
   }
 
+  /** Counts from 1; a lost process is not counted. */
   get attempt(): number {
     return this.#state.job.attempt;
   }
@@ -107,6 +90,8 @@ class LazyContext implements RunContext {
     return this.#state.job.attempts;
   }
 
+  /** Aborted when the run should end: its timeout, a cancel, a shutdown, or because the job is no longer this
+   *  process's. `signal.reason` is a DaybookError that says which. */
   get signal(): AbortSignal {
     const state = this.#state;
     state.controller ??= new AbortController();
@@ -114,7 +99,8 @@ class LazyContext implements RunContext {
     return state.controller.signal;
   }
 
-  get progress(): RunContext["progress"] {
+  /** How far the work is, from 0 to 1, with a word about it. */
+  get progress(): (done: number, note?: string) => void {
     return (done, note) => {
       if (!(done >= 0 && done <= 1)) throw invalid(`progress ${done} is not between 0 and 1`);
       const text = note === undefined ? null : storableText(note, limits.progressNoteBytesMax);
@@ -123,7 +109,8 @@ class LazyContext implements RunContext {
     };
   }
 
-  get log(): RunContext["log"] {
+  /** A line that is kept with the run. */
+  get log(): (message: string, fields?: Record<string, unknown>, level?: LogLevel) => void {
     return (message, fields, level = "info") => {
       checkLevel(level, "log level");
       const state = this.#state;
@@ -133,11 +120,13 @@ class LazyContext implements RunContext {
     };
   }
 
-  get finish(): RunContext["finish"] {
+  /** Runs `work` and completes the job in one transaction, with `result` as its result. */
+  get finish(): <T>(work: (tx: Tx) => Awaitable<T>) => Promise<T> {
     return (work) => this.#parts.finish(this.#state, work);
   }
 
-  get step(): RunContext["step"] {
+  /** Runs a part of the work and keeps its result for the next runs of the chain. */
+  get step(): Step<Tx> {
     return (this.#state.step ??= this.#parts.step(this.#state));
   }
 }

@@ -164,27 +164,24 @@ export type ReserveOptions = {
   readonly expires?: Duration;
 };
 
-export type Reservations = {
-  /** Holds the next turn of a queue: nothing of it starts until the reservation is released, expires, or ends with this
-   *  session.
-   *
-   *  ```ts
-   *  const { id } = await book.reservations.reserve("nightly", { wait: "1m", expires: "1h" });
-   *  await book.reservations.release(id);
-   *  ``` */
-  reserve(queue: string, options?: ReserveOptions): Promise<{ id: string; expiresAt: number }>;
-  /** As long again as it lasts, from now; only by its owner. */
-  renew(id: string): Promise<{ id: string; expiresAt: number }>;
-  release(id: string): Promise<void>;
-  /** Those that are held, or with `all` every one there was, newest first. */
-  list(options?: { readonly all?: boolean }): Promise<ReservationRecord[]>;
-};
+export type Reservations = ReturnType<typeof reservationVerbs>;
 
-export function reservationVerbs(engine: Engine, within: Within, tenant: string): Reservations {
+export function reservationVerbs(engine: Engine, within: Within, tenant: string) {
   const { store, hooks } = engine;
   const sessionSeq = (): number => engine.session().seq;
+  const lasting = ({ id, expires_at: expiresAt }: ReservationRow): { id: string; expiresAt: number } => ({
+    id,
+    expiresAt,
+  });
   return {
-    async reserve(queue, options = {}) {
+    /** Holds the next turn of a queue: nothing of it starts until the reservation is released, expires, or ends with this
+     *  session.
+     *
+     *  ```ts
+     *  const { id } = await book.reservations.reserve("nightly", { wait: "1m", expires: "1h" });
+     *  await book.reservations.release(id);
+     *  ``` */
+    async reserve(queue: string, options: ReserveOptions = {}) {
       refuseUnknown(options, ["note", "wait", "expires"], "reserve");
       checkName(queue, "queue");
       const { note = null, wait = false, expires = limits.reservationMs } = options;
@@ -196,15 +193,13 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
           const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
           return "made" in asked ? asked.made : refusedBy(tx, queue, asked.holder);
         });
-      const row = await waitForTurn(store, waitMs, ask);
-      return { id: row.id, expiresAt: row.expires_at };
+      return lasting(await waitForTurn(store, waitMs, ask));
     },
-    async renew(id) {
-      const row = await within((tx) => renewReservation(tx, id, sessionSeq()));
-      return { id: row.id, expiresAt: row.expires_at };
-    },
-    release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
-    list: (options = {}) => listReservations(store, tenant, options),
+    /** As long again as it lasts, from now; only by its owner. */
+    renew: async (id: string) => lasting(await within((tx) => renewReservation(tx, id, sessionSeq()))),
+    release: (id: string) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
+    /** Those that are held, or with `all` every one there was, newest first. */
+    list: (options: { readonly all?: boolean } = {}) => listReservations(store, tenant, options),
   };
 }
 

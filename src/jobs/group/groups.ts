@@ -57,14 +57,7 @@ export type GroupVerbs = {
   cancel(id: string): Promise<CancelledGroup>;
 };
 
-export type Groups = GroupVerbs & {
-  get(id: string): Promise<GroupRecord>;
-  list(filter?: GroupFilter): Promise<GroupPage>;
-  /** The last job of each slot, in order. */
-  members(id: string): Promise<GroupMember[]>;
-  /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
-  done(id: string, options?: AwaitOptions): Promise<GroupRecord>;
-};
+export type Groups = GroupVerbs & ReturnType<typeof groupReads>;
 
 export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, within: Within): GroupVerbs {
   return {
@@ -96,12 +89,14 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
   };
 }
 
-export function groupReads(store: Store, tenant: string): Omit<Groups, keyof GroupVerbs> {
+export function groupReads(store: Store, tenant: string) {
   return {
-    get: (id) => findGroup(store, tenant, id),
-    list: (filter = {}) => listGroups(store, tenant, filter),
-    members: (id) => groupMembers(store, tenant, id),
-    done: (id, options = {}) => groupDone(store, tenant, id, options),
+    get: (id: string) => findGroup(store, tenant, id),
+    list: (filter: GroupFilter = {}) => listGroups(store, tenant, filter),
+    /** The last job of each slot, in order. */
+    members: (id: string) => groupMembers(store, tenant, id),
+    /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
+    done: (id: string, options: AwaitOptions = {}) => groupDone(store, tenant, id, options),
   };
 }
 

@@ -57,11 +57,7 @@ export type TemplateFilter = PageOptions & {
 
 export type TemplatePage = Page<TemplateRecord>;
 
-export type Templates = TemplateVerbs & {
-  get(name: string): Promise<TemplateRecord>;
-  /** The newest first. */
-  list(filter?: TemplateFilter): Promise<TemplatePage>;
-};
+export type Templates = TemplateVerbs & ReturnType<typeof templateReads>;
 
 type Given = TemplateChanges & { readonly job?: AnyJob | string };
 
@@ -87,10 +83,11 @@ export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
   };
 }
 
-export function templateReads(store: Store, tenant: string): Omit<Templates, keyof TemplateVerbs> {
+export function templateReads(store: Store, tenant: string) {
   return {
-    get: async (name) => toTemplate(await findTemplate((statement) => store.read(statement), tenant, name)),
-    list: (filter = {}) => listTemplates(store, tenant, filter),
+    get: async (name: string) => toTemplate(await findTemplate((statement) => store.read(statement), tenant, name)),
+    /** The newest first. */
+    list: (filter: TemplateFilter = {}) => listTemplates(store, tenant, filter),
   };
 }
 
