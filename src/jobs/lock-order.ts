@@ -15,6 +15,7 @@
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import { seqsOf } from "./job.ts";
 import { lockLimits, lockNames, type Limited } from "./limit.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -171,8 +172,4 @@ async function lockRows(tx: Tx, table: "reservation" | "job_group", seqs: readon
   if (seqs.length === 0) return;
   const which = sql`where seq ${anyOf("integer", seqs)} order by seq for update`;
   await tx.all(sql`select seq from ${rawSql(`daybook_${table}`)} ${which}`);
-}
-
-function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {
-  return jobs.map((job) => job.seq);
 }

@@ -7,9 +7,9 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
 import { refusal } from "../cancel.ts";
 import { checkPriority } from "../define.ts";
-import { jobNow, type JobRow, type JobStatus } from "../job.ts";
+import { jobNow, seqsOf, type JobRow, type JobStatus } from "../job.ts";
 import { holdLines, lockLines } from "../lock-order.ts";
-import { gapAt, renumber, roomIn, seqsOf, type Gap, type Line, type Where } from "./room.ts";
+import { gapAt, renumber, roomIn, type Gap, type Line, type Where } from "./room.ts";
 
 /** Where a job is moved to: an end of its line, or next to another job of it. */
 export type MoveTo = "first" | "last" | { readonly before: string } | { readonly after: string };

@@ -3,7 +3,7 @@ import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { indexedBy, rowsInto, rowSet } from "../../storage/word.ts";
-import type { JobRow } from "../job.ts";
+import { seqsOf, type JobRow } from "../job.ts";
 import { tryLines } from "../lock-order.ts";
 
 /** The jobs of one lane and priority, without the one whose place is sought. */
@@ -135,10 +135,6 @@ export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<vo
             from ${rowSet("v", columns, slice)} where line.seq = v.seq and line.started_at is null`,
     );
   }
-}
-
-export function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {
-  return jobs.map((job) => job.seq);
 }
 
 // Numbers for places. Multiples of 100 above zero belong to the rows of that sequence number: a row that is just being

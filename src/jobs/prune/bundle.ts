@@ -7,7 +7,7 @@ import { runIsKept, runIsPinned } from "../../telemetry/kept-run.ts";
 import { lowerMark } from "../../telemetry/rollup/fold.ts";
 import type { ReadRows } from "../definition.ts";
 import type { JobHooks } from "../hooks.ts";
-import { jobNow } from "../job.ts";
+import { jobNow, seqsOf } from "../job.ts";
 import type { Rule } from "./rule.ts";
 
 /** What a bundle is found by: its first job, and its group if it is one. */
@@ -109,10 +109,10 @@ export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[
   return {
     jobs: members.length,
     groups: groupsOf(members).length,
-    runs: runIdsOf(members).length,
+    runs: members.filter(({ runId }) => runId !== null).length,
     logs: members.reduce((sum, { logs }) => sum + logs, 0),
     steps: members.reduce((sum, { steps }) => sum + steps, 0),
-    reservations: reservationsOf(members).length,
+    reservations: members.filter(({ reservation }) => reservation !== null).length,
     others: Object.fromEntries(keptFor(members, kinds).map(([kind, seqs]) => [kind, seqs.length])),
     files: members.flatMap(({ file }) => file ?? []),
   };
@@ -130,7 +130,9 @@ export async function removeBundles(
   if (removed.jobs === 0) return removed;
   const members = bundles.flat();
   const jobs = anyOf("integer", seqsOf(members));
-  const runs = anyOf("text", runIdsOf(members));
+  const runIds = members.flatMap(({ runId }) => runId ?? []);
+  const runs = anyOf("text", runIds);
+  const reservations = members.flatMap(({ reservation }) => reservation ?? []);
   await tx.run(sql`delete from daybook_job_step where tenant_id = ${rule.tenant} and chain_seq ${jobs}`);
   await tx.run(sql`delete from daybook_run_log where tenant_id = ${rule.tenant} and run_id ${runs}`);
   await tx.run(sql`delete from daybook_run_command where tenant_id = ${rule.tenant} and run_id ${runs}`);
@@ -139,7 +141,7 @@ export async function removeBundles(
   await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
   await tx.run(sql`delete from daybook_job where seq ${jobs}`);
   await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);
-  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservationsOf(members))}`);
+  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservations)}`);
   // Whoever asks for an id that is gone finds a prune that spans the time when its job was made.
   const made = members.map(({ createdAt }) => createdAt).toSorted((a, b) => a - b);
   await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
@@ -169,20 +171,8 @@ async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promis
   );
 }
 
-function seqsOf(rows: readonly { readonly seq: number }[]): number[] {
-  return rows.map(({ seq }) => seq);
-}
-
 function groupsOf(roots: readonly Root[]): number[] {
   return [...new Set(roots.flatMap(({ group }) => group ?? []))];
-}
-
-function runIdsOf(members: Bundle): string[] {
-  return members.flatMap(({ runId }) => runId ?? []);
-}
-
-function reservationsOf(members: Bundle): number[] {
-  return members.flatMap(({ reservation }) => reservation ?? []);
 }
 
 /** The numbers under which the rooms of these kinds keep something for the jobs. */

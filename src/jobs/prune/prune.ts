@@ -32,8 +32,8 @@ export async function prune(
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
   const kinds = Object.keys(onPruned);
-  let pruned: Pruned = { ...countRemoved([], []), dryRun, slices: 0, filesDeleted: 0 };
-  if (rule === undefined) return pruned;
+  const none = countRemoved([], []);
+  let pruned: Pruned = { ...none, dryRun, slices: 0, filesDeleted: 0 };
   // A run leaves its mark in the rollups before it leaves.
   if (!dryRun) await foldRuns(store);
   for await (const slice of slicesOf(leaving(store, rule), kinds)) {
@@ -44,26 +44,23 @@ export async function prune(
     // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
     pruned = add(pruned, gone, dryRun ? 0 : await deleteFiles(folder, gone.files));
   }
-  const { reservations, slices } = await pruneReservations(store, rule, dryRun);
-  return { ...pruned, reservations: pruned.reservations + reservations, slices: pruned.slices + slices };
+  for (const reservations of await pruneReservations(store, rule, dryRun)) {
+    pruned = add(pruned, { ...none, reservations }, 0);
+  }
+  return pruned;
 }
 
-function add(before: Pruned, gone: Removed, filesDeleted: number): Pruned {
-  const others = { ...before.others };
-  for (const [kind, count] of Object.entries(gone.others)) others[kind] = (others[kind] ?? 0) + count;
-  return {
-    jobs: before.jobs + gone.jobs,
-    groups: before.groups + gone.groups,
-    runs: before.runs + gone.runs,
-    logs: before.logs + gone.logs,
-    steps: before.steps + gone.steps,
-    reservations: before.reservations + gone.reservations,
-    others,
-    files: gone.files.length === 0 ? before.files : [...before.files, ...gone.files],
-    dryRun: before.dryRun,
-    slices: before.slices + 1,
-    filesDeleted: before.filesDeleted + filesDeleted,
-  };
+function add({ others, files, dryRun, ...before }: Pruned, gone: Removed, filesDeleted: number): Pruned {
+  const { others: more, files: paths, ...counts } = gone;
+  const sums = sum(before, { ...counts, slices: 1, filesDeleted });
+  return { ...before, ...sums, dryRun, others: sum(others, more), files: [...files, ...paths] };
+}
+
+type Counts = Readonly<Record<string, number>>;
+
+function sum(before: Counts, more: Counts): Counts {
+  const added = Object.entries(more).map(([name, count]) => [name, (before[name] ?? 0) + count] as const);
+  return { ...before, ...Object.fromEntries(added) };
 }
 
 /** As many bundles as stay within the limit; one that is over it by itself leaves alone. */
@@ -104,36 +101,22 @@ async function* leaving(store: Store, rule: Rule): AsyncGenerator<Bundle> {
 // Only files that stand in the book's own folder are touched, whatever a row says.
 async function deleteFiles(folder: string, paths: readonly string[]): Promise<number> {
   const own = paths.filter((path) => isAbsolute(path) && dirname(resolve(path)) === resolve(folder));
-  let deleted = 0;
-  for (const path of own) {
-    try {
-      await unlink(path);
-      deleted++;
-    } catch {
-      // It may be gone already, or be on another machine.
-    }
-  }
-  return deleted;
+  // One may be gone already, or be on another machine.
+  const deleted = await Promise.allSettled(own.map((path) => unlink(path)));
+  return deleted.filter(({ status }) => status === "fulfilled").length;
 }
 
 // Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended, so nobody
 // changes them any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
-async function pruneReservations(
-  store: Store,
-  rule: Rule,
-  dryRun: boolean,
-): Promise<{ readonly reservations: number; readonly slices: number }> {
-  if (!rule.byAge) return { reservations: 0, slices: 0 };
+async function pruneReservations(store: Store, rule: Rule, dryRun: boolean): Promise<number[]> {
+  if (!rule.byAge) return [];
   const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(
     sql`select count(*) as leave from daybook_reservation reservation where ${oldReservations(rule)}`,
   );
-  if (dryRun || leave === 0) return { reservations: leave, slices: Math.min(leave, 1) };
-  for (let [reservations, slices] = [0, 0]; ;) {
-    const gone = await store.write((tx) => removeSlice(tx, rule));
-    if (gone === 0) return { reservations, slices };
-    reservations += gone;
-    slices++;
-  }
+  if (dryRun || leave === 0) return leave === 0 ? [] : [leave];
+  const slices: number[] = [];
+  while (slices.at(-1) !== 0) slices.push(await store.write((tx) => removeSlice(tx, rule)));
+  return slices.slice(0, -1);
 }
 
 async function removeSlice(tx: Tx, rule: Rule): Promise<number> {

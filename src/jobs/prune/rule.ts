@@ -5,7 +5,7 @@ import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
-import { nearest, refuseUnknown } from "../../core/suggest.ts";
+import { didYouMean, refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
@@ -33,7 +33,8 @@ export type Rule = {
   /** When the prune began; a key that is held beyond this keeps its job. */
   readonly now: number;
   readonly endedBy: number;
-  readonly lane: number | null;
+  /** The number of the lane, or null for all of them. */
+  readonly lane: Sql | null;
   /** What the first job of a chain must be besides: `and …`. */
   readonly heads: Sql;
   /** What the last job of a chain must be to let the chain go; null when none can be: there are fewer than are to be kept. */
@@ -48,8 +49,7 @@ const finished: readonly FinishedStatus[] = ["completed", "failed", "cancelled",
 const open: readonly string[] = ["waiting", "queued", "running"];
 const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "firesOfApps"] as const;
 
-/** Undefined when nothing can fit: a queue that never was. */
-export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule | undefined> {
+export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule> {
   refuseUnknown(options, known, "prune");
   const { olderThan, keep, queue, name, status, dryRun, firesOfApps = false } = options;
   if (olderThan === undefined && keep === undefined) {
@@ -58,24 +58,22 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
   if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
   const now = store.clock.now();
   const endedBy = olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan");
-  const statuses = checkStatuses(status ?? finished);
+  const statuses = [status ?? finished].flat().map(checkStatus);
+  if (statuses.length === 0) throw invalid("status is an empty list, which no job fits: leave it out for all");
   if (name !== undefined) checkName(name, "job name");
   if (keep !== undefined) checkCount(keep, "keep", 0, Number.MAX_SAFE_INTEGER);
-  const lane = queue === undefined ? null : await findLane(store, tenant, checkName(queue, "queue"));
-  if (lane === undefined) return undefined;
+  const laneOf = (of: string): Sql => sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${of})`;
+  const lane = queue === undefined ? null : laneOf(checkName(queue, "queue"));
   const asked = sql`job.finished_at is not null and job.status ${anyOf("text", statuses)}
     ${lane === null ? sql`` : sql`and job.lane_seq = ${lane}`} ${name === undefined ? sql`` : sql`and job.name = ${name}`}`;
+  const isOfAll = finished.every((each) => statuses.includes(each));
   const newest = keep === undefined ? sql`` : await findNewest(store, tenant, asked, keep);
   const old = sql`job.finished_at <= ${endedBy} and job.seq is distinct from ${await findLastInUse(store)}`;
   return {
     ...{ tenant, now, endedBy, lane },
     heads: firesOfApps ? sql`and job.kind = 'schedule' and job.app is not null` : sql``,
     last: newest === null ? null : sql`${asked} and ${old} ${newest}`,
-    byAge:
-      olderThan !== undefined &&
-      name === undefined &&
-      !firesOfApps &&
-      finished.every((each) => statuses.includes(each)),
+    byAge: olderThan !== undefined && name === undefined && !firesOfApps && isOfAll,
     filter: toJson({ olderThan, keep, queue, name, status }, { what: "prune" }),
   };
 }
@@ -89,13 +87,6 @@ async function findLastInUse(store: Store): Promise<number | null> {
   return last?.seq ?? null;
 }
 
-async function findLane(store: Store, tenant: string, queue: string): Promise<number | undefined> {
-  const [lane] = await store.read<{ seq: number }>(
-    sql`select seq from daybook_lane lane where tenant_id = ${tenant} and queue = ${queue}`,
-  );
-  return lane?.seq;
-}
-
 // The last jobs of chains, in the order in which they ended; null when there are no more than are kept. All of the tenant's
 // are read for it, but off the event loop, and an index would be paid for by every job that ends.
 async function findNewest(store: Store, tenant: string, asked: Sql, keep: number): Promise<Sql | null> {
@@ -106,18 +97,10 @@ async function findNewest(store: Store, tenant: string, asked: Sql, keep: number
   return first === undefined ? null : sql`and (job.finished_at, job.seq) <= (${first.finished_at}, ${first.seq})`;
 }
 
-function checkStatuses(given: FinishedStatus | readonly FinishedStatus[]): FinishedStatus[] {
-  const statuses = [given].flat().map(checkStatus);
-  if (statuses.length === 0) throw invalid("status is an empty list, which no job fits: leave it out for all");
-  return statuses;
-}
-
 function checkStatus(status: FinishedStatus): FinishedStatus {
   if (finished.includes(status)) return status;
   if (open.includes(status)) {
     throw invalid(`status "${status}" is not an end: only ${finished.join(", ")} jobs can be pruned; cancel it first`);
   }
-  const meant = typeof status === "string" ? nearest(status, finished) : undefined;
-  const hint = meant === undefined ? "." : `: did you mean "${meant}"?`;
-  throw invalid(`status ${quote(status)} is not known${hint} Give ${finished.join(", ")}`);
+  throw invalid(`status ${quote(status)} is not known${didYouMean(status, finished)} Give ${finished.join(", ")}`);
 }
