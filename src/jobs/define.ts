@@ -3,6 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { fitting, isSchema } from "../core/standard-schema.ts";
@@ -84,7 +85,25 @@ export type Given<Input, Options> =
       ? [params?: Input, options?: Options]
       : [params: Input, options?: Options];
 
-export const settingNames = ["queue", "priority", "attempts", "backoff", "timeout", "losses"] as const;
+/** How each setting is checked, and what a row keeps of it. */
+const settings = {
+  queue: (queue: string) => checkName(queue, "queue"),
+  priority: checkPriority,
+  attempts: (attempts: number) => checkCount(attempts, "attempts", 1),
+  backoff: (backoff: Backoff) => toJson(checkBackoff(backoff), { what: "backoff" }),
+  timeout: (timeout: Duration) => durationMs(timeout, "timeout", { min: 1 }),
+  losses: (losses: number) => checkCount(losses, "losses", 0),
+};
+type CheckedSettings = { readonly [Name in keyof JobSettings]?: ReturnType<Required<typeof settings>[Name]> };
+
+export const settingNames = Object.keys(settings) as (keyof JobSettings)[];
+
+/** Those that are given. */
+export function checkSettings(given: JobSettings): CheckedSettings {
+  const names = settingNames.filter((name) => given[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [name, settings[name](given[name] as never)]));
+}
+
 export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit", "rate", "run"] as const;
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
@@ -94,22 +113,24 @@ export function defineJob<Input, Result>(name: string, options: JobOptions<never
   if (options.params !== undefined && !isSchema(options.params)) {
     throw invalid(`the params of job "${name}" are no schema: give a Standard Schema (zod, valibot, arktype …)`);
   }
-  if (options.backoff !== undefined) checkBackoff(options.backoff);
   if (options.rate !== undefined) checkRate(options.rate);
   if (options.limit !== undefined) {
     refuseUnknown(options.limit, ["key", "concurrency"], "limit");
     if (typeof options.limit.key !== "function") throw invalid(`the limit of job "${name}" has no key function`);
     checkCount(options.limit.concurrency, "limit concurrency", 1);
   }
+  const {
+    queue = "default",
+    priority = 0,
+    attempts = 4,
+    timeout: timeoutMs = null,
+    losses = 3,
+  } = checkSettings(options);
   return {
     kind: "job",
     name,
-    queue: checkName(options.queue ?? "default", "queue"),
-    priority: checkPriority(options.priority ?? 0),
-    attempts: checkCount(options.attempts ?? 4, "attempts", 1),
+    ...{ queue, priority, attempts, timeoutMs, losses },
     backoff: options.backoff,
-    timeoutMs: options.timeout === undefined ? null : durationMs(options.timeout, "timeout", { min: 1 }),
-    losses: checkCount(options.losses ?? 3, "losses", 0),
     concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
     options,
   };

@@ -9,7 +9,8 @@ import { quote } from "../../core/quote.ts";
 import { noSuch } from "../../core/suggest.ts";
 import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
+import { shape } from "../../storage/shape.ts";
+import type { Row, Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { ReadRows } from "../definition.ts";
 import type { LookUp, Within } from "../jobs.ts";
@@ -39,32 +40,30 @@ export type TemplateRecord = {
   readonly revision: number;
 };
 
-/** As it is read: params and backoff are JSON text. */
-export type TemplateRow = Omit<TemplateRecord, "params" | "backoff"> & {
-  readonly seq: number;
-  readonly params: string;
-  readonly backoff: string | null;
-};
-
-export function toTemplate({ seq: _seq, ...row }: TemplateRow): TemplateRecord {
-  const backoff = row.backoff === null ? null : (JSON.parse(row.backoff) as Backoff);
-  return { ...row, params: JSON.parse(row.params) as unknown, backoff };
-}
-
-export const selectTemplates = sql`select seq, id, name, job_name as job, params, queue, priority, attempts, backoff,
-    timeout_ms as "timeoutMs", losses, created_at as "createdAt", updated_at as "updatedAt", archived_at as "archivedAt", revision
+/** For `shape`. */
+export const selectTemplates = sql`select seq as ".seq", id, name, job_name as job, params as "params json", queue, priority,
+    attempts, backoff as "backoff json", timeout_ms as "timeoutMs", losses, created_at as "createdAt",
+    updated_at as "updatedAt", archived_at as "archivedAt", revision
   from daybook_job_template job_template`;
 
 // So many names are looked through for the one that was meant; a slip of the hand is no reason to read them all.
 const namesReadMax = 1000;
 
-/** The template of that name, or an error that says which name was probably meant. `lock` is what PostgreSQL needs to
- *  keep the row as it was read. */
-export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRow> {
-  const [row] = await read<TemplateRow>(
-    sql`${selectTemplates} where tenant_id = ${tenant} and name = ${name} ${lock ?? sql``}`,
-  );
-  if (row !== undefined) return row;
+/** The template of that name. `lock` is what PostgreSQL needs to keep the row as it was read. */
+export async function readTemplate(
+  read: ReadRows,
+  tenant: string,
+  name: string,
+  lock = sql``,
+): Promise<TemplateRecord | undefined> {
+  const rows = await read<Row>(sql`${selectTemplates} where tenant_id = ${tenant} and name = ${name} ${lock}`);
+  return shape<TemplateRecord>(rows)[0];
+}
+
+/** The same, or an error that says which name was probably meant. */
+export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRecord> {
+  const found = await readTemplate(read, tenant, name, lock);
+  if (found !== undefined) return found;
   const others = await read<{ name: string }>(
     sql`select name from daybook_job_template job_template where tenant_id = ${tenant} order by name limit ${namesReadMax}`,
   );
@@ -89,7 +88,7 @@ const triesMax = 10;
 export async function enqueueFrom(within: Within, from: From): Promise<AwaitableJob> {
   for (let tries = 0; tries < triesMax; tries++) {
     const row = await within((tx) => readActive(tx, from.template));
-    const params = mergeParams(JSON.parse(row.params), from.overrides);
+    const params = mergeParams(row.params, from.overrides);
     const options = { ...settingsOf(row), ...definedOnly(from.options) };
     const prepared = await prepareJob(await from.lookUp(row.job), params, options);
     const made = await within(async (tx) =>
@@ -100,7 +99,7 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
   throw conflict(`template ${quote(from.template)} is changed all the time: try again`, { template: from.template });
 }
 
-async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
+async function readActive(tx: Tx, name: string): Promise<TemplateRecord> {
   const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
   if (row.archivedAt === null) return row;
   throw conflict(
@@ -110,10 +109,9 @@ async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
   );
 }
 
-async function isStill(tx: Tx, { seq, revision }: TemplateRow): Promise<boolean> {
-  const same = await tx.get(
-    sql`select seq from daybook_job_template job_template where seq = ${seq} and revision = ${revision} ${forShare}`,
-  );
+async function isStill(tx: Tx, { id, revision }: TemplateRecord): Promise<boolean> {
+  const same = await tx.get(sql`select seq from daybook_job_template job_template
+    where tenant_id = ${tx.tenant} and id = ${id} and revision = ${revision} ${forShare}`);
   return same !== undefined;
 }
 
@@ -129,8 +127,8 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function settingsOf(row: TemplateRow): EnqueueOptions {
-  const { queue, priority, attempts, backoff, timeoutMs: timeout, losses } = toTemplate(row);
+function settingsOf(template: TemplateRecord): EnqueueOptions {
+  const { queue, priority, attempts, backoff, timeoutMs: timeout, losses } = template;
   const settings = Object.entries({ queue, priority, attempts, backoff, timeout, losses });
   return Object.fromEntries(settings.filter(([, value]) => value !== null));
 }

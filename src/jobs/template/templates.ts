@@ -1,21 +1,18 @@
 // What a user does with templates, on the book and in a transaction. Each change counts the revision up, so that whoever makes
 // a job from a template notices that it is no longer the one it read.
-import { checkCount } from "../../core/count.ts";
-import { durationMs } from "../../core/duration.ts";
 import { conflict, invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { sql } from "../../storage/sql.ts";
-import type { Store, Tx } from "../../storage/store.ts";
-import { forUpdate } from "../../storage/word.ts";
+import { joinSql, rawSql, sql } from "../../storage/sql.ts";
+import { shape } from "../../storage/shape.ts";
+import type { Row, Store, Tx } from "../../storage/store.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
-import { checkPriority, type AnyJob, type Job, type JobSettings } from "../define.ts";
+import { checkSettings, settingNames, type AnyJob, type Job, type JobSettings } from "../define.ts";
 import type { LookUp, Within } from "../jobs.ts";
-import { checkBackoff, type Backoff } from "../../core/backoff.ts";
-import { archivedSince, findTemplate, selectTemplates, toTemplate } from "./template.ts";
-import type { TemplateRecord, TemplateRow } from "./template.ts";
+import { archivedSince, findTemplate, selectTemplates } from "./template.ts";
+import type { TemplateRecord } from "./template.ts";
 
 /** What is left out, the definition of the job decides. */
 export type TemplateSettings = JobSettings;
@@ -61,7 +58,7 @@ export type Templates = TemplateVerbs & ReturnType<typeof templateReads>;
 
 type Given = TemplateChanges & { readonly job?: AnyJob | string };
 
-const known = ["job", "params", "queue", "priority", "attempts", "backoff", "timeout", "losses"];
+const known = ["job", "params", ...settingNames];
 
 export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
   return {
@@ -76,7 +73,7 @@ export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
         throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
       }
       const jobName = job === undefined ? undefined : (await lookUp(job)).name;
-      return within((tx) => editTemplate(tx, name, { ...changes, jobName }));
+      return within((tx) => change(tx, name, toCells({ ...changes, jobName })));
     },
     archive: (name) => within((tx) => setArchived(tx, name, tx.now)),
     restore: (name) => within((tx) => setArchived(tx, name, null)),
@@ -85,7 +82,7 @@ export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
 
 export function templateReads(store: Store, tenant: string) {
   return {
-    get: async (name: string) => toTemplate(await findTemplate((statement) => store.read(statement), tenant, name)),
+    get: (name: string) => findTemplate((statement) => store.read(statement), tenant, name),
     /** The newest first. */
     list: (filter: TemplateFilter = {}) => listTemplates(store, tenant, filter),
   };
@@ -99,87 +96,59 @@ async function listTemplates(store: Store, tenant: string, filter: TemplateFilte
   }
   const { limit, after } = checkPage(filter);
   const asked = archived === undefined ? sql`` : sql`and (archived_at is not null) = ${archived}`;
-  const rows = await store.readHeavy<TemplateRow>(sql`${selectTemplates} where tenant_id = ${tenant}
+  const rows = await store.readHeavy<Row>(sql`${selectTemplates} where tenant_id = ${tenant}
     and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
-  return cutPage(rows, limit, ({ seq }) => seq, toTemplate);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+  return { items: shape(items), next };
 }
 
 async function createTemplate(
   tx: Tx,
   name: string,
-  { jobName, params, ...settings }: TemplateOptions & { readonly jobName: string },
+  given: TemplateOptions & { readonly jobName: string },
 ): Promise<TemplateRecord> {
-  const row = settingColumns(settings);
-  const created =
-    await tx.run(sql`insert into daybook_job_template (tenant_id, id, name, job_name, params, queue, priority,
-      attempts, backoff, timeout_ms, losses, created_at, updated_at)
-    values (${tx.tenant}, ${tx.ids()}, ${checkName(name, "template name")}, ${jobName}, ${paramsJson(params)},
-      ${row.queue}, ${row.priority}, ${row.attempts}, ${row.backoff}, ${row.timeoutMs}, ${row.losses},
-      ${tx.now}, ${tx.now})
+  const cells = toCells({ params: {}, ...given });
+  const created = await tx.run(sql`insert into daybook_job_template
+      (tenant_id, id, name, job_name, params, created_at, updated_at, revision)
+    values (${tx.tenant}, ${tx.ids()}, ${checkName(name, "template name")}, '', '', ${tx.now}, ${tx.now}, 0)
     on conflict do nothing`);
-  const found = await findTemplate((statement) => tx.all(statement), tx.tenant, name);
-  if (created === 1) return toTemplate(found);
-  const { archivedAt } = found;
+  if (created === 1) return change(tx, name, cells);
+  const { archivedAt } = await findTemplate((statement) => tx.all(statement), tx.tenant, name);
   const advice =
     archivedAt === null ? "edit it, or choose another name" : `restore it (${archivedSince(archivedAt)}) and edit it`;
   throw conflict(`there is a template ${quote(name)} already: ${advice}`, { template: name, archivedAt });
 }
 
-async function editTemplate(
-  tx: Tx,
-  name: string,
-  { jobName, params, ...settings }: TemplateChanges & { readonly jobName: string | undefined },
-): Promise<TemplateRecord> {
-  const before = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forUpdate}`);
-  const row = settingColumns(settings, before);
-  await tx.run(sql`update daybook_job_template as job_template set job_name = ${jobName ?? before.job},
-      params = ${params === undefined ? before.params : paramsJson(params)}, queue = ${row.queue},
-      priority = ${row.priority}, attempts = ${row.attempts}, backoff = ${row.backoff},
-      timeout_ms = ${row.timeoutMs}, losses = ${row.losses}, updated_at = ${tx.now}, revision = revision + 1
-    where seq = ${before.seq}`);
-  return readBack(tx, name);
-}
-
 /** Once archived, it stays so since the first time. */
-async function setArchived(tx: Tx, name: string, archivedAt: number | null): Promise<TemplateRecord> {
+function setArchived(tx: Tx, name: string, archived_at: number | null): Promise<TemplateRecord> {
+  return change(tx, name, { archived_at }, sql`and (archived_at is null) = ${archived_at !== null}`);
+}
+
+type Cells = { readonly [column: string]: string | number | null | undefined };
+
+/** What is undefined stays as it is. */
+async function change(tx: Tx, name: string, cells: Cells, which = sql``): Promise<TemplateRecord> {
+  const set = Object.entries(cells).flatMap(([column, to]) =>
+    to === undefined ? [] : [sql`${rawSql(column)} = ${to},`],
+  );
   await tx.run(sql`update daybook_job_template as job_template
-    set archived_at = ${archivedAt}, updated_at = ${tx.now}, revision = revision + 1
-    where tenant_id = ${tx.tenant} and name = ${name} and (archived_at is null) = ${archivedAt !== null}`);
-  return readBack(tx, name);
+    set ${joinSql(set)} updated_at = ${tx.now}, revision = revision + 1
+    where tenant_id = ${tx.tenant} and name = ${name} ${which}`);
+  return findTemplate((statement) => tx.all(statement), tx.tenant, name);
 }
 
-async function readBack(tx: Tx, name: string): Promise<TemplateRecord> {
-  return toTemplate(await findTemplate((statement) => tx.all(statement), tx.tenant, name));
-}
-
-type Settings = Pick<TemplateRow, "queue" | "priority" | "attempts" | "backoff" | "timeoutMs" | "losses">;
-
-function settingColumns(to: Omit<TemplateChanges, "params">, before?: Settings): Settings {
+function toCells({ jobName, params, ...to }: TemplateChanges & { readonly jobName?: string | undefined }): Cells {
+  const given = Object.fromEntries(Object.entries(to).filter(([, value]) => value !== null));
+  const { timeout, ...cells } = { ...to, ...checkSettings(given) } as Cells;
   return {
-    queue: changed(to.queue, before?.queue, (value) => checkName(value, "queue")),
-    priority: changed(to.priority, before?.priority, checkPriority),
-    attempts: changed(to.attempts, before?.attempts, (value) => checkCount(value, "attempts", 1)),
-    backoff: changed(to.backoff, before?.backoff, backoffJson),
-    timeoutMs: changed(to.timeout, before?.timeoutMs, (value) => durationMs(value, "timeout", { min: 1 })),
-    losses: changed(to.losses, before?.losses, (value) => checkCount(value, "losses", 0)),
+    ...cells,
+    timeout_ms: timeout,
+    job_name: jobName,
+    params: params === undefined ? undefined : paramsJson(params),
   };
-}
-
-function changed<T, Kept>(
-  to: T | null | undefined,
-  from: Kept | null | undefined,
-  keep: (value: T) => Kept,
-): Kept | null {
-  if (to === undefined) return from ?? null;
-  return to === null ? null : keep(to);
-}
-
-function backoffJson(backoff: Backoff): string {
-  checkBackoff(backoff);
-  return toJson(backoff, { what: "backoff" });
 }
 
 function paramsJson(params: unknown): string {
   if (params === null) throw invalid("params is null: leave it out when there are no defaults");
-  return toJson(params ?? {}, { what: "params" });
+  return toJson(params, { what: "params" });
 }
