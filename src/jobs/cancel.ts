@@ -53,9 +53,8 @@ export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promi
 
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */
 export async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
-  const row = await tx.get<{ status: string }>(
-    sql`select job.status from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`,
-  );
+  const row = await tx.get<{ status: string }>(sql`select job.status from ${jobNow}
+    where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
   if (row === undefined) return notFound(`there is no job ${id}`, { id });
   return conflict(`job ${id} is ${row.status} and cannot be ${verb}`, { id, status: row.status });
 }

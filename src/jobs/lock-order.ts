@@ -108,9 +108,8 @@ export async function lockLine(tx: Tx, job: JobKey): Promise<void> {
 /** Rows of the line, if nobody else holds one of them. */
 export async function tryLines(tx: Tx, seqs: readonly number[]): Promise<boolean> {
   if (tx.dialect === "sqlite" || seqs.length === 0) return true;
-  const held = await tx.all(
-    sql`select seq from daybook_line where seq ${anyOf("integer", seqs)} order by seq for update skip locked`,
-  );
+  const held = await tx.all(sql`select seq from daybook_line
+    where seq ${anyOf("integer", seqs)} order by seq for update skip locked`);
   return held.length === seqs.length;
 }
 
@@ -136,9 +135,8 @@ export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void>
 // are never given to anybody else.
 async function holdMoved(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (seqs.length === 0) return;
-  const moved = await tx.all<{ lane_seq: number }>(
-    sql`select lane_seq from daybook_line where seq ${anyOf("integer", seqs)} and position % 100 <> 0`,
-  );
+  const moved = await tx.all<{ lane_seq: number }>(sql`select lane_seq from daybook_line
+    where seq ${anyOf("integer", seqs)} and position % 100 <> 0`);
   await holdLines(
     tx,
     moved.map((job) => job.lane_seq),

@@ -61,9 +61,8 @@ export async function reserveLane(
       ${tx.now + lastsMs}, ${lastsMs})
     on conflict do nothing returning *`);
   if (made !== undefined) return { made };
-  const holder = await tx.get<ReservationRow>(
-    sql`select * from daybook_reservation reservation where lane_seq = ${lane} and status = 'active'`,
-  );
+  const holder = await tx.get<ReservationRow>(sql`select * from daybook_reservation reservation
+    where lane_seq = ${lane} and status = 'active'`);
   return { holder };
 }
 
@@ -114,9 +113,8 @@ async function endReservations(
 ): Promise<void> {
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq);
-  await tx.run(
-    sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now} where seq ${anyOf("integer", seqs)}`,
-  );
+  await tx.run(sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now}
+    where seq ${anyOf("integer", seqs)}`);
   const ids = rows.map(({ id }) => id);
   const unbegun = await cancelInLine(
     tx,
@@ -129,9 +127,8 @@ async function endReservations(
 }
 
 async function ownReservation(tx: Tx, id: string, sessionSeq: number, verb: string): Promise<ReservationRow> {
-  const row = await tx.get<ReservationRow>(
-    sql`select * from daybook_reservation reservation where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
-  );
+  const row = await tx.get<ReservationRow>(sql`select * from daybook_reservation reservation
+    where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
   if (row === undefined) throw notFound(`there is no reservation ${id}`, { id });
   const expired = row.status === "active" && row.expires_at <= tx.now;
   if (row.status !== "active" || expired) {
@@ -229,9 +226,8 @@ export async function refusedBy(
   holder: ReservationRow | undefined,
   own = false,
 ): Promise<Refused> {
-  const session = await tx.get<{ id: string }>(
-    sql`select id from daybook_session session where seq = ${holder?.session_seq ?? null}`,
-  );
+  const session = await tx.get<{ id: string }>(sql`select id from daybook_session session
+    where seq = ${holder?.session_seq ?? null}`);
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
   const refusal = conflict(
     `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: ` +

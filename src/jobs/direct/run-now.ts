@@ -138,18 +138,16 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
   const { id, seq } = asked.made;
   const waits = { status: "waiting", waits_for: "reservation", waits_key: id } as const;
   await insertJobs(tx, [{ ...row, ...waits, origin: "direct", kind: directKind, kind_seq: seq }]);
-  const made = await tx.get<{ seq: number }>(
-    sql`select seq from daybook_job where tenant_id = ${tx.tenant} and id = ${row.id}`,
-  );
+  const made = await tx.get<{ seq: number }>(sql`select seq from daybook_job
+    where tenant_id = ${tx.tenant} and id = ${row.id}`);
   return { id, jobId: row.id, jobSeq: made?.seq ?? 0, laneSeq: lane };
 }
 
 // This process reserved the queue itself, for no direct work: it would wait for itself.
 async function holdsByHand(tx: Tx, engine: Engine, holder: ReservationRow | undefined): Promise<boolean> {
   if (holder === undefined || holder.session_seq !== engine.session().seq) return false;
-  const direct = await tx.get(
-    sql`select seq from daybook_line where kind = ${directKind} and kind_seq = ${holder.seq}`,
-  );
+  const direct = await tx.get(sql`select seq from daybook_line
+    where kind = ${directKind} and kind_seq = ${holder.seq}`);
   return direct === undefined;
 }
 

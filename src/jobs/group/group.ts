@@ -95,9 +95,8 @@ export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<
     throw conflict(`group ${id} is ${group.status} and cannot be cancelled`, { id, status: group.status });
   }
   group.cancel_requested_at ??= tx.now;
-  await tx.run(
-    sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at} where seq = ${group.seq}`,
-  );
+  await tx.run(sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at}
+    where seq = ${group.seq}`);
   await cancelRest(tx, hooks, group);
   await goOn(tx, group);
   const left = await tx.get(sql`select seq from daybook_line where group_seq = ${group.seq} limit 1`);
@@ -142,9 +141,8 @@ async function goOn(tx: Tx, group: GroupRow): Promise<void> {
   if (next === undefined) return finish(tx, group);
   if (group.mode === "parallel" || next.waits_for !== "group") return;
   // One that was retried by hand stands before the one whose turn it is, and waits for its end.
-  const current = await tx.get(
-    sql`select seq from daybook_line where group_seq = ${group.seq} and ${isCurrent} limit 1`,
-  );
+  const current = await tx.get(sql`select seq from daybook_line
+    where group_seq = ${group.seq} and ${isCurrent} limit 1`);
   if (current !== undefined) return;
   const waits = next.available_at > tx.now;
   await restand(tx, next.seq, { waitsFor: waits ? "time" : null, availableAt: next.available_at });
@@ -157,9 +155,8 @@ async function finish(tx: Tx, group: GroupRow): Promise<void> {
       select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
   const status = statusOf(group, failed === undefined);
   group.status = status;
-  await tx.run(
-    sql`update daybook_job_group as job_group set status = ${status}, finished_at = ${tx.now} where seq = ${group.seq}`,
-  );
+  await tx.run(sql`update daybook_job_group as job_group set status = ${status}, finished_at = ${tx.now}
+    where seq = ${group.seq}`);
   tx.wake(doneChannel);
   tx.afterCommit(() => groupEnded.state({ tenant: group.tenant_id, id: group.id, status }));
 }

@@ -105,9 +105,8 @@ async function groupDone(store: Store, tenant: string, id: string, options: Awai
   refuseInsideUnit("done", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
   return awaitEnd(store, what, awaitMs(options, "done"), async (waited) => {
-    const [open] = await store.read<{ seq: number }>(
-      sql`select seq from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
-    );
+    const [open] = await store.read<{ seq: number }>(sql`select seq from daybook_job_group job_group
+      where tenant_id = ${tenant} and id = ${id} and status = 'open'`);
     // One that has ended stays as it is, so it is counted once; one that is not there is refused here.
     if (open === undefined) return { ended: await findGroup(store, tenant, id) };
     await refuseToBlock(store, { tenant, what, which: sql`job.group_seq = ${open.seq}` });
@@ -140,9 +139,8 @@ async function addToGroup(tx: Tx, id: string, members: readonly Prepared[]): Pro
     throw conflict(`group ${id} is ${what} and takes no more jobs: make a new group`, { id, status: group.status });
   }
   if (group.slots + members.length > limits.groupJobsMax) throw tooMany(group.slots + members.length);
-  await tx.run(
-    sql`update daybook_job_group as job_group set slots = slots + ${members.length} where seq = ${group.seq}`,
-  );
+  await tx.run(sql`update daybook_job_group as job_group set slots = slots + ${members.length}
+    where seq = ${group.seq}`);
   return insertMembers(tx, group, members, group.slots);
 }
 

@@ -22,9 +22,8 @@ export type NewParams = {
 };
 
 export async function nameOfJob(tx: Tx, id: string): Promise<string> {
-  const job = await tx.get<{ name: string }>(
-    sql`select name from daybook_job where tenant_id = ${tx.tenant} and id = ${id}`,
-  );
+  const job = await tx.get<{ name: string }>(sql`select name from daybook_job
+    where tenant_id = ${tx.tenant} and id = ${id}`);
   if (job === undefined) throw notFound(`there is no job ${id}`, { id });
   return job.name;
 }
@@ -87,9 +86,8 @@ export async function rescheduleJob(
   { retries = false } = {},
 ): Promise<boolean> {
   await lockLine(tx, of);
-  const row = await tx.get<JobRow>(
-    sql`select * from ${jobNow} where job.tenant_id = ${of.tenant} and job.id = ${of.id}`,
-  );
+  const row = await tx.get<JobRow>(sql`select * from ${jobNow}
+    where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);
   if (row === undefined || (row.retry_of !== null && !retries) || !isFree(row)) return false;
   const waits = at > tx.now;
   const availableAt = Math.max(at, tx.now);

@@ -157,12 +157,10 @@ export async function removeBundles(
 // parent or the group, so what is locked by us and read after that stays as it is. What somebody else holds is left to
 // the next prune, because nobody should wait for this one, nor this one for anybody: also not for another prune.
 async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promise<Bundle[]> {
-  const jobs = await tx.all<{ seq: number }>(
-    sql`select seq from daybook_job where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`,
-  );
-  const groups = await tx.all<{ seq: number }>(
-    sql`select seq from daybook_job_group where seq ${anyOf("integer", groupsOf(found.flat()))} order by seq ${skipLocked}`,
-  );
+  const jobs = await tx.all<{ seq: number }>(sql`select seq from daybook_job
+    where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`);
+  const groups = await tx.all<{ seq: number }>(sql`select seq from daybook_job_group
+    where seq ${anyOf("integer", groupsOf(found.flat()))} order by seq ${skipLocked}`);
   const [ourJobs, ourGroups] = [new Set(seqsOf(jobs)), new Set(seqsOf(groups))];
   const roots = found.flatMap((bundle) => bundle.slice(0, 1));
   const bundles = await readBundles((statement) => tx.all(statement), rule, roots, runIsKept);

@@ -110,9 +110,8 @@ async function deleteFiles(folder: string, paths: readonly string[]): Promise<nu
 // changes them any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
 async function pruneReservations(store: Store, rule: Rule, dryRun: boolean): Promise<number[]> {
   if (!rule.byAge) return [];
-  const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(
-    sql`select count(*) as leave from daybook_reservation reservation where ${oldReservations(rule)}`,
-  );
+  const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(sql`select count(*) as leave
+    from daybook_reservation reservation where ${oldReservations(rule)}`);
   if (dryRun || leave === 0) return leave === 0 ? [] : [leave];
   const slices: number[] = [];
   while (slices.at(-1) !== 0) slices.push(await store.write((tx) => removeSlice(tx, rule)));

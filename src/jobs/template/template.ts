@@ -64,9 +64,8 @@ export async function readTemplate(
 export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRecord> {
   const found = await readTemplate(read, tenant, name, lock);
   if (found !== undefined) return found;
-  const others = await read<{ name: string }>(
-    sql`select name from daybook_job_template job_template where tenant_id = ${tenant} order by name limit ${namesReadMax}`,
-  );
+  const others = await read<{ name: string }>(sql`select name from daybook_job_template job_template
+    where tenant_id = ${tenant} order by name limit ${namesReadMax}`);
   const known = others.map((each) => each.name);
   throw noSuch("there is no template", name, known, { template: name });
 }
