@@ -71,10 +71,8 @@ export async function storedNames(read: ReadRows): Promise<string[]> {
 
 /** The defaults stand in for a name that nobody has hosted, and the answer says so. */
 export function neverHosted(name: string): AnyJob {
-  return {
-    ...defineJob(name, { run: () => undefined }),
-    byName: { warning: neverHostedWarning(name), countable: true },
-  };
+  const byName = { warning: neverHostedWarning(name), countable: true };
+  return { ...defineJob(name, { run: () => undefined }), byName };
 }
 
 export function neverHostedWarning(name: string): string {
@@ -84,11 +82,8 @@ export function neverHostedWarning(name: string): string {
 function toDefinition(row: DefinitionRow): AnyJob {
   const { name, queue, priority, attempts, losses, rate_max: max, rate_ms: per, app, instance, registration } = row;
   const uncounted = [...(row.key_concurrency === null ? [] : ["limit"]), ...(row.rate_by_key === 1 ? ["rate"] : [])];
-  const warning =
-    uncounted.length === 0
-      ? null
-      : `the ${uncounted.join(" and the ")} of job "${name}" goes by a key that only its program can make of the params: ` +
-        "this job is not counted there";
+  const why = "goes by a key that only its program can make of the params: this job is not counted there";
+  const warning = uncounted.length === 0 ? null : `the ${uncounted.join(" and the ")} of job "${name}" ${why}`;
   const schema = row.params_schema === null ? {} : { params: standardSchema(JSON.parse(row.params_schema)) as never };
   const rate = max === null || per === null || row.rate_by_key === 1 ? {} : { rate: { max, per } };
   return {

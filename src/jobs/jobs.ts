@@ -191,24 +191,22 @@ export function lookUp(
   if (typeof wanted !== "string" && wanted?.kind !== "job") {
     throw invalid(`job is ${quote(wanted)}: give a definition made with job(), or its name`);
   }
-  const name = typeof wanted === "string" ? wanted : wanted.name;
+  const name = given?.name ?? (wanted as string);
   const here = engine.definitions.get(name);
   if (here !== undefined && given !== undefined && given !== here) {
     throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
   }
-  return here ?? (strict ? undefined : given) ?? lookInBook(name, given, strict ? engine.definitions : undefined, read);
+  if (here !== undefined) return here;
+  if (!strict) return given ?? lookInBook(name, undefined, read);
+  const stored = lookInBook(name, engine.definitions.keys(), read);
+  return given === undefined ? stored : stored.then(() => given);
 }
 
-async function lookInBook(
-  name: string,
-  given: AnyJob | undefined,
-  mustBeKnown: ReadonlyMap<string, AnyJob> | undefined,
-  read: ReadRows,
-): Promise<AnyJob> {
+async function lookInBook(name: string, known: Iterable<string> | undefined, read: ReadRows): Promise<AnyJob> {
   const stored = await findDefinition(read, name);
-  if (stored !== undefined) return given ?? stored;
-  if (mustBeKnown === undefined) return neverHosted(name);
-  const meant = didYouMean(name, [...mustBeKnown.keys(), ...(await storedNames(read))]);
+  if (stored !== undefined) return stored;
+  if (known === undefined) return neverHosted(name);
+  const meant = didYouMean(name, [...known, ...(await storedNames(read))]);
   const advice = 'List it in "use", or open the book with worker: false to enqueue for others';
   throw invalid(`this book does not know the job "${name}"${meant} ${advice}`);
 }

@@ -36,9 +36,6 @@ export type GroupRow = {
   stopped_at: number | null;
 };
 
-/** A job that has its turn; of a sequential group there is one. */
-const isCurrent = sql`coalesce(waits_for, '') <> 'group'`;
-
 /** Nothing is added to the group any more, and what fails is not tried again. */
 export function isEnding(group: Pick<GroupRow, "status" | "stopped_at" | "cancel_requested_at">): boolean {
   return group.status !== "open" || group.stopped_at !== null || group.cancel_requested_at !== null;
@@ -99,7 +96,7 @@ export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<
     where seq = ${group.seq}`);
   await cancelRest(tx, hooks, group);
   await goOn(tx, group);
-  const left = await tx.get(sql`select seq from daybook_line where group_seq = ${group.seq} limit 1`);
+  const left = await tx.get(openOf(group));
   return { id, status: left === undefined ? "cancelled" : "cancelling" };
 }
 
@@ -113,8 +110,8 @@ async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<voi
   tx.wake(cancelChannel);
 }
 
-function openOf(group: GroupRow): Sql {
-  return sql`select seq from daybook_line where group_seq = ${group.seq}`;
+function openOf({ seq }: GroupRow): Sql {
+  return sql`select seq from daybook_line where group_seq = ${seq}`;
 }
 
 /** Tells the rooms above of jobs that left the line before they ran. What they would have used goes to the next. */
@@ -142,7 +139,7 @@ async function goOn(tx: Tx, group: GroupRow): Promise<void> {
   if (group.mode === "parallel" || next.waits_for !== "group") return;
   // One that was retried by hand stands before the one whose turn it is, and waits for its end.
   const current = await tx.get(sql`select seq from daybook_line
-    where group_seq = ${group.seq} and ${isCurrent} limit 1`);
+    where group_seq = ${group.seq} and coalesce(waits_for, '') <> 'group' limit 1`);
   if (current !== undefined) return;
   const waits = next.available_at > tx.now;
   await restand(tx, next.seq, { waitsFor: waits ? "time" : null, availableAt: next.available_at });
