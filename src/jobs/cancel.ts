@@ -64,7 +64,6 @@ export const isCancelled = sql`(line.cancel_requested_at is not null
   or exists (select 1 from daybook_job_group job_group where job_group.seq = line.group_seq and (job_group.cancel_requested_at is not null
     or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`;
 
-/** The runs of a session that somebody asked to cancel. */
 export async function readCancelled(store: Store, sessionSeq: number): Promise<string[]> {
   const rows = await store.read<{ run_id: string }>(
     sql`select line.run_id from daybook_line line ${indexedBy("jobs_running")}

@@ -13,7 +13,6 @@ export type JobInfo = {
   readonly queue: string;
   readonly tenant: string;
   readonly runId: string;
-  /** When it was enqueued. */
   readonly createdAt: number;
   readonly tags: readonly string[];
   /** What the schedule that fired it says about the slot; null when none did. */
@@ -46,7 +45,6 @@ export type RunState = {
   logged: number;
   /** Set once the run has been ended in the book: by finish, or by somebody else. */
   settled: boolean;
-  /** Made with the first step. */
   step: Step<Tx> | undefined;
 };
 

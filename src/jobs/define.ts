@@ -58,7 +58,6 @@ export type AnyJob = {
   readonly builtIn?: BuiltIn | undefined;
   /** Set on one that was found in the book, or nowhere, by its name alone. */
   readonly byName?: ByName;
-  /** The app's registration that its runs are recorded for. */
   readonly owner?: RunOwner;
 };
 

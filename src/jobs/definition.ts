@@ -41,7 +41,6 @@ export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
 
 /** What the book says of a definition that was found by its name alone. */
 export type ByName = {
-  /** What whoever makes a job of it should be told, if anything. */
   readonly warning: string | null;
   /** False when a limit of it needs a key that only its program can make: such a limit is not counted. */
   readonly countable: boolean;

@@ -25,7 +25,6 @@ export type Enqueued<Result = unknown> = {
   readonly "~result"?: Result;
 };
 
-/** What was made, with what there is to say of it. */
 export function withWarning(made: Enqueued, { warning }: Partial<Pick<Prepared, "warning">>): Enqueued {
   return warning === undefined ? made : { ...made, warning };
 }
@@ -139,7 +138,6 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
   throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
 }
 
-/** Who has the key of this job. */
 export async function holderOf(
   tx: Tx,
   { tenant_id, name, key }: Pick<NewJob, "tenant_id" | "name" | "key">,

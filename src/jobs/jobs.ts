@@ -71,7 +71,6 @@ type Awaiting = {
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
 export type Within = <T>(unit: (tx: Tx) => Promise<T>, how?: { readonly shared: boolean }) => Promise<T>;
 
-/** The definition that a verb is about. */
 export type LookUp = (wanted: AnyJob | string) => Awaitable<AnyJob>;
 
 /** `read` is how definitions are looked up in the book: in a transaction, by it. */

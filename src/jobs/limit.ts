@@ -81,12 +81,10 @@ export function reasonsOf(job: Limited): Reason[] {
   return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
 }
 
-/** The limits that `jobs` name, as locks. */
 export function lockNames(jobs: readonly Limited[]): string[] {
   return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
 }
 
-/** The lock of a limit or of a rate. */
 export function lockOf({ waitsFor, tenant, key }: Reason): string {
   return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
 }
@@ -134,7 +132,6 @@ export async function roomFor(tx: Tx, of: Reason): Promise<number> {
   return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
 }
 
-/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
 export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
   const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
     where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);

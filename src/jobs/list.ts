@@ -10,7 +10,7 @@ import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Row, Store } from "../storage/store.ts";
 import { byNumber, indexedBy, jsonHas, jsonText, type Part } from "../storage/word.ts";
 import { goneSessions } from "../telemetry/gone-sessions.ts";
-import { checkPage, cutPage, type Page } from "../telemetry/report/page.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../telemetry/report/page.ts";
 import { momentMs, toWindow } from "../telemetry/report/window.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { commandColumns, type CommandRecord } from "./command/command-record.ts";
@@ -37,7 +37,6 @@ export type JobRecord = {
   readonly losses: number;
   readonly key: string | null;
   readonly tags: readonly string[];
-  /** The name of the template it was made from. */
   readonly template: string | null;
   readonly retryOf: string | null;
   readonly retriedBy: string | null;
@@ -66,7 +65,7 @@ export type JobRun = {
 /** Whose work a job is: `job` for one that was enqueued, else what made it. */
 export type ListedKind = "job" | "schedule" | "direct" | "delivery" | "catch_up" | "call";
 
-export type JobFilter = {
+export type JobFilter = PageOptions & {
   readonly status?: JobStatus | readonly JobStatus[];
   readonly queue?: string;
   readonly name?: string;
@@ -87,9 +86,6 @@ export type JobFilter = {
   readonly until?: TimeInput | Duration;
   /** False: only those that nobody tried again, so that `failed` means for good. True: only those that were. */
   readonly retried?: boolean;
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
 };
 
 export type JobPage = Page<JobRecord>;
@@ -138,10 +134,9 @@ const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
 const kinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
-type Wanted = Required<Omit<JobFilter, "limit" | "after">>;
+type Wanted = Required<Omit<JobFilter, keyof PageOptions>>;
 type Conditions = { readonly [Name in keyof Wanted]: (wanted: Wanted[Name], asked: Asked) => Awaitable<Sql> };
 
-/** What each filter asks of a job. */
 const conditions: Conditions = {
   status: ofStatus,
   kind: ofKind,
@@ -226,7 +221,6 @@ export async function findJob(store: Store, tenant: string, id: string): Promise
   return record;
 }
 
-/** The whole chain of retries that a job belongs to, the first one first. */
 export async function readChain(store: Store, tenant: string, id: string): Promise<JobRecord[]> {
   let first = await findJob(store, tenant, id);
   while (first.retryOf !== null) first = await findJob(store, tenant, first.retryOf);

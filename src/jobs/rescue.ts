@@ -125,7 +125,6 @@ export type Recovery = {
   readonly dryRun: boolean;
   /** Runs of sessions that have ended, or whose process is gone from this host. */
   readonly lost: number;
-  /** Their reservations. */
   readonly reservations: number;
   /** How much was ended or released in all; 0 in a dry run. */
   readonly recovered: number;

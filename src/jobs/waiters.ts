@@ -29,7 +29,6 @@ type Waiting = { what: AwaitedEnd | undefined; wake(): void };
 
 type Waiters = {
   readonly all: Set<Waiting>;
-  /** How many wakes have been heard. */
   heard: number;
   /** A read has been asked for and has not begun. */
   asked: boolean;

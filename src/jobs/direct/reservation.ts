@@ -26,7 +26,6 @@ export const directKind = "direct";
 
 export type ReservationStatus = "active" | "released" | "expired";
 
-/** What is read of one here. */
 export type ReservationRow = {
   seq: number;
   id: string;
@@ -143,7 +142,6 @@ export type ReservationRecord = {
   readonly id: string;
   readonly queue: string;
   readonly status: ReservationStatus;
-  /** The session that holds it. */
   readonly sessionId: string;
   readonly note: string | null;
   /** The direct work that it was made for; null when it was made by hand. */

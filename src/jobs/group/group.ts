@@ -23,7 +23,6 @@ export type GroupMode = "sequential" | "parallel";
 export type OnFailure = "stop" | "continue" | "skip";
 export type GroupStatus = "open" | "completed" | "failed" | "partial" | "cancelled";
 
-/** What is read of one here. */
 export type GroupRow = {
   seq: number;
   tenant_id: string;
@@ -49,7 +48,6 @@ export function endsWith(group: GroupRow, { status, shutdown }: Pick<Ending, "st
   return !(goesOn && (status === "lost" || shutdown === true));
 }
 
-/** The groups of these jobs, held. */
 export async function holdGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_seq">[]): Promise<Map<number, GroupRow>> {
   const seqs = [...new Set(jobs.flatMap((job) => job.group_seq ?? []))];
   if (seqs.length === 0) return new Map();
@@ -100,7 +98,6 @@ export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<
   return { id, status: left === undefined ? "cancelled" : "cancelling" };
 }
 
-/** Cancels what has not begun and asks what runs to end. */
 async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
   await tellLeft(tx, hooks, await cancelInLine(tx, openOf(group)), "cancelled");
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.

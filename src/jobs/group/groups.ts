@@ -34,7 +34,6 @@ export type GroupOptions = {
 
 export type MadeGroup = { readonly id: string; readonly jobs: readonly Enqueued[] };
 
-/** Collects the jobs of a group, in the order in which they are added. */
 export type GroupBuilder = {
   add<Input>(definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): void;
   add(name: string, params?: unknown, options?: EnqueueOptions): void;
@@ -136,7 +135,6 @@ async function createGroup(tx: Tx, options: GroupOptions, members: readonly Prep
 
 type Inserted = Pick<GroupRow, "seq" | "id" | "mode">;
 
-/** Adds a job behind those that the group has. */
 async function addToGroup(tx: Tx, id: string, member: Prepared): Promise<Enqueued> {
   refuseKeys(member);
   const group = await holdGroup(tx, id);
@@ -234,7 +232,6 @@ async function findGroup(store: Store, tenant: string, id: string): Promise<Grou
   throw notFound(`there is no group ${id}`, { id });
 }
 
-/** Newest first. */
 async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
   refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
   const { status, after } = filter;

@@ -23,7 +23,6 @@ export async function moveJob(tx: Tx, id: string, to: MoveTo): Promise<Moved> {
   return putAt(tx, job, job.priority, where);
 }
 
-/** Gives a job another priority, in which it stands last. */
 export async function prioritiseJob(tx: Tx, id: string, priority: number): Promise<Moved> {
   checkPriority(priority);
   const job = await holdLineOf(tx, id, "prioritised");

@@ -53,13 +53,11 @@ export async function keptPlace(
   return null;
 }
 
-/** The first at `position` or behind it. */
 async function firstFrom(tx: Tx, line: Line, position: number): Promise<number | null> {
   const found = await standing(tx, line, sql`position >= ${position} order by position limit 1`);
   return found.length === 0 ? null : Math.min(...found.map((job) => job.position));
 }
 
-/** The last at `position` or before it. */
 async function lastUpTo(tx: Tx, line: Line, position: number): Promise<number | null> {
   return (await standingUpTo(tx, line, position, 1))[0]?.position ?? null;
 }
@@ -123,7 +121,6 @@ const setPosition = Object.freeze([
   "update daybook_line set position = ? where seq = ? and started_at is null",
 ] as const);
 
-/** Gives others the numbers that were meant for them. They are locked. */
 export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<void> {
   const columns = { position: "integer", seq: "integer" } as const;
   for (let from = 0; from < others.length; from += limits.bulkRowsMax) {

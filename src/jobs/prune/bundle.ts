@@ -13,7 +13,6 @@ import type { Rule } from "./rule.ts";
 /** What a bundle is found by: its first job, and its group if it is one. */
 type Root = { readonly head: number; readonly group: number | null };
 
-/** One job of a bundle, with what leaves with it. */
 type Member = Root & {
   readonly seq: number;
   readonly createdAt: number;
@@ -22,9 +21,7 @@ type Member = Root & {
   readonly runId: string | null;
   readonly logs: number;
   readonly steps: number;
-  /** The log file of the program that it ran. */
   readonly file: string | null;
-  /** The reservation of direct work. */
   readonly reservation: number | null;
   /** 1 when it has ended, fits the rule, and nobody needs it. */
   readonly leaves: number;

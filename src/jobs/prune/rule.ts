@@ -33,15 +33,12 @@ export type Rule = {
   /** When the prune began; a key that is held beyond this keeps its job. */
   readonly now: number;
   readonly endedBy: number;
-  /** The number of the lane, or null for all of them. */
   readonly lane: Sql | null;
   /** What the first job of a chain must be besides: `and …`. */
   readonly heads: Sql;
   /** What the last job of a chain must be to let the chain go; null when none can be: there are fewer than are to be kept. */
   readonly last: Sql | null;
-  /** Whether it is about age, for whatever has ended. */
   readonly byAge: boolean;
-  /** What was asked for, as `pruning` keeps it. */
   readonly filter: string;
 };
 

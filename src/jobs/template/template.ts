@@ -22,7 +22,6 @@ import type { Backoff } from "../../core/backoff.ts";
 export type TemplateRecord = {
   readonly id: string;
   readonly name: string;
-  /** The name of the job that is made from it. */
   readonly job: string;
   /** What a job is given unless `enqueueFrom` says otherwise. */
   readonly params: unknown;

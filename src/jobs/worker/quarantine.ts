@@ -57,7 +57,6 @@ function createQuarantine(clock: Clock) {
       claiming = member;
       return true;
     },
-    /** The claim is over. */
     leave(member: Member) {
       if (claiming === member) claiming = undefined;
     },

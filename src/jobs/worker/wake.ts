@@ -17,9 +17,11 @@ const contendedMs = 5;
 /** `changed` is told that there is reason for a turn. */
 export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, changed: () => void) {
   const { clock } = store;
-  const alarm = createTimer(clock, look);
-  const rest = createTimer(clock, look);
-  const routine = createTimer(clock, lookRoutinely);
+  let stopped = false;
+  const after: Clock["after"] = (ms, ring) => (stopped ? { cancel: () => undefined } : clock.after(ms, ring));
+  const alarm = createTimer(after, look);
+  const rest = createTimer(after, look);
+  const routine = createTimer(after, lookRoutinely);
   let mayHaveWork = true;
   let woken = true; // since the turn under way began
   let dueAt: number | null | undefined; // undefined: not known
@@ -136,12 +138,13 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
       lookAnew();
     },
     stop() {
+      stopped = true;
       for (const timer of [alarm, rest, routine]) timer.cancel();
     },
   };
 }
 
-function createTimer(clock: Clock, ring: () => void) {
+function createTimer(after: Clock["after"], ring: () => void) {
   let timer: Timer | undefined;
   const cancel = (): void => {
     timer?.cancel();
@@ -153,7 +156,7 @@ function createTimer(clock: Clock, ring: () => void) {
     },
     set(ms: number) {
       cancel();
-      timer = clock.after(ms, () => {
+      timer = after(ms, () => {
         timer = undefined;
         ring();
       });
