@@ -9,7 +9,7 @@ import type { RunContext } from "./context.ts";
 export type Engine = {
   readonly store: Store;
   readonly clock: Clock;
-  /** The definitions this process knows, by name; hosting.ts changes them. */
+  /** The definitions this process knows, by name; hostJobs changes them. */
   readonly definitions: Map<string, AnyJob>;
   readonly hooks: JobHooks;
   /** The folder for what is kept beside the book: the output of programs. */

@@ -53,17 +53,19 @@ function lostEnding({ seq, runId, startedAt, heardAt, cancelling }: Lost): Endin
   const endedAt = Math.max(heardAt, startedAt);
   const lost = "session lost: the process that ran it ended or fell silent";
   const ending = { seq, runId, durationMs: endedAt - startedAt, endedAt };
-  if (cancelling === 0)
-    return { ...ending, status: "lost", error: { type: "SessionLost", message: lost, trace: null } };
-  const error = { type: "CancelledError", message: `the job was cancelled; ${lost}`, trace: null };
-  return { ...ending, status: "cancelled", error };
+  if (cancelling === 0) return { ...ending, status: "lost", error: toError("SessionLost", lost) };
+  return { ...ending, status: "cancelled", error: toError("CancelledError", `the job was cancelled; ${lost}`) };
 }
 
 function timedOutEnding(tx: Tx, { seq, runId, startedAt, timeoutMs }: Late): Ending {
   const message = `the run took longer than its timeout of ${timeoutMs} ms and its process did not end it`;
   // Nobody's monotonic clock saw the end, so the wall clock has to do; it may have been moved.
   const durationMs = Math.max(0, tx.now - startedAt);
-  return { seq, runId, durationMs, status: "timed_out", error: { type: "TimeoutError", message, trace: null } };
+  return { seq, runId, durationMs, status: "timed_out", error: toError("TimeoutError", message) };
+}
+
+function toError(type: string, message: string): NonNullable<Ending["error"]> {
+  return { type, message, trace: null };
 }
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */

@@ -16,7 +16,7 @@ import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
-import { startWorker } from "../worker/start-worker.ts";
+import { startWorker } from "../worker/worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
 import type { Reserved } from "./claim-reserved.ts";
 import {
@@ -26,8 +26,9 @@ import {
   renewReservation,
   reserveLane,
   waitForTurn,
+  type Refused,
+  type ReservationRow,
 } from "./reservation.ts";
-import type { Refused, ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {

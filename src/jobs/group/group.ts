@@ -13,7 +13,7 @@ import { conflict, notFound } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
+import { groupEnded, tellAllEnded, type Ended, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import { freeKeys, passOn } from "../let-in.ts";
 import type { Ending } from "../outcome.ts";
@@ -121,11 +121,12 @@ export async function tellLeft(
   await passOn(tx, left);
   await freeKeys(tx, left);
   if (left.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  for (const job of left) {
+  const ended = left.map((job): Ended => {
     const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
     const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0, error: null };
-    await tellEnded(tx, hooks, job, { tenant, id, name, status, attempt, run, retriedBy: null });
-  }
+    return { job, outcome: { tenant, id, name, status, attempt, run, retriedBy: null } };
+  });
+  await tellAllEnded(tx, hooks, ended);
 }
 
 /** Lets the next one begin, or ends the group when nobody is left. */

@@ -73,24 +73,18 @@ async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): 
     throw notFound(`there is no job ${otherId} to move ${job.id} ${side}`, { id: otherId });
   }
   if (other.lane_seq !== job.lane_seq) {
-    throw invalid(
-      `job ${job.id} is in queue ${quote(job.queue)} and job ${otherId} in queue ${quote(other.queue)}: ` +
-        "a job moves within its own queue",
-      { details: { id: job.id, queue: job.queue, other: otherId, otherQueue: other.queue } },
-    );
+    const both = `job ${job.id} is in queue ${quote(job.queue)} and job ${otherId} in queue ${quote(other.queue)}`;
+    const details = { id: job.id, queue: job.queue, other: otherId, otherQueue: other.queue };
+    throw invalid(`${both}: a job moves within its own queue`, { details });
   }
   if (!stands(other)) {
-    throw conflict(`job ${otherId} is ${other.status} and no longer stands in line`, {
-      id: otherId,
-      status: other.status,
-    });
+    const { status } = other;
+    throw conflict(`job ${otherId} is ${status} and no longer stands in line`, { id: otherId, status });
   }
   if (other.priority !== job.priority) {
-    throw conflict(
-      `job ${job.id} has priority ${job.priority} and job ${otherId} ${other.priority}: ` +
-        `prioritise it to ${other.priority} first, then move it`,
-      { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority },
-    );
+    const both = `job ${job.id} has priority ${job.priority} and job ${otherId} ${other.priority}`;
+    const details = { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority };
+    throw conflict(`${both}: prioritise it to ${other.priority} first, then move it`, details);
   }
   return side === "before" ? { before: other.position } : { after: other.position };
 }

@@ -8,7 +8,7 @@ import { lowerMark } from "../../telemetry/rollup/fold.ts";
 import type { ReadRows } from "../definition.ts";
 import type { JobHooks } from "../hooks.ts";
 import { jobNow, seqsOf } from "../job.ts";
-import type { Rule } from "./rule.ts";
+import type { Rule } from "./prune.ts";
 
 /** What a bundle is found by: its first job, and its group if it is one. */
 type Root = { readonly head: number; readonly group: number | null };

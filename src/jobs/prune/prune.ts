@@ -10,7 +10,15 @@ import { foldRuns } from "../../telemetry/rollup/folder.ts";
 import type { ReadRows } from "../definition.ts";
 import type { JobHooks } from "../hooks.ts";
 import { countRemoved, findBundles, removeBundles, type Bundle, type Removed } from "./bundle.ts";
-import { toRule, type PruneOptions, type Rule } from "./rule.ts";
+import { checkCount } from "../../core/count.ts";
+import { durationMs, type Duration } from "../../core/duration.ts";
+import { invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
+import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
+import { didYouMean, refuseUnknown } from "../../core/suggest.ts";
+import { anyOf } from "../../storage/word.ts";
+import { jobNow } from "../job.ts";
 
 export type Pruned = Removed & {
   /** True: this is what would be removed, and nothing was. */
@@ -131,4 +139,97 @@ function oldReservations({ tenant, endedBy, lane }: Rule): Sql {
   return sql`reservation.tenant_id = ${tenant} and reservation.status <> 'active' and reservation.ended_at <= ${endedBy}
     ${lane === null ? sql`` : sql`and reservation.lane_seq = ${lane}`}
     and not exists (select 1 from daybook_job job where job.tenant_id = reservation.tenant_id and job.id = reservation.job_id)`;
+}
+
+// Which finished jobs may leave: what the caller asked for, checked, and fixed to one moment for the whole of a prune.
+
+export type FinishedStatus = "completed" | "failed" | "cancelled" | "skipped";
+
+export type PruneOptions = {
+  /** Only what ended at least this long ago. */
+  readonly olderThan?: Duration;
+  /** Not the so many that ended last, of those that `queue`, `name` and `status` leave. */
+  readonly keep?: number;
+  readonly queue?: string;
+  readonly name?: string;
+  /** How a job, or the last of its retries, must have ended; default however it did. */
+  readonly status?: FinishedStatus | readonly FinishedStatus[];
+  /** Reads only, and says what would be removed. */
+  readonly dryRun?: boolean;
+  /** @internal Only what the schedules of apps fired: retention of telemetry asks for it. */
+  readonly firesOfApps?: boolean;
+};
+
+export type Rule = {
+  readonly tenant: string;
+  /** When the prune began; a key that is held beyond this keeps its job. */
+  readonly now: number;
+  readonly endedBy: number;
+  readonly lane: Sql | null;
+  /** What the first job of a chain must be besides: `and …`. */
+  readonly heads: Sql;
+  /** What the last job of a chain must be to let the chain go; null when none can be: there are fewer than are to be kept. */
+  readonly last: Sql | null;
+  readonly byAge: boolean;
+  readonly filter: string;
+};
+
+const finished: readonly FinishedStatus[] = ["completed", "failed", "cancelled", "skipped"];
+const open: readonly string[] = ["waiting", "queued", "running"];
+const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "firesOfApps"] as const;
+
+export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule> {
+  refuseUnknown(options, known, "prune");
+  const { olderThan, keep, queue, name, status, dryRun, firesOfApps = false } = options;
+  if (olderThan === undefined && keep === undefined) {
+    throw invalid('prune needs "olderThan", "keep" or both: jobs.prune({ olderThan: "30d", keep: 1000 })');
+  }
+  if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
+  const now = store.clock.now();
+  const endedBy = olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan");
+  const statuses = [status ?? finished].flat().map(checkStatus);
+  if (statuses.length === 0) throw invalid("status is an empty list, which no job fits: leave it out for all");
+  if (name !== undefined) checkName(name, "job name");
+  if (keep !== undefined) checkCount(keep, "keep", 0, Number.MAX_SAFE_INTEGER);
+  const laneOf = (of: string): Sql => sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${of})`;
+  const lane = queue === undefined ? null : laneOf(checkName(queue, "queue"));
+  const asked = sql`job.finished_at is not null and job.status ${anyOf("text", statuses)}
+    ${lane === null ? sql`` : sql`and job.lane_seq = ${lane}`} ${name === undefined ? sql`` : sql`and job.name = ${name}`}`;
+  const isOfAll = finished.every((each) => statuses.includes(each));
+  const newest = keep === undefined ? sql`` : await findNewest(store, tenant, asked, keep);
+  const old = sql`job.finished_at <= ${endedBy} and job.seq is distinct from ${await findLastInUse(store)}`;
+  return {
+    ...{ tenant, now, endedBy, lane },
+    heads: firesOfApps ? sql`and job.kind = 'schedule' and job.app is not null` : sql``,
+    last: newest === null ? null : sql`${asked} and ${old} ${newest}`,
+    byAge: olderThan !== undefined && name === undefined && !firesOfApps && isOfAll,
+    filter: toJson({ olderThan, keep, queue, name, status }, { what: "prune" }),
+  };
+}
+
+// On SQLite the next job's number, and with it its place in line, follows from the highest there is. Were that one removed,
+// the next would stand before an open job that was moved to the end. PostgreSQL never gives a number twice.
+async function findLastInUse(store: Store): Promise<number | null> {
+  if (store.dialect !== "sqlite") return null;
+  const [last] = await store.readHeavy<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job
+    where exists (select 1 from daybook_line)`);
+  return last?.seq ?? null;
+}
+
+// The last jobs of chains, in the order in which they ended; null when there are no more than are kept. All of the tenant's
+// are read for it, but off the event loop, and an index would be paid for by every job that ends.
+async function findNewest(store: Store, tenant: string, asked: Sql, keep: number): Promise<Sql | null> {
+  const [first] = await store.readLong<{ finished_at: number; seq: number }>(sql`select job.finished_at, job.seq
+    from ${jobNow} where job.tenant_id = ${tenant} and ${asked}
+      and not exists (select 1 from daybook_job child where child.retry_of = job.seq)
+    order by job.finished_at desc, job.seq desc limit 1 offset ${keep}`);
+  return first === undefined ? null : sql`and (job.finished_at, job.seq) <= (${first.finished_at}, ${first.seq})`;
+}
+
+function checkStatus(status: FinishedStatus): FinishedStatus {
+  if (finished.includes(status)) return status;
+  if (open.includes(status)) {
+    throw invalid(`status "${status}" is not an end: only ${finished.join(", ")} jobs can be pruned; cancel it first`);
+  }
+  throw invalid(`status ${quote(status)} is not known${didYouMean(status, finished)} Give ${finished.join(", ")}`);
 }
