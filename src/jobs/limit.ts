@@ -182,7 +182,9 @@ export function createPermits(
         if (most === undefined) continue; // it keeps an order only
         const taken = await takenOf(tenant_id, limit_key);
         if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
-        mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
+        let number = 0;
+        while (taken.has(number)) number++;
+        mine.push([taken, { tenant_id, limit_key, number, job_seq }]);
       }
       if (rules.rate !== undefined) {
         const until = await takeStart({ tenant: tenant_id, ...rules.rate });
@@ -192,12 +194,6 @@ export function createPermits(
       return mine.map(([, permit]) => permit);
     },
   };
-}
-
-function freeNumber(used: ReadonlySet<number>): number {
-  let number = 0;
-  while (used.has(number)) number++;
-  return number;
 }
 
 export async function writePermits(tx: Tx, permits: readonly Permit[]): Promise<void> {

@@ -138,8 +138,20 @@ type Wanted = Required<Omit<JobFilter, keyof PageOptions>>;
 type Conditions = { readonly [Name in keyof Wanted]: (wanted: Wanted[Name], asked: Asked) => Awaitable<Sql> };
 
 const conditions: Conditions = {
-  status: ofStatus,
-  kind: ofKind,
+  status(given) {
+    const either = [...new Set([given].flat())].map((each) => {
+      const end = ended[checkWord(each, statuses, "status")];
+      return end === undefined ? `line.status = '${each}'` : `(line.seq is null and ${end})`;
+    });
+    return rawSql(either.length === 0 ? "true" : `(${either.join(" or ")})`);
+  },
+  kind(given) {
+    const asked = [given].flat().map((each) => checkWord(each, [...kinds, "all"], "kind"));
+    if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${kinds.join(", ")}, or "all"`);
+    const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
+    const all = asked.includes("all") || kinds.every((each) => asked.includes(each));
+    return rawSql(all ? "true" : `(${either.join(" or ")})`);
+  },
   queue: (queue) => sql`lane.queue = ${queue}`,
   name: (name) => sql`job.name = ${name}`,
   key: (key) => sql`job.key = ${key}`,
@@ -196,22 +208,6 @@ function selectBy(filter: JobFilter): Sql {
 function isOpenOnly({ status = [] }: JobFilter): boolean {
   const wanted = [status].flat();
   return wanted.length > 0 && wanted.every((each) => openStatuses.includes(each));
-}
-
-function ofStatus(given: JobStatus | readonly JobStatus[]): Sql {
-  const either = [...new Set([given].flat())].map((each) => {
-    const end = ended[checkWord(each, statuses, "status")];
-    return end === undefined ? `line.status = '${each}'` : `(line.seq is null and ${end})`;
-  });
-  return rawSql(either.length === 0 ? "true" : `(${either.join(" or ")})`);
-}
-
-function ofKind(given: NonNullable<JobFilter["kind"]>): Sql {
-  const asked = [given].flat().map((each) => checkWord(each, [...kinds, "all"], "kind"));
-  if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${kinds.join(", ")}, or "all"`);
-  const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
-  const all = asked.includes("all") || kinds.every((each) => asked.includes(each));
-  return rawSql(all ? "true" : `(${either.join(" or ")})`);
 }
 
 export async function findJob(store: Store, tenant: string, id: string): Promise<JobRecord> {

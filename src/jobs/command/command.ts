@@ -50,10 +50,16 @@ export function command(
 export function command(name: string, options: CommandOptions<never>): Job<never, CommandResult> {
   const { argv, cwd, env = ["PATH"], artifacts = [], logBytesMax = limits.commandLogBytesMax, ...rest } = options;
   refuseUnknown(options, [...jobOptionNames.filter((each) => each !== "run"), ...own], `command "${name}"`);
-  const definition = defineJob<never, CommandResult>(name, { ...rest, run: notHere });
+  const run = (): never => {
+    throw invalid("a command has no handler of its own: list it in use, and a worker runs its program");
+  };
+  const definition = defineJob<never, CommandResult>(name, { ...rest, run });
+  if (cwd !== undefined && (typeof cwd !== "string" || cwd === "" || cwd.includes("\0"))) {
+    throw invalid(`cwd of command "${name}" is ${quote(cwd)}: give the path of a folder`);
+  }
   const plan: CommandPlan = {
     argv: parseArgv(name, argv, paramsOf(options.params)),
-    cwd: cwd === undefined ? undefined : checkFolderName(name, cwd),
+    cwd,
     env: checkEnvironment(name, env),
     artifacts: checkPatterns(name, artifacts),
     logBytesMax: checkCount(logBytesMax, "logBytesMax", 0, limits.commandLogBytesMax),
@@ -65,15 +71,6 @@ export function command(name: string, options: CommandOptions<never>): Job<never
       run: (engine, params, context) => runCommand(engine, plan, params, context),
     },
   };
-}
-
-function notHere(): never {
-  throw invalid("a command has no handler of its own: list it in use, and a worker runs its program");
-}
-
-function checkFolderName(name: string, cwd: unknown): string {
-  if (typeof cwd === "string" && cwd !== "" && !cwd.includes("\0")) return cwd;
-  throw invalid(`cwd of command "${name}" is ${quote(cwd)}: give the path of a folder`);
 }
 
 function checkEnvironment(job: string, env: CommandEnvironment): CommandEnvironment {

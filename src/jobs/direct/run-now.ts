@@ -88,7 +88,8 @@ export async function runNow(
     return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "timeout") throw error;
-    await giveUp(parts, turn.jobId);
+    // Nobody waits for it any more. It may have ended in the meantime.
+    await store.write((tx) => cancelJob(tx, engine.hooks, turn.jobId), { tenant }).catch(() => undefined);
     const message = `job ${turn.jobId} (${prepared.name}) had not ended after ${formatDuration(timeoutMs)} and is cancelled`;
     throw new DaybookError("timeout", message, { details: error.details });
   } finally {
@@ -160,9 +161,4 @@ async function refuseFromItself(tx: Tx, lane: number, { queue, cause }: Prepared
     where line.status = 'running' and line.lane_seq = ${lane} and line.run_id = ${cause.runId}`);
   if (caller === undefined) return;
   throw invalid(`job ${caller.id} runs in queue "${queue}" and cannot run direct work there: name another queue`);
-}
-
-// Nobody waits for it any more. It may have ended in the meantime.
-async function giveUp({ engine, tenant }: RunNowParts, jobId: string): Promise<void> {
-  await engine.store.write((tx) => cancelJob(tx, engine.hooks, jobId), { tenant }).catch(() => undefined);
 }

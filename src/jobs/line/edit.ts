@@ -81,7 +81,8 @@ export async function rescheduleJob(
   await lockLine(tx, of);
   const row = await tx.get<JobRow>(sql`select * from ${jobNow}
     where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);
-  if (row === undefined || (row.retry_of !== null && !retries) || !isFree(row)) return false;
+  if (row === undefined || (row.retry_of !== null && !retries)) return false;
+  if (!stands(row) || !removedByTime.has(row.waits_for)) return false;
   const waits = at > tx.now;
   const availableAt = Math.max(at, tx.now);
   if (!(await restand(tx, row.seq, { waitsFor: waits ? "time" : null, availableAt }))) return false;
@@ -92,8 +93,5 @@ export async function rescheduleJob(
   return true;
 }
 
-const removedByTime: ReadonlySet<string | null> = new Set(["time", "key", "host", "order", "alone"]);
-
-function isFree({ status, waits_for }: JobRow): boolean {
-  return status === "queued" || (status === "waiting" && removedByTime.has(waits_for));
-}
+/** Nothing, where it stands in line, or what waiting for another time removes. */
+const removedByTime: ReadonlySet<string | null> = new Set([null, "time", "key", "host", "order", "alone"]);

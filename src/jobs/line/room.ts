@@ -26,8 +26,12 @@ export async function gapAt(tx: Tx, line: Line, where: Where): Promise<Gap> {
 }
 
 export async function roomIn(tx: Tx, line: Line, { low, high }: Gap): Promise<Room> {
-  if (low === null) return { position: high === null ? line.except * 100 : beforeFirst(high), others: [] };
-  const end = high ?? (await endOfLine(tx));
+  // There is no end of room before the first.
+  const first = high === null ? line.except * step : Math.floor((high - step) / step) * step + half;
+  if (low === null) return { position: first, others: [] };
+  // Where the next row will stand. Those that others are just making stand there or behind.
+  const last = high === null ? await tx.get<{ seq: number }>(sql`select max(seq) as seq from daybook_job`) : undefined;
+  const end = high ?? ((last?.seq ?? 0) + 1) * step;
   const position = high === null ? behindLast(low, end) : between(low, high);
   return position === null ? makeRoom(tx, line, low, end) : { position, others: [] };
 }
@@ -76,12 +80,6 @@ async function standing(tx: Tx, { lane, priority, except }: Line, which: Sql): P
       where status = 'queued' and ${from}) as in_line
     union all select * from (select seq, position from daybook_line ${indexedBy("jobs_standing_by")}
       where status = 'waiting' and ${from}) as standing_by`);
-}
-
-/** Where the next row will stand. Those that others are just making stand there or behind. */
-async function endOfLine(tx: Tx): Promise<number> {
-  const row = await tx.get<{ seq: number }>(sql`select max(seq) as seq from daybook_job`);
-  return ((row?.seq ?? 0) + 1) * 100;
 }
 
 // When there is no number left between two neighbours, those before the gap are spread anew: as few as have enough room
@@ -146,11 +144,6 @@ function between(low: number, high: number): number | null {
   const middle = Math.floor((low + high) / 2);
   for (const spot of [middle, middle + 1, middle - 1]) if (spot > low && spot < high && isFree(spot)) return spot;
   return null;
-}
-
-/** There is no end of room before the first. */
-function beforeFirst(first: number): number {
-  return Math.floor((first - step) / step) * step + half;
 }
 
 /** Behind the last, as long as that is before `end`, where new rows will stand. */

@@ -29,19 +29,7 @@ type Member = Root & {
 
 export type Bundle = readonly Member[];
 
-export type Removed = {
-  readonly jobs: number;
-  readonly groups: number;
-  readonly runs: number;
-  readonly logs: number;
-  readonly steps: number;
-  /** Reservations that have ended: of direct work with it, those made by hand by their age. */
-  readonly reservations: number;
-  /** What other rooms kept for jobs of their kinds: `{ call: 3 }`. */
-  readonly others: Readonly<Record<string, number>>;
-  /** The log files of programs that the removed rows named. */
-  readonly files: readonly string[];
-};
+export type Removed = ReturnType<typeof countRemoved>;
 
 /** The bundles that may leave among the jobs of a range, in the order of their first jobs. A group is found at its first job
  *  and nowhere else. */
@@ -101,16 +89,20 @@ async function readBundles(read: ReadRows, rule: Rule, roots: readonly Root[], r
 }
 
 /** What leaves with these bundles. `kinds` are those for whose jobs other rooms keep something. */
-export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[]): Removed {
+export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[]) {
   const members = bundles.flat();
+  const others = keptFor(members, kinds).map(([kind, seqs]) => [kind, seqs.length] as const);
   return {
     jobs: members.length,
     groups: groupsOf(members).length,
     runs: members.filter(({ runId }) => runId !== null).length,
     logs: members.reduce((sum, { logs }) => sum + logs, 0),
     steps: members.reduce((sum, { steps }) => sum + steps, 0),
+    /** Reservations that have ended: of direct work with it, those made by hand by their age. */
     reservations: members.filter(({ reservation }) => reservation !== null).length,
-    others: Object.fromEntries(keptFor(members, kinds).map(([kind, seqs]) => [kind, seqs.length])),
+    /** What other rooms kept for jobs of their kinds: `{ call: 3 }`. */
+    others: Object.fromEntries(others) as Readonly<Record<string, number>>,
+    /** The log files of programs that the removed rows named. */
     files: members.flatMap(({ file }) => file ?? []),
   };
 }

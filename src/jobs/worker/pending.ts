@@ -51,7 +51,9 @@ export function createPendingWrites() {
     changed: (state: RunState) => void changed.add(state),
     take(): Pending {
       if (changed.size > 0) collect();
-      const pending = { endings, logs, progress: latest(progress) };
+      // One statement updates a row once, so of several reports of one run the last one counts.
+      const latest = new Map(progress.map((each) => [each.run_id, each]));
+      const pending = { endings, logs, progress: [...latest.values()] };
       [endings, logs, progress] = [[], [], []];
       return pending;
     },
@@ -62,12 +64,6 @@ export function createPendingWrites() {
       progress = [...pending.progress, ...progress];
     },
   };
-}
-
-// One statement updates a row once, so of several reports of one run the last one counts.
-function latest(progress: readonly Progress[]): readonly Progress[] {
-  if (progress.length < 2) return progress;
-  return [...new Map(progress.map((each) => [each.run_id, each])).values()];
 }
 
 /** Failures that pass by themselves; nothing is given up for them. */
