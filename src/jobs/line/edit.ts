@@ -9,7 +9,7 @@ import { passOn } from "../let-in.ts";
 import { jobNow, jobsChannel, type JobRow, type JobStatus } from "../job.ts";
 import { limitsOf as limitsOfRow } from "../limit.ts";
 import { limitsOf, type Prepared } from "../prepare.ts";
-import { lockLine } from "../lock-order.ts";
+import { lockLine, type JobKey } from "../lock-order.ts";
 import { restand, retie, tie } from "../state.ts";
 import { stands } from "./move.ts";
 
@@ -22,10 +22,13 @@ export type NewParams = {
 };
 
 export async function nameOfJob(tx: Tx, id: string): Promise<string> {
-  const job = await tx.get<{ name: string }>(sql`select name from daybook_job
-    where tenant_id = ${tx.tenant} and id = ${id}`);
+  return (await jobOf(tx, { tenant: tx.tenant, id })).name;
+}
+
+async function jobOf(tx: Tx, { tenant, id }: JobKey): Promise<JobRow> {
+  const job = await tx.get<JobRow>(sql`select * from ${jobNow} where job.tenant_id = ${tenant} and job.id = ${id}`);
   if (job === undefined) throw notFound(`there is no job ${id}`, { id });
-  return job.name;
+  return job;
 }
 
 export async function prepareParams(definition: AnyJob | undefined, input: unknown): Promise<NewParams> {
@@ -38,8 +41,8 @@ export async function prepareParams(definition: AnyJob | undefined, input: unkno
 
 export async function editJob(tx: Tx, id: string, { params, limits }: NewParams): Promise<Edited> {
   await lockLine(tx, { tenant: tx.tenant, id });
-  const job = await tx.get<JobRow>(sql`select * from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
-  if (job === undefined || !stands(job)) throw await refusal(tx, id, "edited");
+  const job = await jobOf(tx, { tenant: tx.tenant, id });
+  if (!stands(job)) throw await refusal(tx, id, "edited");
   if (job.retry_of !== null) {
     const why = `job ${id} is a retry (attempt ${job.attempt}) and goes on with the params that its chain began with`;
     throw conflict(`${why}: cancel it and enqueue a new job`, { id, attempt: job.attempt });
@@ -72,12 +75,7 @@ function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limit_key"> {
 
 /** Another time for a job that has not started; it keeps its place in line for when it is due. False when it has started, or ended,
  *  or waits for something that time does not remove. */
-export async function rescheduleJob(
-  tx: Tx,
-  of: { readonly tenant: string; readonly id: string },
-  at: number,
-  { retries = false } = {},
-): Promise<boolean> {
+export async function rescheduleJob(tx: Tx, of: JobKey, at: number, { retries = false } = {}): Promise<boolean> {
   await lockLine(tx, of);
   const row = await tx.get<JobRow>(sql`select * from ${jobNow}
     where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);

@@ -5,6 +5,7 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
+import { earlier, nextTimes } from "../park.ts";
 import type { Turn, TurnWork } from "../turn.ts";
 
 export type Wake = ReturnType<typeof createWake>;
@@ -172,14 +173,7 @@ async function peek(store: Pick<Store, "read">): Promise<true | number | null> {
   const [found] = await store.read<Found>(sql`select
     (select 1 from daybook_line ${indexedBy("jobs_to_claim")} where status = 'queued' limit 1) as queued,
     (select 1 from daybook_line ${indexedBy("jobs_waiting")}
-      where status = 'waiting' and waits_key is not null and waits_for = 'host' limit 1) as hosted,
-    (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
-    (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`);
+      where status = 'waiting' and waits_key is not null and waits_for = 'host' limit 1) as hosted, ${nextTimes}`);
   if (found === undefined || found.queued !== null || found.hosted !== null) return true;
   return earlier(found.due_at, found.opens_at);
-}
-
-export function earlier(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }
