@@ -5,37 +5,14 @@ import { standardSchema } from "../core/json-schema.ts";
 import { jsonSchemaOf } from "../core/standard-schema.ts";
 import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";
-import { rawSql, sql, type Sql } from "../storage/sql.ts";
-import type { Awaitable } from "../storage/store.ts";
-import { anyOf, eachRow, greatest, type Nullable, type RowOf } from "../storage/word.ts";
+import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import { anyOf, greatest } from "../storage/word.ts";
 import { defineJob, type AnyJob } from "./define.ts";
 import type { Engine } from "./engine.ts";
 import { invalid } from "../core/error.ts";
 
-export const definitionColumns = {
-  name: "text",
-  queue: "text",
-  priority: "integer",
-  attempts: "integer",
-  backoff: "text",
-  timeout_ms: "integer",
-  losses: "integer",
-  concurrency: "integer",
-  // How many of one key may run; the key is a function of the params, and so only the program can make it.
-  key_concurrency: "integer",
-  rate_max: "integer",
-  rate_ms: "integer",
-  // 1 when the rate counts each key apart, which again only the program can make.
-  rate_by_key: "integer",
-  params_schema: "text",
-  app: "text",
-  instance: "integer",
-  registration: "text",
-} as const;
-
-type Cells = RowOf<typeof definitionColumns>;
-type Always = "name" | "queue" | "priority" | "attempts" | "losses" | "rate_by_key";
-type DefinitionRow = Readonly<Pick<Cells, Always> & Nullable<Omit<Cells, Always>>>;
+type DefinitionRow = ReturnType<typeof toRow>;
 
 /** How a statement is read: by the transaction that its caller is in, or by the book. */
 export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
@@ -65,7 +42,7 @@ export async function findDefinition(read: ReadRows, name: string): Promise<AnyJ
 const namesReadMax = 1000;
 
 export async function storedNames(read: ReadRows): Promise<string[]> {
-  const rows = await read<Cells>(sql`select name from daybook_definition order by name limit ${namesReadMax}`);
+  const rows = await read<DefinitionRow>(sql`select name from daybook_definition order by name limit ${namesReadMax}`);
   return rows.map(({ name }) => name);
 }
 
@@ -96,16 +73,18 @@ function toDefinition(row: DefinitionRow): AnyJob {
   };
 }
 
-export function toDefinitionRow(definition: AnyJob): DefinitionRow {
+function toRow(definition: AnyJob) {
   const { name, queue, priority, attempts, backoff, timeoutMs, losses, concurrency, options, owner } = definition;
   const { limit, rate } = options;
   return {
     ...{ name, queue, priority, attempts, losses, concurrency },
     backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
     timeout_ms: timeoutMs,
+    // How many of one key may run; the key is a function of the params, and so only the program can make it.
     key_concurrency: limit?.concurrency ?? null,
     rate_max: rate?.max ?? null,
     rate_ms: rate === undefined ? null : durationMs(rate.per, "rate per"),
+    // 1 when the rate counts each key apart, which again only the program can make.
     rate_by_key: rate?.key === undefined ? 0 : 1,
     params_schema: schemaText(options.params),
     app: owner?.app ?? null,
@@ -127,7 +106,6 @@ function schemaText(schema: unknown): string | null {
 }
 
 // Names that this process begins or ceases to run while its workers work: those of apps, which come and go.
-
 const heard = new WeakMap<Engine["definitions"], Set<() => Promise<void>>>();
 
 /** Calls back when the names have changed, until the function that it returns is called. */
@@ -163,31 +141,29 @@ async function tellAll({ definitions }: Pick<Engine, "definitions">): Promise<vo
   for (const hear of heard.get(definitions) ?? []) await hear();
 }
 
-const columns = {
-  ...definitionColumns,
-  hosted_at: "integer",
-  updated_at: "integer",
-  session_seq: "integer",
-} as const;
-const list = (names: readonly string[], of = ""): Sql => rawSql(names.map((name) => of + name).join(", "));
-const settings = Object.keys(definitionColumns).filter((name) => name !== "name");
-const replaced = rawSql([...settings, "session_seq"].map((name) => `${name} = excluded.${name}`).join(", "));
-
 /** Whoever hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins
  *  to host a name wins, as the last deployment of a program does. */
 export async function writeDefinitions(engine: Engine, definitions: Iterable<AnyJob>): Promise<void> {
   // Jobs that only their room makes are nobody's to enqueue. Two processes that start at once lock them in one order.
   const rows = [...definitions]
     .filter(({ builtIn }) => builtIn?.byHand === undefined)
-    .map(toDefinitionRow)
+    .map(toRow)
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   if (rows.length === 0) return;
-  await engine.store.write((tx) => {
-    const written = { hosted_at: tx.now, updated_at: tx.now, session_seq: engine.session().seq };
-    const full = rows.map((row) => ({ ...row, ...written }));
-    // The clock of the last process may be behind that of the first.
-    return tx.run(sql`insert into daybook_definition as definition (${list(Object.keys(columns))}) ${eachRow(columns, full)}
-      on conflict (name) do update set ${replaced}, updated_at = ${greatest}(definition.hosted_at, excluded.updated_at)
-      where (${list(settings, "definition.")}) is distinct from (${list(settings, "excluded.")})`);
+  await engine.store.write(async (tx) => {
+    for (const row of rows) await writeRow(tx, row, engine.session().seq);
   });
+}
+
+async function writeRow(tx: Tx, row: DefinitionRow, session: number): Promise<void> {
+  const names = Object.keys(row);
+  const list = (of: string): Sql => rawSql(names.map((name) => of + name).join(", "));
+  const cells = joinSql(Object.values(row).map((cell) => sql`${cell}, `));
+  const replaced = rawSql(names.map((name) => `${name} = excluded.${name}`).join(", "));
+  // The clock of the last process may be behind that of the first.
+  await tx.run(sql`insert into daybook_definition as definition (${list("")}, hosted_at, updated_at, session_seq)
+    values (${cells} ${tx.now}, ${tx.now}, ${session})
+    on conflict (name) do update set ${replaced}, session_seq = excluded.session_seq,
+      updated_at = ${greatest}(definition.hosted_at, excluded.updated_at)
+    where (${list("definition.")}) is distinct from (${list("excluded.")})`);
 }

@@ -10,7 +10,7 @@ import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
 import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
-import { expireReservations, freeReservationsOf } from "./direct/reservation.ts";
+import { expire, freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { releaseFreeKeys, type From } from "./let-in.ts";
@@ -108,7 +108,7 @@ export async function sweep(engine: Engine): Promise<number> {
     }
   };
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
-  await attempt((tx) => expireReservations(tx, hooks));
+  await attempt((tx) => expire(tx, hooks));
   await attempt((tx) => rescueTimedOut(tx, hooks));
   await attempt(async (tx) => (await hooks.onSweep?.(tx)) ?? 0);
   for (let from: From | undefined, last = false; !last; last = from === undefined) {

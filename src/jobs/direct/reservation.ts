@@ -7,7 +7,7 @@ import { conflict, DaybookError, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { sql, type Sql } from "../../storage/sql.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/session.ts";
@@ -91,12 +91,8 @@ export function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number):
   return expire(tx, hooks, sql`session_seq = ${sessionSeq}`);
 }
 
-/** Those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
-export function expireReservations(tx: Tx, hooks: JobHooks): Promise<number> {
-  return expire(tx, hooks, sql`expires_at <= ${tx.now}`);
-}
-
-async function expire(tx: Tx, hooks: JobHooks, which: Sql): Promise<number> {
+/** By default those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
+export async function expire(tx: Tx, hooks: JobHooks, which = sql`expires_at <= ${tx.now}`): Promise<number> {
   const held = await tx.all<ReservationRow>(sql`select * from daybook_reservation reservation
     where status = 'active' and ${which} order by seq ${forUpdate}`);
   await endReservations(tx, hooks, held, "expired");

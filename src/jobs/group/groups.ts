@@ -3,13 +3,12 @@
 import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
-import { quote } from "../../core/quote.ts";
 import { checkWord, refuseUnknown } from "../../core/suggest.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
-import { checkLimit, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";
@@ -237,16 +236,12 @@ async function listGroups(store: Store, tenant: string, filter: GroupFilter): Pr
   const { status, after } = filter;
   const limit = checkLimit(filter.limit);
   const ofStatus = status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "group status")}`;
-  const older = after === undefined ? sql`` : sql`and id < ${checkCursor(after)}`;
+  if (after !== undefined && !/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(after)) throw notACursor(after);
+  const older = after === undefined ? sql`` : sql`and id < ${after}`;
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${ofStatus} ${older} order by id desc limit ${limit + 1})
     select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
   return cutPage(shape<GroupRecord>(rows), limit, ({ id }) => id);
-}
-
-function checkCursor(after: string): string {
-  if (typeof after === "string" && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(after)) return after;
-  throw invalid(`${quote(after)} is not a cursor: give "next" of the page before`);
 }
 
 async function groupMembers(store: Store, tenant: string, id: string): Promise<GroupMember[]> {
