@@ -169,11 +169,7 @@ export async function refuseToBlock(
   }
   const alone = aloneRuns.getStore();
   if (alone === undefined || alone.over) return;
-  const [blocked] = await store.read<{
-    id: string;
-    name: string;
-    queue: string;
-  }>(sql`select job.id, job.name, lane.queue
+  const [blocked] = await store.read<Record<"id" | "name" | "queue", string>>(sql`select job.id, job.name, lane.queue
     from daybook_job job join daybook_line line on line.seq = job.seq join daybook_lane lane on lane.seq = job.lane_seq
     where ${which} and job.tenant_id = ${tenant} and job.origin <> 'direct'
       and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})

@@ -102,8 +102,8 @@ async function groupDone(store: Store, tenant: string, id: string, options: Awai
   refuseInsideUnit("done", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
   return awaitEnd(store, what, awaitMs(options, "done"), async (waited) => {
-    const [open] = await store.read<{ seq: number }>(sql`select seq from daybook_job_group job_group
-      where tenant_id = ${tenant} and id = ${id} and status = 'open'`);
+    const [open] = await store.read<{ seq: number }>(sql`select seq
+      from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`);
     // One that has ended stays as it is, so it is counted once; one that is not there is refused here.
     if (open === undefined) return { ended: await findGroup(store, tenant, id) };
     await refuseToBlock(store, { tenant, what, which: sql`job.group_seq = ${open.seq}` });
