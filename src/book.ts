@@ -16,8 +16,8 @@ import { reservationVerbs, type Reservations } from "./jobs/direct/reservation.t
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
-import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
-import { startWorker } from "./jobs/worker/start-worker.ts";
+import { templateReads, templateVerbs, type Templates } from "./jobs/template/template.ts";
+import { startWorker } from "./jobs/worker/worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";

@@ -63,9 +63,9 @@ export type {
   Templates,
   TemplateSettings,
   TemplateVerbs,
-} from "./jobs/template/templates.ts";
+} from "./jobs/template/template.ts";
 export type { Pruned } from "./jobs/prune/prune.ts";
-export type { FinishedStatus, PruneOptions } from "./jobs/prune/rule.ts";
+export type { FinishedStatus, PruneOptions } from "./jobs/prune/prune.ts";
 export type { LaneLimits } from "./jobs/pause.ts";
 export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/move.ts";

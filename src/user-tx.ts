@@ -6,7 +6,7 @@ import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
-import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
+import { templateVerbs, type TemplateVerbs } from "./jobs/template/template.ts";
 import { callsParts, type Rooms } from "./rooms.ts";
 import { flushRecords, recordsTurn } from "./records/flush.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";

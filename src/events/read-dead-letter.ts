@@ -3,6 +3,7 @@ import { checkCount } from "../core/count.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { notACursor } from "../telemetry/report/page.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import type { DeadLetterRow, DeadLetterStatus } from "./dead-letter.ts";
@@ -115,7 +116,7 @@ export async function listLetters(
   checkFilter(which);
   checkCount(limit, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
+  if (!Number.isSafeInteger(before)) throw notACursor(after);
   const ended = status === undefined ? sql`and letter.ended_at is null` : sql`and letter.status = ${status}`;
   const rows = await store.readHeavy<LetterRow>(
     joinSql([

@@ -1,8 +1,9 @@
 // Looking at events: one with what became of it, lists, and the tree of what it caused.
 import { checkCount } from "../core/count.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { notACursor } from "../telemetry/report/page.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -48,7 +49,7 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   const { limit = limits.pageDefault, after } = filter;
   checkCount(limit, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
+  if (!Number.isSafeInteger(before)) throw notACursor(after);
   const rows = await store.readHeavy<EventRow>(
     sql`select * from daybook_event event where ${whichEvents(tenant, filter)} and seq < ${before} order by seq desc limit ${limit + 1}`,
   );

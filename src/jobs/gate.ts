@@ -82,7 +82,6 @@ function lockName(seq: number): string {
   return `enter\n${seq}`;
 }
 
-/** The lock of a lane's limit and rate. */
 export function laneLock({ seq }: Pick<LaneRow, "seq">): string {
   return `lane\n${seq}`;
 }

@@ -81,12 +81,10 @@ export function reasonsOf(job: Limited): Reason[] {
   return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
 }
 
-/** The limits that `jobs` name, as locks. */
 export function lockNames(jobs: readonly Limited[]): string[] {
   return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
 }
 
-/** The lock of a limit or of a rate. */
 export function lockOf({ waitsFor, tenant, key }: Reason): string {
   return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
 }
@@ -134,7 +132,6 @@ export async function roomFor(tx: Tx, of: Reason): Promise<number> {
   return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
 }
 
-/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
 export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
   const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
     where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
@@ -185,7 +182,9 @@ export function createPermits(
         if (most === undefined) continue; // it keeps an order only
         const taken = await takenOf(tenant_id, limit_key);
         if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
-        mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
+        let number = 0;
+        while (taken.has(number)) number++;
+        mine.push([taken, { tenant_id, limit_key, number, job_seq }]);
       }
       if (rules.rate !== undefined) {
         const until = await takeStart({ tenant: tenant_id, ...rules.rate });
@@ -195,12 +194,6 @@ export function createPermits(
       return mine.map(([, permit]) => permit);
     },
   };
-}
-
-function freeNumber(used: ReadonlySet<number>): number {
-  let number = 0;
-  while (used.has(number)) number++;
-  return number;
 }
 
 export async function writePermits(tx: Tx, permits: readonly Permit[]): Promise<void> {

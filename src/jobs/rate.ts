@@ -52,7 +52,6 @@ export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<v
 
 type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
 
-/** The window that was last counted in, if anything was. */
 export async function readWindow(
   tx: Pick<Tx, "get">,
   { tenant, key }: Pick<RateRule, "tenant" | "key">,

@@ -10,7 +10,7 @@ import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
 import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
-import { expireReservations, freeReservationsOf } from "./direct/reservation.ts";
+import { expire, freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { releaseFreeKeys, type From } from "./let-in.ts";
@@ -53,17 +53,19 @@ function lostEnding({ seq, runId, startedAt, heardAt, cancelling }: Lost): Endin
   const endedAt = Math.max(heardAt, startedAt);
   const lost = "session lost: the process that ran it ended or fell silent";
   const ending = { seq, runId, durationMs: endedAt - startedAt, endedAt };
-  if (cancelling === 0)
-    return { ...ending, status: "lost", error: { type: "SessionLost", message: lost, trace: null } };
-  const error = { type: "CancelledError", message: `the job was cancelled; ${lost}`, trace: null };
-  return { ...ending, status: "cancelled", error };
+  if (cancelling === 0) return { ...ending, status: "lost", error: toError("SessionLost", lost) };
+  return { ...ending, status: "cancelled", error: toError("CancelledError", `the job was cancelled; ${lost}`) };
 }
 
 function timedOutEnding(tx: Tx, { seq, runId, startedAt, timeoutMs }: Late): Ending {
   const message = `the run took longer than its timeout of ${timeoutMs} ms and its process did not end it`;
   // Nobody's monotonic clock saw the end, so the wall clock has to do; it may have been moved.
   const durationMs = Math.max(0, tx.now - startedAt);
-  return { seq, runId, durationMs, status: "timed_out", error: { type: "TimeoutError", message, trace: null } };
+  return { seq, runId, durationMs, status: "timed_out", error: toError("TimeoutError", message) };
+}
+
+function toError(type: string, message: string): NonNullable<Ending["error"]> {
+  return { type, message, trace: null };
 }
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
@@ -106,7 +108,7 @@ export async function sweep(engine: Engine): Promise<number> {
     }
   };
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
-  await attempt((tx) => expireReservations(tx, hooks));
+  await attempt((tx) => expire(tx, hooks));
   await attempt((tx) => rescueTimedOut(tx, hooks));
   await attempt(async (tx) => (await hooks.onSweep?.(tx)) ?? 0);
   for (let from: From | undefined, last = false; !last; last = from === undefined) {
@@ -125,7 +127,6 @@ export type Recovery = {
   readonly dryRun: boolean;
   /** Runs of sessions that have ended, or whose process is gone from this host. */
   readonly lost: number;
-  /** Their reservations. */
   readonly reservations: number;
   /** How much was ended or released in all; 0 in a dry run. */
   readonly recovered: number;

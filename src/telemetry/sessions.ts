@@ -2,6 +2,7 @@
 import { limits } from "../core/limits.ts";
 import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { notACursor } from "./report/page.ts";
 import type { Store } from "../storage/store.ts";
 import type { Attachment } from "./attach.ts";
 import { isGone } from "./gone-sessions.ts";
@@ -43,7 +44,7 @@ export function openSessions(store: Store, attachment: Attachment | undefined): 
       }
       const before = after === undefined ? undefined : Number(after);
       if (before !== undefined && !Number.isSafeInteger(before)) {
-        throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
+        throw notACursor(after);
       }
       const rows = await store.readHeavy<SessionRow>(listSessions({ before, limit: limit + 1 }));
       const self = thisProcess();

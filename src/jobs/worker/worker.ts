@@ -9,7 +9,7 @@ import { readCancelled } from "../cancel.ts";
 import type { Claimed, ClaimedJob, Claimer } from "../claim.ts";
 import type { Engine } from "../engine.ts";
 import { jobsClaimed } from "../hooks.ts";
-import { onHosting } from "../hosting.ts";
+import { onHosting, writeDefinitions } from "../definition.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "../job.ts";
 import { hostNames, sweep } from "../rescue.ts";
 import { ownershipLost, shuttingDown } from "../run.ts";
@@ -19,12 +19,13 @@ import { lookAgain } from "../waiters.ts";
 import { passing, writeApart, type Pending } from "./pending.ts";
 import { createRuns } from "./runs.ts";
 import { createWake } from "./wake.ts";
-import type { Worker, WorkerSettings } from "./worker-options.ts";
+import { checkWorkerOptions, type Worker, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
+import type { Reserved } from "../direct/claim-reserved.ts";
+import { newTurns } from "../lane.ts";
 
 const sweepEveryMs = 15_000;
 const retryMs = 200;
 const recheckMs = 200;
-const noPending: Pending = { endings: [], logs: [], progress: [] };
 
 /** A claim whose commit nobody confirmed, and the places that it may fill. */
 type Doubtful = { readonly claimed: readonly Claimed[]; release(): void };
@@ -131,13 +132,7 @@ export function createWorker(
     const want = alone ? 1 : freePlaces();
     const release = runs.reserve(want);
     const asked = cancelsAsked;
-    const work: TurnWork = {
-      ...pending.take(),
-      ...wake.ask(),
-      want,
-      alone,
-      attempted: [],
-    };
+    const work: TurnWork = { ...pending.take(), ...wake.ask(), want, alone, attempted: [] };
     try {
       checkSession();
       const done = await store.write((tx) => takeTurn(tx, engine.hooks, claimer, work), { beat: false });
@@ -171,7 +166,7 @@ export function createWorker(
       release();
       return true;
     } catch (error) {
-      await afterFailure(error, noPending);
+      await afterFailure(error);
       return false;
     }
   }
@@ -184,7 +179,7 @@ export function createWorker(
     if (asked !== cancelsAsked) void heedCancels();
   }
 
-  async function afterFailure(error: unknown, work: Pending): Promise<void> {
+  async function afterFailure(error: unknown, work?: Pending): Promise<void> {
     failures++;
     const code = codeOf(error);
     if (code === "closed") {
@@ -193,7 +188,8 @@ export function createWorker(
       runs.abortAll(shuttingDown());
       return;
     }
-    pending.giveBack(code !== undefined && passing.has(code) ? work : await writeApart(engine, work, failures));
+    const passes = code !== undefined && passing.has(code);
+    if (work !== undefined) pending.giveBack(passes ? work : await writeApart(engine, work, failures));
     await clock.sleep(jitter(store.random, Math.min(5000, retryMs * 2 ** Math.min(failures, 5))));
   }
 
@@ -247,11 +243,12 @@ export function createWorker(
     get running() {
       return runs.inHand;
     },
-    idle: () =>
-      new Promise<void>((resolve) => {
-        waitingForIdle.push(resolve);
-        poke();
-      }),
+    idle() {
+      const idle = Promise.withResolvers<void>();
+      waitingForIdle.push(idle.resolve);
+      poke();
+      return idle.promise;
+    },
     stop: () => (stopped ??= stop()),
   };
   return { worker, sweepNow };
@@ -259,4 +256,30 @@ export function createWorker(
 
 function codeOf(error: unknown): ErrorCode | undefined {
   return isDaybookError(error) ? error.code : undefined;
+}
+
+/** Claims for what this process hosts. With `reserved` the worker serves that reservation alone, and renews it as long as it lives. `join` is told of it before
+ *  it claims: it may run a job before it has swept, and whoever closes the book must find it. */
+export async function startWorker(
+  engine: Engine,
+  options: WorkerOptions = {},
+  reserved?: Reserved & { renew(): Promise<void> },
+  join?: (worker: Worker) => void,
+): Promise<Worker> {
+  const settings = checkWorkerOptions(options);
+  const claimer: Claimer = {
+    sessionSeq: engine.session().seq,
+    hosts: new Set(reserved === undefined ? engine.definitions.keys() : []),
+    queues: settings.queues,
+    turns: newTurns(),
+    hostCursors: new Map(),
+    ...(reserved === undefined ? {} : { reserved }),
+    ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
+  };
+  if (reserved === undefined) await writeDefinitions(engine, engine.definitions.values());
+  await hostNames(engine, claimer);
+  const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
+  join?.(worker);
+  await sweepNow();
+  return worker;
 }
