@@ -81,7 +81,7 @@ export type Jobs = JobVerbs & {
   /** Why a job has not run, or what became of it. */
   explain(id: string): Promise<Explanation>;
   /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
-   *  run says what they would find. It is about the whole book. */
+   *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
   recover(options?: { readonly dryRun?: boolean }): Promise<Recovery>;
   /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
    *  whole or not at all.
@@ -169,14 +169,15 @@ export function jobVerbs(
   };
 }
 
-export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVerbs> {
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export function jobReads(engine: Engine, tenant: string, seenBy: string | null = null): Omit<Jobs, keyof JobVerbs> {
   const { store } = engine;
   return {
     get: (id) => findJob(store, tenant, id),
     list: (filter = {}) => listJobs(store, tenant, filter),
     chain: (id) => readChain(store, tenant, id),
-    explain: (id) => explainJob(store, tenant, id),
-    recover: (options = {}) => recover(engine, options),
+    explain: (id) => explainJob(store, tenant, id, seenBy),
+    recover: (options = {}) => recover(engine, options, seenBy),
     prune: (options) => prune(store, tenant, engine.files, options ?? {}, engine.hooks.onPruned),
     result: (job: string | Enqueued, options?: AwaitOptions) => awaitResult(store, tenant, job, options),
     place: (id) => placeOf(store, tenant, id),
