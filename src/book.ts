@@ -1,7 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { invalid } from "./core/error.ts";
+import { DaybookError, invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
@@ -85,11 +85,13 @@ export type Book = AsyncDisposable & {
    *  const notes = await book.read((tx) => tx.sql<{ body: string }>`select body from note order by id`);
    *  ``` */
   read<T>(work: (tx: ReadTx) => Promise<T>): Promise<T>;
-  /** The same book seen by one tenant. Closing either closes both. */
+  /** The same book seen by one tenant: also of sessions, recovery and losses it is told its own. A handler's `book` is one of
+   *  these. Closing either closes both. */
   tenant(id: string): Book;
   /** Copies the book to `path` while it is in use, checks the copy, and only then gives it its name. */
   backup(path: string, options?: { overwrite?: boolean }): Promise<BackupReport>;
-  /** Checks every invariant of the book; an empty list means all is well. */
+  /** Checks every invariant of the book; an empty list means all is well. It is about all tenants, so `book.tenant(id)` and a
+   *  handler's `book` refuse it. */
   doctor(): Promise<Finding[]>;
   info(): Promise<BookInfo>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
@@ -106,7 +108,9 @@ export type Book = AsyncDisposable & {
   close(): Promise<void>;
 };
 
-export function createBook(rooms: Rooms, tenantId: string): Book {
+/** `whole`: the handle of whoever opened the book, which also sees what belongs to no tenant or to all. */
+export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
+  const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
@@ -136,13 +140,13 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     get sessionId() {
       return attachment?.id ?? null;
     },
-    sessions: outsideUnits(store, "sessions", openSessions(store, attachment)),
+    sessions: outsideUnits(store, "sessions", openSessions(store, attachment, seenBy)),
     jobs: outsideUnits(store, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
         tenant: tenantId,
         enqueue: rooms.enqueue,
       }),
-      ...jobReads(rooms.jobs, tenantId),
+      ...jobReads(rooms.jobs, tenantId, seenBy),
       runNow: async (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
@@ -183,9 +187,9 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
       ...templateVerbs(known, within),
       ...templateReads(store, tenantId),
     }),
-    runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
+    runs: outsideUnits(store, "runs", openRuns(store, tenantId, seenBy)),
     telemetry: outsideUnits(store, "telemetry", {
-      ...telemetryReads(store, tenantId),
+      ...telemetryReads(store, tenantId, seenBy),
       retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
     }),
     records: bookRecords(rooms, tenantId),
@@ -210,7 +214,8 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     async doctor() {
       refuse("doctor");
-      return examine(store);
+      if (seenBy === null) return examine(store);
+      throw new DaybookError("forbidden", "doctor looks at all tenants: call it on the book that open() returned");
     },
     async info() {
       refuse("info");
@@ -218,7 +223,7 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     async metrics() {
       refuse("metrics");
-      return metrics(store, tenantId);
+      return metrics(store, tenantId, seenBy);
     },
     startWorker: start,
     work: (options) => workUntilSignal(() => start(options), close),

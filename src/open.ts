@@ -187,7 +187,7 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
-    return createBook(rooms, tenant);
+    return createBook(rooms, tenant, { whole: true });
   } catch (error) {
     await store.close();
     throw error;

@@ -22,7 +22,11 @@ export type Explanation = {
 };
 
 // How an explanation reads the book: rows, or a count of many, which is not made on this thread.
-type Look = Pick<Tx, "now" | "all" | "get"> & { count(statement: Sql): Promise<number> };
+type Look = Pick<Tx, "now" | "all" | "get"> & {
+  /** The tenant that asks; null for the owner of the whole book. */
+  readonly seenBy: string | null;
+  count(statement: Sql): Promise<number>;
+};
 
 type Explained = JobRow &
   Omit<LaneRow, "seq"> &
@@ -41,9 +45,15 @@ type Explained = JobRow &
 // A word, and the sentences after it.
 type Said = readonly string[];
 
-export async function explainJob(store: Store, tenant: string, id: string): Promise<Explanation> {
+export async function explainJob(
+  store: Store,
+  tenant: string,
+  id: string,
+  seenBy: string | null = null,
+): Promise<Explanation> {
   const look: Look = {
     now: store.clock.now(),
+    seenBy,
     all: (statement) => store.read(statement),
     get: async <R>(statement: Sql) => (await store.read<R>(statement))[0],
     count: async (statement) => (await store.readHeavy<{ n: number }>(statement))[0]?.n ?? 0,
@@ -75,8 +85,10 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
     const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${job.queue}.`;
     return heldOr(look, job, ["place", place], (session) => [`Session ${session} runs ${job.name}.`]);
   },
-  running(_look, { started_at: since, session_id, pid, host, ...job }) {
-    const by = `It runs since ${isoTime(since ?? 0)} in session ${session_id} (process ${pid} on ${host}).`;
+  running(look, { started_at: since, session_id, pid, host, ...job }) {
+    // The process works for other tenants, too.
+    const where = look.seenBy === null ? ` (process ${pid} on ${host})` : "";
+    const by = `It runs since ${isoTime(since ?? 0)} in session ${session_id}${where}.`;
     const asked = job.cancel_requested_at === null ? [] : ["It was asked to cancel and has not ended yet."];
     return ["running", by, ...asked];
   },

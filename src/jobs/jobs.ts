@@ -149,7 +149,8 @@ export function jobVerbs(
   };
 }
 
-export function jobReads(engine: Engine, tenant: string) {
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export function jobReads(engine: Engine, tenant: string, seenBy: string | null = null) {
   const { store } = engine;
   const awaiting: Awaiting = {
     result: (job: string | Enqueued, options?: AwaitOptions) => awaitResult(store, tenant, job, options),
@@ -161,10 +162,10 @@ export function jobReads(engine: Engine, tenant: string) {
     /** The chain of retries that a job belongs to, the first one first. */
     chain: (id: string) => readChain(store, tenant, id),
     /** Why a job has not run, or what became of it. */
-    explain: (id: string) => explainJob(store, tenant, id),
+    explain: (id: string) => explainJob(store, tenant, id, seenBy),
     /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
-     *  run says what they would find. It is about the whole book. */
-    recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options),
+     *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
+    recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),
     /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
      *  whole or not at all.
      *

@@ -128,28 +128,42 @@ export type Recovery = {
   /** Runs of sessions that have ended, or whose process is gone from this host. */
   readonly lost: number;
   readonly reservations: number;
-  /** How much was ended or released in all; 0 in a dry run. */
+  /** How much was ended or released in all, or to a tenant of these two; 0 in a dry run. */
   readonly recovered: number;
 };
 
-/** What a worker's sweep does, or in a dry run would do. */
-export async function recover(engine: Engine, options: { readonly dryRun?: boolean }): Promise<Recovery> {
+/** What a worker's sweep does, or in a dry run would do: for the whole book, of which a tenant that asks is told its own. */
+export async function recover(
+  engine: Engine,
+  options: { readonly dryRun?: boolean },
+  seenBy: string | null = null,
+): Promise<Recovery> {
   refuseUnknown(options, ["dryRun"], "recover");
+  const { lost, reservations } = await countOrphaned(engine, seenBy);
+  const dryRun = options.dryRun ?? false;
+  if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
+  let recovered = await sweep(engine);
+  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
+  await endOrphans(engine);
+  if (seenBy !== null) {
+    const left = await countOrphaned(engine, seenBy);
+    recovered = Math.max(0, lost + reservations - left.lost - left.reservations);
+  }
+  return { dryRun, lost, reservations, recovered };
+}
+
+async function countOrphaned(engine: Engine, seenBy: string | null): Promise<Pick<Recovery, "lost" | "reservations">> {
   // One that was killed a moment ago is called running until somebody looks for it.
   const gone = (await goneSessions(engine.store)).map(({ seq }) => seq);
   const isOver = sql`(session.status <> 'running' or session.seq ${anyOf("integer", gone)})`;
+  const isOwn = seenBy === null ? sql`` : sql`and lane.tenant_id = ${seenBy}`;
   const [found] = await engine.store.readHeavy<{ lost: number; reservations: number }>(sql`select
     (select count(*) from daybook_line line join daybook_session session on session.seq = line.session_seq
-      where line.status = 'running' and ${isOver}) as lost,
+      join daybook_lane lane on lane.seq = line.lane_seq where line.status = 'running' and ${isOver} ${isOwn}) as lost,
     (select count(*) from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
-      where reservation.status = 'active' and ${isOver}) as reservations`);
-  const dryRun = options.dryRun ?? false;
-  const { lost = 0, reservations = 0 } = found ?? {};
-  if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
-  const recovered = await sweep(engine);
-  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
-  await endOrphans(engine);
-  return { dryRun, lost, reservations, recovered };
+      join daybook_lane lane on lane.seq = reservation.lane_seq
+      where reservation.status = 'active' and ${isOver} ${isOwn}) as reservations`);
+  return { lost: found?.lost ?? 0, reservations: found?.reservations ?? 0 };
 }
 
 /** Writes down which names this session runs, and in which queues, so that a waiting job can say who it waits for. */

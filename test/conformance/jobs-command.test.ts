@@ -18,7 +18,7 @@ import { z } from "zod";
 import { command, manualClock, type Book, type CommandResult, type JobRecord } from "../../src/index.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
-import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
+import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 
 const node = process.execPath;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -308,7 +308,7 @@ for (const backend of backends) {
       const bad: [unknown, RegExp][] = [
         [
           { file: "--help", other: "" },
-          /param "file" of command "show" is "--help", which its program would take for an option: put "--" before/,
+          /param "file" of command "show" is "--help", which its program would take for an option: put "--" just before/,
         ],
         [{ file: -1, other: "" }, /is "-1", which its program would take for an option/],
         [{ file: "a\0b", other: "" }, /param "file" of command "show" has U\+0000|U\+0000/],
@@ -343,7 +343,7 @@ for (const backend of backends) {
       const folder = testFolder(t);
       const say = command("say", {
         ...{ params: z.object({ word: z.string() }), cwd: folder, artifacts: ["*.txt"], concurrency: 1 },
-        argv: ["/bin/sh", "-c", 'echo "$1"; echo "$1" > "$1.txt"', "sh", "{word}"],
+        argv: [shellScript(t, 'echo "$1"; echo "$1" > "$1.txt"'), "{word}"],
       });
       const { book } = await openTest(t, backend, { use: [say], files: join(folder, "files"), clock: manualClock() });
       const [ada, bob] = [book.tenant("ada"), book.tenant("bob")];
