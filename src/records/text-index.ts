@@ -2,6 +2,7 @@
 // it holds whoever writes. What is built last is the sign that all of it was.
 import { createHash } from "node:crypto";
 import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
 import { joinSql, rawSql, render, sql, type Dialect, type Sql } from "../storage/sql.ts";
 import type { Path } from "./field-index.ts";
 import type { Built } from "./item-index.ts";
@@ -46,11 +47,23 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 12);
 }
 
+export function checkWords(text: string): string {
+  if (typeof text !== "string") throw invalid("search takes a text: the words to look for");
+  const words = wordsIn(text);
+  if (words.length === 0) throw invalid(`search ${JSON.stringify(text.slice(0, 60))} has no word in it`);
+  if (words.length > limits.searchWordsMax) {
+    throw invalid(`search looks for ${words.length} words, and at most for ${limits.searchWordsMax}: leave some out`);
+  }
+  return text;
+}
+
+function wordsIn(text: string): string[] {
+  return text.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+}
+
 /** Whether a record has all these words, in any of the fields. */
 export function hasWords(dialect: Dialect, alias: Sql, paths: readonly Path[], text: string): Sql {
-  if (typeof text !== "string") throw invalid("search takes a text: the words to look for");
-  const words = text.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
-  if (words.length === 0) throw invalid(`search ${JSON.stringify(text.slice(0, 60))} has no word in it`);
+  const words = wordsIn(text);
   if (dialect === "postgres") {
     return sql`${vectorOf(sql`${alias}.body`, paths)} @@ plainto_tsquery('simple'::regconfig, ${words.join(" ")}::text)`;
   }
