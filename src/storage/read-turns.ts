@@ -91,6 +91,7 @@ export function createReadTurns({ atOnce, perTenant }: { atOnce: number; perTena
         signal.addEventListener("abort", () => reject(signal.reason as DaybookError), { once: true });
       });
       try {
+        signal.throwIfAborted();
         return await Promise.race([work(signal), ended]);
       } finally {
         timer.cancel();

@@ -47,7 +47,7 @@ async function ask(reader: RecordReader, question: Question): Promise<Asked | un
   const subject = subjectOf(reader, row, question.type);
   const indexes = moment === null && reader.pending().length === 0 ? subject.indexes : [];
   const scope = scopeOf(reader, { subject, moment, names: { next: 1000 }, indexes, alias: rawSql("r") });
-  const words = wordsSql(reader, question, moment);
+  const words = wordsSql(reader, question, moment, row.seq);
   return { subject, moment, where: { op: "and", of: question.where }, scope, words };
 }
 
@@ -125,7 +125,7 @@ export async function readFolds(
     .sort((one, other) => (groupKey(one, groupNames) < groupKey(other, groupNames) ? -1 : 1));
 }
 
-function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment): Sql {
+function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment, typeSeq: number): Sql {
   if (search === undefined) return sql``;
   if (type === undefined || type.search.length === 0) {
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
@@ -136,7 +136,7 @@ function wordsSql(reader: RecordReader, { name, type, search }: Question, moment
   if (moment !== null || reader.pending().length > 0) {
     throw invalid("search is about what is known and committed: leave out asOf, and search before you write");
   }
-  return sql`and ${hasWords(reader.dialect, rawSql("r"), type.search, search)}`;
+  return sql`and ${hasWords(reader.dialect, rawSql("r"), typeSeq, type.search, search)}`;
 }
 
 function foldValue(fold: Fold | undefined, value: unknown): unknown {
