@@ -1,5 +1,6 @@
 // book.records: the verbs of the records room, each a commit or a read of its own.
 import { invalid } from "./core/error.ts";
+import { limits } from "./core/limits.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { storeReader } from "./records/record-reader.ts";
 import { recordVerbs, type RecordVerbs } from "./records/record-verbs.ts";
@@ -10,6 +11,7 @@ import { importRecords, type Imported, type ImportOptions } from "./records/impo
 import { retryConflicts } from "./records/transact.ts";
 import { withinUnitOf } from "./records/write-unit.ts";
 import type { Rooms } from "./rooms.ts";
+import { readAs } from "./storage/reading.ts";
 import type { Awaitable } from "./storage/store.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { runUserUnit, type UserTx } from "./user-tx.ts";
@@ -62,9 +64,10 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     }),
     ...recordReads({
       reader: storeReader(store, tenant),
+      exporter: storeReader(store, tenant, { tenant, verb: "book.records.export", msMax: limits.reportMs }),
       async run(verb, work) {
         refuse(verb);
-        return work();
+        return readAs({ tenant, verb: `book.records.${verb}` }, work);
       },
     }),
     async import(lines, options = {}) {

@@ -2,10 +2,12 @@
 import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
 import { DaybookError, invalid } from "./core/error.ts";
+import { limits } from "./core/limits.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
-import type { Awaitable } from "./storage/store.ts";
+import { readAs } from "./storage/reading.ts";
+import type { Awaitable, Store } from "./storage/store.ts";
 import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "./events/events.ts";
 import { listenerVerbs, type Listeners } from "./events/listeners.ts";
@@ -79,7 +81,7 @@ export type Book = AsyncDisposable & {
    *  });
    *  ``` */
   write<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
-  /** Reads several things of one moment, off the event loop.
+  /** Reads several things of one moment, off the event loop, for at most five seconds.
    *
    *  ```ts
    *  const notes = await book.read((tx) => tx.sql<{ body: string }>`select body from note order by id`);
@@ -104,7 +106,7 @@ export type Book = AsyncDisposable & {
   startWorker(options?: WorkerOptions): Promise<Worker>;
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. */
   work(options?: WorkerOptions): Promise<void>;
-  /** Waits for what was begun, ends the session and closes the book. */
+  /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. */
   close(): Promise<void>;
 };
 
@@ -112,6 +114,7 @@ export type Book = AsyncDisposable & {
 export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
   const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;
+  const of: Of = { store, tenant: tenantId };
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
@@ -140,8 +143,8 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     get sessionId() {
       return attachment?.id ?? null;
     },
-    sessions: outsideUnits(store, "sessions", openSessions(store, attachment, seenBy)),
-    jobs: outsideUnits(store, "jobs", {
+    sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
+    jobs: outsideUnits(of, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
         tenant: tenantId,
         enqueue: rooms.enqueue,
@@ -160,35 +163,35 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
               options,
             ),
     }),
-    groups: outsideUnits(store, "groups", {
+    groups: outsideUnits(of, "groups", {
       ...groupVerbs(rooms.jobs, known, within),
       ...groupReads(store, tenantId),
     }),
-    reservations: outsideUnits(store, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
-    schedules: outsideUnits(store, "schedules", {
+    reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
+    schedules: outsideUnits(of, "schedules", {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    calls: outsideUnits(store, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    calls: outsideUnits(of, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
     events: {
-      ...outsideUnits(store, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
+      ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),
     },
-    listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
-    sinks: outsideUnits(store, "sinks", sinkVerbs(rooms.jobs, tenantId)),
-    deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
+    listeners: outsideUnits(of, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    sinks: outsideUnits(of, "sinks", sinkVerbs(rooms.jobs, tenantId)),
+    deadLetters: outsideUnits(of, "deadLetters", deadLetters(store, tenantId)),
     apps: outsideUnits(
-      store,
+      of,
       "apps",
       appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
     ),
-    queues: outsideUnits(store, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
-    templates: outsideUnits(store, "templates", {
+    queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
+    templates: outsideUnits(of, "templates", {
       ...templateVerbs(known, within),
       ...templateReads(store, tenantId),
     }),
-    runs: outsideUnits(store, "runs", openRuns(store, tenantId, seenBy)),
-    telemetry: outsideUnits(store, "telemetry", {
+    runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
+    telemetry: outsideUnits(of, "telemetry", {
       ...telemetryReads(store, tenantId, seenBy),
       retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
     }),
@@ -204,7 +207,8 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     async read(work) {
       refuse("read");
       checkWork("read", work);
-      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)));
+      const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
+      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
@@ -223,7 +227,8 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     },
     async metrics() {
       refuse("metrics");
-      return metrics(store, tenantId, seenBy);
+      const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
+      return readAs(who, () => metrics(store, tenantId, seenBy));
     },
     startWorker: start,
     work: (options) => workUntilSignal(() => start(options), close),
@@ -239,15 +244,25 @@ function checkWork(verb: string, work: unknown): void {
 }
 
 // Reading through the book inside `write` would show what was there before it, which is hardly ever meant.
-function outsideUnits<Verbs extends object>(store: object, what: string, verbs: Verbs): Verbs {
+// What it reads is read in its name, as one of this tenant's reads.
+function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: string, verbs: Verbs): Verbs {
   const entries = Object.entries(verbs) as [string, (...args: unknown[]) => unknown][];
+  const msMax = reports.has(what) ? limits.reportMs : limits.readMs;
   return Object.fromEntries(
-    entries.map(([name, verb]) => [
-      name,
-      async (...args: unknown[]) => {
-        refuseInsideUnit(`book.${what}.${name}`, store);
-        return verb(...args);
-      },
-    ]),
+    entries.map(([name, call]) => {
+      const verb = `book.${what}.${name}`;
+      return [
+        name,
+        async (...args: unknown[]) => {
+          refuseInsideUnit(verb, store);
+          return readAs({ tenant, verb, msMax }, () => call(...args));
+        },
+      ];
+    }),
   ) as Verbs;
 }
+
+type Of = { readonly store: Store; readonly tenant: string };
+
+/** Whose verbs sum up a stretch of time: they look at more than a list does. */
+const reports: ReadonlySet<string> = new Set(["telemetry", "runs"]);

@@ -118,7 +118,7 @@ export async function listLetters(
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
   if (!Number.isSafeInteger(before)) throw notACursor(after);
   const ended = status === undefined ? sql`and letter.ended_at is null` : sql`and letter.status = ${status}`;
-  const rows = await store.readHeavy<LetterRow>(
+  const { rows, more } = await store.readPage<LetterRow>(
     joinSql([
       sql`${selectLetters} where ${whichLetters(tenant, which)}`,
       ended,
@@ -126,7 +126,7 @@ export async function listLetters(
     ]),
   );
   const items = rows.slice(0, limit);
-  return { items: items.map(toRecord), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+  return { items: items.map(toRecord), next: rows.length > limit || more ? String(items.at(-1)?.seq) : null };
 }
 
 function toRecord(row: LetterRow): DeadLetterRecord {

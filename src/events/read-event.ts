@@ -50,7 +50,7 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   checkCount(limit, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
   if (!Number.isSafeInteger(before)) throw notACursor(after);
-  const rows = await store.readHeavy<EventRow>(
+  const { rows, more } = await store.readPage<EventRow>(
     sql`select * from daybook_event event where ${whichEvents(tenant, filter)} and seq < ${before} order by seq desc limit ${limit + 1}`,
   );
   const page = rows.slice(0, limit);
@@ -62,7 +62,7 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   );
   return {
     items: seen.map((row) => toRecord(row, deliveries.get(row.seq) ?? [])),
-    next: rows.length > limit ? String(page.at(-1)?.seq) : null,
+    next: rows.length > limit || more ? String(page.at(-1)?.seq) : null,
   };
 }
 

@@ -188,9 +188,10 @@ export async function listJobs(store: Store, tenant: string, filter: JobFilter):
     const given = { ...filter, kind }[name];
     if (given !== undefined) wanted.push(sql`and ${await conditions[name](given as never, { store, tenant, from })}`);
   }
-  const rows = await store.readHeavy<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${joinSql(wanted)}
+  const { rows, more } =
+    await store.readPage<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${joinSql(wanted)}
     and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
-  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number, undefined, more || rows.length > limit);
   return { items: await toRecords(store, items), next };
 }
 

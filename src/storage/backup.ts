@@ -9,7 +9,7 @@ import { DaybookError, invalid, type ErrorCode } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { checkBookFile } from "./sqlite/book-file.ts";
-import { createReaderThread } from "./sqlite/reader.ts";
+import { createReader } from "./sqlite/reader.ts";
 import { sql } from "./sql.ts";
 import type { Store } from "./store.ts";
 
@@ -125,28 +125,30 @@ function fromFileError(error: unknown, target: string): unknown {
 
 async function markCopy(path: string, marks: readonly string[]): Promise<void> {
   if (marks.length === 0) return;
-  const thread = createReaderThread({ location: path, writable: true });
+  const reader = createReader({ location: path, writable: true });
   try {
-    for (const text of marks) await thread.all({ text, params: [] });
+    for (const text of marks) await reader.all({ text, params: [] });
   } finally {
-    await thread.close();
+    await reader.close();
   }
 }
 
 async function checkCopy(path: string): Promise<number> {
   if (checkBookFile(path) !== "existing") throw new DaybookError("internal", `the copy ${path} is not a book`);
-  const thread = createReaderThread({ location: path, writable: false });
+  const reader = createReader({ location: path, writable: false });
   try {
-    const found = (await thread.all({ text: "pragma integrity_check", params: [] })) as { integrity_check: string }[];
+    const found = (await reader.all({ text: "pragma integrity_check", params: [] })).rows as {
+      integrity_check: string;
+    }[];
     if (found[0]?.integrity_check !== "ok") {
       throw new DaybookError(
         "internal",
         `the copy is damaged: ${found[0]?.integrity_check}. Check the disk, try again`,
       );
     }
-    return (await thread.all({ text: "select name from sqlite_schema where type = 'table'", params: [] })).length;
+    return (await reader.all({ text: "select name from sqlite_schema where type = 'table'", params: [] })).rows.length;
   } finally {
-    await thread.close();
+    await reader.close();
   }
 }
 

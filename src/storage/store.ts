@@ -1,10 +1,11 @@
 // What the rooms see of storage: a store, transactions and reads. Which engine and which thread did the work is not
 // visible from here.
 import type { Clock } from "../core/clock.ts";
-import { DaybookError } from "../core/error.ts";
+import { invalid, type DaybookError } from "../core/error.ts";
 import type { Ids } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import type { Random } from "../core/random.ts";
+import type { Reading } from "./reading.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
 export type Row = Record<string, Value>;
@@ -55,7 +56,12 @@ export type WriteOptions = {
 export type Reader = {
   readonly dialect: Dialect;
   all<R>(statement: Sql): Promise<R[]>;
+  /** As `readPage`. */
+  page<R>(statement: Sql): Promise<Some<R>>;
 };
+
+/** Rows, and whether there are more that did not fit. */
+export type Some<R> = { readonly rows: R[]; readonly more: boolean };
 
 export type Stamp = { due(): boolean; run(tx: Tx): Awaitable<void> };
 
@@ -76,14 +82,17 @@ export type Store = {
   write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
   /** A point read: few rows by an index, on this thread. */
   read<R>(statement: Sql): Promise<R[]>;
-  /** A read of unknown cost (lists, reports): never on this thread. */
-  readHeavy<R>(statement: Sql): Promise<R[]>;
+  /** A read of unknown cost (lists, reports): never on this thread. It takes its turn among those of its tenant and is
+   *  ended at its deadline; both are those of the verb under way unless `who` says otherwise. */
+  readHeavy<R>(statement: Sql, who?: Partial<Reading>): Promise<R[]>;
+  /** The same for rows that may be large: it answers at least one, and no more once `limits.pageBytesMax` are full. */
+  readPage<R>(statement: Sql, who?: Partial<Reading>): Promise<Some<R>>;
   /** A statement that may take minutes (backup, integrity): on a thread and a connection of its own. */
   readLong<R>(statement: Sql): Promise<R[]>;
   /** Several of them, one after the other on the same thread: to start one costs more than most of them take. */
   readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
-  /** Several reads of one moment; lives at most `limits.snapshotMsMax`. */
-  snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
+  /** Several reads of one moment, with the turn and the deadline of a read. */
+  snapshot<T>(run: (reader: Reader) => Promise<T>, who?: Partial<Reading>): Promise<T>;
   /** Hears the channels that committed transactions woke; `null` means another process wrote something. */
   onWake(hear: (channel: string | null) => void): () => void;
   /** Run in one of this store's transactions, just before it commits, whenever it is due: the session's beat. */
@@ -93,13 +102,11 @@ export type Store = {
   close(): Promise<void>;
 };
 
-export function tooLong(): DaybookError {
-  return new DaybookError(
-    "timeout",
-    `a read held its snapshot for ${limits.snapshotMsMax} ms, so it was ended: read less at once, or in several reads`,
-  );
+export function endedReader(): DaybookError {
+  return invalid("a reader was used after its read ended: await everything inside book.read");
 }
 
-export function endedReader(): DaybookError {
-  return new DaybookError("invalid", "a reader was used after its read ended: await everything inside book.read");
+export function answerTooLarge(): DaybookError {
+  const mb = limits.readBytesMax / 1_048_576;
+  return invalid(`a read answers more than ${mb} MB: select fewer columns, or read it in pages with limit`);
 }

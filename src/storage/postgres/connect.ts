@@ -62,7 +62,8 @@ export async function connectClient(server: Server, ...settings: readonly string
   }
 }
 
-export async function createPool(server: Server, connections: number): Promise<Pool> {
+/** `metered`: a connection whose answer grows past `limits.readBytesMax` is ended. */
+export async function createPool(server: Server, connections: number, metered = false): Promise<Pool> {
   const driver = await loadDriver();
   const pool = new driver.Pool({
     ...clientConfig(driver, server),
@@ -78,6 +79,7 @@ export async function createPool(server: Server, connections: number): Promise<P
   pool.on("connect", (client) => {
     client.on("error", () => undefined);
     takeTurns(client);
+    if (metered) meter(client);
   });
   return pool;
 }
@@ -101,6 +103,28 @@ function takeTurns(client: PoolClient): void {
     stream.pause();
     void systemClock.nextTurn().then(() => stream.resume());
   });
+}
+
+const answered = new WeakMap<PoolClient, { bytes: number }>();
+
+function meter(client: PoolClient): void {
+  const { stream } = (client as unknown as Connected).connection;
+  const seen = { bytes: 0 };
+  answered.set(client, seen);
+  stream.on("data", (piece: Buffer) => {
+    seen.bytes += piece.length;
+    if (seen.bytes > limits.readBytesMax) stream.destroy();
+  });
+}
+
+/** A new answer begins on this metered connection. */
+export function beginAnswer(client: PoolClient): void {
+  const seen = answered.get(client);
+  if (seen !== undefined) seen.bytes = 0;
+}
+
+export function isAnswerTooLarge(client: PoolClient): boolean {
+  return (answered.get(client)?.bytes ?? 0) > limits.readBytesMax;
 }
 
 function clientConfig(driver: typeof pg, server: Server): ClientConfig {

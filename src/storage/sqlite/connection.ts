@@ -26,6 +26,9 @@ export type ConnectionOptions = {
   /** How long SQLite may block this thread while another connection holds the lock. Zero on the main thread. */
   readonly busyMs?: number;
   readonly durability?: Durability;
+  /** How much of the file is kept in memory; what sorting needs beyond that is kept in files. Otherwise all of that is in
+   *  memory, and more of the file. */
+  readonly cacheKb?: number;
   /** Called around each statement; tests throw or kill from it. */
   readonly fault?: Fault | undefined;
 };
@@ -169,7 +172,9 @@ function widen(prepare: Prepare, text: string): StatementSync | false {
 }
 
 function configure(db: DatabaseSync, options: ConnectionOptions): void {
-  db.exec("pragma foreign_keys = on; pragma cache_size = -64000; pragma temp_store = memory");
+  const { cacheKb } = options;
+  db.exec(`pragma foreign_keys = on; pragma cache_size = -${cacheKb ?? 64_000}`);
+  db.exec(`pragma temp_store = ${cacheKb === undefined ? "memory" : "file"}`);
   if (options.readOnly === true) {
     db.exec("pragma query_only = on");
     return;

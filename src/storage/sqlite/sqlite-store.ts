@@ -7,15 +7,19 @@ import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
 import { latestNumber, newerBook, notMigrated, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
-import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
+import { closedRead, createReadTurns } from "../read-turns.ts";
+import { readingNow, type Reading } from "../reading.ts";
+import { neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
 import { createUnderWay } from "../under-way.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { inspectBookFile } from "./book-file.ts";
 import { checkSqliteVersion, openConnection, type Connection } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
-import { createReaderThread } from "./reader.ts";
-import { createSnapshots } from "./snapshot.ts";
+import { createReader } from "./reader.ts";
+import { createReaders } from "./readers.ts";
+import { readSnapshot } from "./snapshot.ts";
 import { isBusy } from "./sqlite-error.ts";
+import { createWalBound } from "./wal-bound.ts";
 import { createWaker } from "./waker.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
@@ -41,8 +45,10 @@ export async function openSqlite(
     throw error;
   }
 
-  const heavy = createReaderThread({ location, writable: false });
-  const snapshots = createSnapshots(heavy, clock, () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax);
+  const readers = createReaders({ location, writable: false });
+  const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
+  const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
+  const wal = createWalBound(() => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax, [turns, snapshots]);
   const underWay = createUnderWay();
   const waker = createWaker(writer, clock, { alone: inMemory });
   let stamp: Stamp = neverDue;
@@ -66,19 +72,35 @@ export async function openSqlite(
       return point.all(query).map((row) => ({ ...(row as object) })) as R[];
     });
   }
+  async function readSome<R>(
+    statement: Sql,
+    bytesMax: number | undefined,
+    who: Partial<Reading> = {},
+  ): Promise<Some<R>> {
+    const query = render(statement, "sqlite");
+    return turns.run(readingNow(who), async (signal) => {
+      await wal.pass();
+      return readers.use(signal, async (reader) => {
+        wal.watch();
+        return (await reader.all(query, bytesMax)) as Some<R>;
+      });
+    });
+  }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
-    const own = createReaderThread({ location, writable: true });
+    const own = createReader({ location, writable: true });
     try {
+      const all = async <R>(statement: Sql): Promise<R[]> => (await own.all(render(statement, "sqlite"))).rows as R[];
       return await run({
         dialect: "sqlite",
-        all: async <R>(statement: Sql) => (await own.all(render(statement, "sqlite"))) as R[],
+        all,
+        page: async (statement) => ({ rows: await all(statement), more: false }),
       });
     } finally {
       await own.close();
     }
   }
   function refuseClosed(): void {
-    if (closing !== undefined) throw new DaybookError("closed", "the book is closed: open it again to read");
+    if (closing !== undefined) throw closedRead();
   }
 
   return {
@@ -90,10 +112,8 @@ export async function openSqlite(
     random,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
     read,
-    async readHeavy<R>(statement: Sql) {
-      refuseClosed();
-      return underWay.track(heavy.all(render(statement, "sqlite"))) as Promise<R[]>;
-    },
+    readHeavy: async <R>(statement: Sql, who?: Partial<Reading>) => (await readSome<R>(statement, undefined, who)).rows,
+    readPage: (statement, who) => readSome(statement, limits.pageBytesMax, who),
     async readLong<R>(statement: Sql) {
       refuseClosed();
       return underWay.track(readsLong((reader) => reader.all<R>(statement)));
@@ -102,10 +122,14 @@ export async function openSqlite(
       refuseClosed();
       return underWay.track(readsLong(run));
     },
-    async snapshot(run) {
-      refuseClosed();
-      return underWay.track(snapshots.run(run));
-    },
+    snapshot: (run, who) =>
+      snapshots.run(readingNow(who), async (signal) => {
+        await wal.pass();
+        return readers.use(signal, (reader) => {
+          wal.watch();
+          return readSnapshot(reader, run);
+        });
+      }),
     onWake: (hear) => waker.listen(hear),
     beforeCommit: (run) => void (stamp = run),
     abandon() {
@@ -113,9 +137,11 @@ export async function openSqlite(
     },
     close: () =>
       (closing ??= (async () => {
+        turns.close();
+        snapshots.close();
         await Promise.all([queue.drain(), underWay.settled()]);
         waker.close();
-        await heavy.close();
+        await readers.close();
         point.close();
         writer.close();
       })()),

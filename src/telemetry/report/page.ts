@@ -26,14 +26,15 @@ export function notACursor(given: unknown): DaybookError {
   return invalid(`${quote(given)} is not a cursor: give "next" of the page before`);
 }
 
-/** The first `limit` of rows of which one more was read. */
+/** The first `limit` of rows of which one more was read; `more` when the others did not fit. */
 export function cutPage<Row, Item = Row>(
   rows: readonly Row[],
   limit: number,
   cursorOf: (row: Row) => number | string,
   toItem: (row: Row) => Item = (row) => row as unknown as Item,
+  more = rows.length > limit,
 ): Page<Item> {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
-  return { items: shown.map(toItem), next: rows.length > limit && last !== undefined ? String(cursorOf(last)) : null };
+  return { items: shown.map(toItem), next: more && last !== undefined ? String(cursorOf(last)) : null };
 }

@@ -1,0 +1,64 @@
+// The readers of one book. Each serves one read at a time, so whoever has to be ended takes nobody along; they start
+// when they are needed and end when they are not for a while.
+import { systemClock, type Timer } from "../../core/clock.ts";
+import { limits } from "../../core/limits.ts";
+import type { ReaderData } from "./reader-program.ts";
+import { createReader, type SqliteReader } from "./reader.ts";
+
+export type Readers = {
+  /** Runs `work` with a reader of its own. When the signal aborts, the reader is ended. */
+  use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
+  /** Resolves once no reader holds the file. */
+  close(): Promise<void>;
+};
+
+export function createReaders(data: ReaderData): Readers {
+  // The one that was used last is taken first, so that the others may rest and end.
+  const idle = new Map<SqliteReader, Timer>();
+  const dying = new Set<Promise<void>>();
+
+  function kill(reader: SqliteReader): void {
+    const ended = reader.kill().finally(() => dying.delete(ended));
+    dying.add(ended);
+  }
+
+  function take(): SqliteReader {
+    for (const [reader, timer] of [...idle].toReversed()) {
+      timer.cancel();
+      idle.delete(reader);
+      if (reader.alive) return reader;
+    }
+    return createReader(data);
+  }
+  function giveBack(reader: SqliteReader): void {
+    if (!reader.alive) return;
+    const timer = systemClock.after(limits.readerIdleMs, () => {
+      idle.delete(reader);
+      kill(reader);
+    });
+    idle.set(reader, timer);
+  }
+
+  return {
+    async use(signal, work) {
+      signal.throwIfAborted();
+      const reader = take();
+      const end = (): void => kill(reader);
+      signal.addEventListener("abort", end, { once: true });
+      try {
+        return await work(reader);
+      } finally {
+        signal.removeEventListener("abort", end);
+        giveBack(reader);
+      }
+    },
+    async close() {
+      for (const [reader, timer] of idle) {
+        timer.cancel();
+        kill(reader);
+      }
+      idle.clear();
+      await Promise.all(dying);
+    },
+  };
+}
