@@ -77,6 +77,7 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, (look: Look, job: Explained)
   group: explainGroup,
   reservation: explainDirect,
   order: explainOrder,
+  release: explainHeld,
 };
 
 async function explainQueued(look: Look, job: Explained): Promise<Said> {
@@ -169,6 +170,11 @@ async function explainDirect(look: Look, job: Explained): Promise<Said> {
   const running = await countRunning(look, job.lane_seq);
   const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
   return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
+}
+
+function explainHeld(): Said {
+  const why = "It was open when this book was copied, and the original may have done it since";
+  return ["held", `${why}: it waits until somebody releases it ("daybook release") or drops it.`];
 }
 
 // The next one that its schedule made, or the delivery of an event of an ordered key. When no job is before that, what failed

@@ -28,7 +28,7 @@ const rowsPerChunk = 200;
 const { location, writable } = workerData as ReaderData;
 // In memory the writer waits for readers, too. Whoever waited inside of SQLite would keep this thread from those whom the writer
 // waits for, so the main thread asks again instead.
-const busyMs = location.startsWith("file:") ? 0 : limits.busyMsMax;
+const busyMs = location.includes("vfs=memdb") ? 0 : limits.busyMsMax;
 const connections = new Map<number | null, Connection>();
 const unfinished = new Map<number, Iterator<unknown>>();
 
