@@ -367,7 +367,7 @@ CREATE TABLE daybook_line (
   lane_seq integer not null,
   status text not null,
   waits_for text check (waits_for in
-    ('time', 'key', 'host', 'group', 'reservation', 'order', 'alone', 'event', 'job', 'answer')),
+    ('time', 'key', 'host', 'group', 'reservation', 'order', 'alone', 'release', 'event', 'job', 'answer')),
   waits_key text,
   priority integer not null check (priority between -1000 and 1000),
   position integer not null,
@@ -473,6 +473,11 @@ CREATE TABLE daybook_permit (
 ) strict;
 
 CREATE INDEX permits_of_job on daybook_permit (job_seq);
+
+CREATE TABLE daybook_place (
+  id integer primary key check (id = 1),
+  place text not null
+) strict;
 
 CREATE TABLE daybook_pruning (
   seq integer primary key,
@@ -846,7 +851,7 @@ CREATE TABLE daybook_schedule (
   paused_at integer,
   paused_note text,
   removed_at integer,
-  restored integer not null default 0,
+  held integer not null default 0,
   -- The decisions about slots up to here have left by retention.
   pruned_until integer,
   revision integer not null default 1,
@@ -860,7 +865,7 @@ CREATE TABLE daybook_schedule (
 
 CREATE INDEX schedules_due on daybook_schedule (next_at) where next_at is not null;
 
-CREATE INDEX schedules_restored on daybook_schedule (seq) where restored = 1;
+CREATE INDEX schedules_held on daybook_schedule (seq) where held = 1;
 
 CREATE TABLE daybook_session (
   seq integer primary key,

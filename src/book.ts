@@ -23,7 +23,6 @@ import { startWorker } from "./jobs/worker/worker.ts";
 import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
-import { markRestored } from "./schedules/schedule.ts";
 import { startTicker } from "./schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
@@ -38,6 +37,8 @@ import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
 import { bookRecords, type Records } from "./book-records.ts";
 import { closeRooms } from "./close-rooms.ts";
+import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
+import type { HeldFilter } from "./jobs/hold.ts";
 
 /** How things went, and how long that is kept. */
 export type Telemetry = TelemetryReads & {
@@ -90,8 +91,21 @@ export type Book = AsyncDisposable & {
   /** The same book seen by one tenant: also of sessions, recovery and losses it is told its own. A handler's `book` is one of
    *  these. Closing either closes both. */
   tenant(id: string): Book;
-  /** Copies the book to `path` while it is in use, checks the copy, and only then gives it its name. */
+  /** Copies the book to `path` while it is in use, checks the copy, and only then gives it its name. Opened as a book, the copy
+   *  holds everything that was open, until it is released. */
   backup(path: string, options?: { overwrite?: boolean }): Promise<BackupReport>;
+  /** What a copy of a book holds, of all tenants: jobs by tenant and kind, and schedules. Both lists are empty in other books. */
+  held(filter?: HeldFilter): Promise<Held>;
+  /** Lets go what a copy holds, or of that what is named, or drops it.
+   *
+   *  ```ts
+   *  await book.release({ kind: "call", olderThan: "1h", drop: true });
+   *  await book.release();
+   *  ``` */
+  release(options?: ReleaseOptions): Promise<Released>;
+  /** Marks the book as a copy, as `backup` does with what it writes: for one that was copied by other means. Do it before
+   *  anybody works on it, with a handle that was opened with `attach: false`. */
+  markAsCopy(): Promise<Held>;
   /** Checks every invariant of the book; an empty list means all is well. It is about all tenants, so `book.tenant(id)` and a
    *  handler's `book` refuse it. */
   doctor(): Promise<Finding[]>;
@@ -213,8 +227,19 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
       refuse("backup");
-      // A copy that is opened later must not do again what the original may have done since.
-      return backupBook(store, path, options, [markRestored]);
+      return backupBook(store, path, options, copyMarks(store.clock.now()));
+    },
+    async held(filter) {
+      refuse("held");
+      return held(rooms, filter);
+    },
+    async release(options) {
+      refuse("release");
+      return release(rooms, options);
+    },
+    async markAsCopy() {
+      refuse("markAsCopy");
+      return markAsCopy(rooms);
     },
     async doctor() {
       refuse("doctor");

@@ -24,16 +24,15 @@ export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ..
 const shownMax = 10;
 
 export function examine(store: Store): Promise<Finding[]> {
-  return store.readsLong(examineBy);
+  return store.readsLong((reader) => examineBy(store, reader));
 }
 
-async function examineBy(reader: Reader): Promise<Finding[]> {
+async function examineBy(store: Store, reader: Reader): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const { promise, name, find, advice } of checks) {
+  for (const { promise, name, find, ask, advice } of checks) {
     const rows = await reader.all<{ finding: unknown }>(find(reader.dialect));
-    if (rows.length === 0) continue;
-    const found = rows.slice(0, shownMax).map((row) => String(row.finding));
-    findings.push({ promise, name, found, count: rows.length, advice });
+    const all = [...(ask?.(store) ?? []), ...rows.map((row) => String(row.finding))];
+    if (all.length > 0) findings.push({ promise, name, found: all.slice(0, shownMax), count: all.length, advice });
   }
   return findings;
 }

@@ -145,6 +145,9 @@ export type { DeliveryRecord, DeliveryStatus, EventStatus } from "./events/read-
 export type { EventFilter, EventPage, EventRecord, EventTree } from "./events/read-event.ts";
 export type { Replayed, ReplayFilter, ReplayOptions } from "./events/replay.ts";
 export type { SkipTo } from "./events/steer-listener.ts";
+export type { Held, Released, ReleaseOptions } from "./copy.ts";
+export type { HeldFilter, HeldJobs } from "./jobs/hold.ts";
+export type { HeldSchedules } from "./schedules/held.ts";
 export type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
 export { app, type App, type AppScheduleOptions, type RegistrationOptions } from "./app.ts";
 export type { Apps } from "./app-verbs.ts";

@@ -62,6 +62,9 @@ export type OpenOptions = {
   readonly migrate?: boolean;
   /** False: look at the book without becoming a session of it. */
   readonly attach?: boolean;
+  /** True: only look. No session is written, nothing is migrated or run, every write is refused, and a file that this process
+   *  may not write, such as one on a read-only disk, can be opened. */
+  readonly readOnly?: boolean;
   /** True: the book gets the read-only views that docs/origins.md lists, such as `jobs` and `events`, or they are brought up to
    *  date. Without it a book has none. A name that a table or view of yours has is refused. */
   readonly views?: boolean;
@@ -86,7 +89,7 @@ export type OpenOptions = {
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "clock", "random", "fault"] as const),
+  ...(["views", "files", "calls", "clock", "random", "fault", "readOnly"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -94,8 +97,9 @@ const known: readonly (keyof OpenOptions)[] = [
  *  ```ts
  *  await using book = await open("shop.db");
  *  ``` */
-export async function open(url: string, options: OpenOptions = {}): Promise<Book> {
-  refuseUnknown(options, known, "open");
+export async function open(url: string, given: OpenOptions = {}): Promise<Book> {
+  refuseUnknown(given, known, "open");
+  const options = given.readOnly === true ? onlyLooking(given) : given;
   const tenant = checkTenant(options.tenant ?? "default");
   const metadata = toJson(options.metadata ?? {}, { what: "metadata" });
   if (options.durability !== undefined && options.durability !== "full" && options.durability !== "normal") {
@@ -192,4 +196,11 @@ export async function open(url: string, options: OpenOptions = {}): Promise<Book
     await store.close();
     throw error;
   }
+}
+
+function onlyLooking(options: OpenOptions): OpenOptions {
+  if (options.views === true || options.migrate === true) {
+    throw invalid("a book that is opened with readOnly is neither migrated nor given views: leave that out");
+  }
+  return { ...options, attach: false, worker: false };
 }

@@ -12,6 +12,7 @@ import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
 import { events } from "./events.ts";
 import { groups } from "./groups.ts";
+import { heldCommands } from "./held.ts";
 import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
 import { listeners } from "./listeners.ts";
@@ -38,7 +39,7 @@ const commands: readonly ((program: Command) => void)[] = [
   ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
   ...[queues, reservations],
   ...[runs, errors, logs, records, commits, recover, prune, retain],
-  ...[migrate, info, sessions, tenants, metrics, backup, doctor, views],
+  ...[migrate, info, sessions, tenants, metrics, backup, heldCommands, doctor, views],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

@@ -1,7 +1,7 @@
 // daybook views: the tables of the designs that Daybook comes from, as read-only views under their names.
 import type { Command } from "commander";
 import type { Answer } from "./answer.ts";
-import { looking, withBook, type Run } from "./with-book.ts";
+import { changing, withBook, type Run } from "./with-book.ts";
 
 const groupExample = `
 A book has none of them unless somebody asked: their names are common ones, such as jobs and events.
@@ -35,12 +35,12 @@ export function views(program: Command): void {
     .command("create")
     .description("make all of them, or bring them up to date")
     .addHelpText("after", createExample)
-    .action((_options: unknown, command: Command) => withBook(command, looking, create));
+    .action((_options: unknown, command: Command) => withBook(command, changing, create));
   group
     .command("drop")
     .description("drop those that are there")
     .addHelpText("after", dropExample)
-    .action((_options: unknown, command: Command) => withBook(command, looking, drop));
+    .action((_options: unknown, command: Command) => withBook(command, changing, drop));
 }
 
 const create: Run = async (book) => {

@@ -10,13 +10,13 @@ import { printAnswer, type Answer } from "./answer.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 
 export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> &
-  Pick<OpenOptions, "use" | "worker" | "files" | "calls">;
+  Pick<OpenOptions, "readOnly" | "use" | "worker" | "files" | "calls">;
 
-/** For commands that only look: the book must exist and be up to date, and no session is written into it. */
-export const looking: Access = { attach: false, migrate: false };
+/** For commands that only look: the book must exist and be up to date, and nothing is written into it. */
+export const looking: Access = { attach: false, migrate: false, readOnly: true };
 
-/** For commands that write a row or two and are gone: as `looking`, and names of jobs are taken on trust. */
-export const changing: Access = { ...looking, worker: false };
+/** For commands that write a row or two and are gone: they become no session, and names of jobs are taken on trust. */
+export const changing: Access = { attach: false, migrate: false, worker: false };
 
 /** `signal` aborts when the user or the system asks the command to end; the book is closed right after. */
 export type Run = (book: Book, signal: AbortSignal) => Promise<Answer>;

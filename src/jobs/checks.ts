@@ -74,7 +74,7 @@ export const jobChecks: readonly Check[] = [
     promise: "J15",
     name: "a job that waits for somebody says for whom",
     find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
-      where line.status = 'waiting' and line.waits_for in ('key', 'host', 'alone') and line.waits_key is null`,
+      where line.status = 'waiting' and line.waits_for in ('key', 'host', 'alone', 'release') and line.waits_key is null`,
     advice: report,
   },
   {

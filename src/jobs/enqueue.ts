@@ -157,8 +157,11 @@ function kept({ id, name, status }: JobRow): Enqueued {
 // The place in line stays: replacing what to do must not cost the turn. A retry is not replaced: its chain has begun
 // with these params. One that was moved has its place among those of its priority; in another it stands by its age.
 async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | undefined> {
-  const { waits_for: waitsFor, available_at: availableAt } = row;
-  if (!(await restand(tx, holder.seq, { waitsFor, availableAt }))) return undefined;
+  const { available_at: availableAt } = row;
+  // What is held stays held, whatever it is to do.
+  const isHeld = holder.waits_for === "release";
+  const to = isHeld ? ({ waitsFor: "release", waitsKey: holder.waits_key } as const) : { waitsFor: row.waits_for };
+  if (!(await restand(tx, holder.seq, { ...to, availableAt }))) return undefined;
   await tx.run(sql`update daybook_line set priority = ${row.priority},
       position = case when priority = ${row.priority} then position else seq * 100 end,
       ties = ${tie.key | (row.limits == null ? 0 : tie.limit)}
@@ -169,7 +172,7 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
       template_id = ${row.template_id ?? null}
     where seq = ${holder.seq}`);
   await passOn(tx, [holder]);
-  return kept({ ...holder, status: row.status });
+  return kept({ ...holder, status: isHeld ? "waiting" : row.status });
 }
 
 // Plain jobs that are enqueued on the book at the same time, each to be acknowledged by itself, are one unit: one statement

@@ -157,6 +157,10 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
       `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`,
     ];
   },
+  release() {
+    const why = "It was open when this book was copied, and the original may have done it since";
+    return ["held", `${why}: it waits until somebody releases it ("daybook release") or drops it.`];
+  },
 };
 
 function explainEnded(_look: Look, { status, finished_at: at, retried_by: next, ...job }: Explained): Said {

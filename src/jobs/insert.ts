@@ -63,7 +63,7 @@ function insertOf(table: string, columns: Columns) {
   const cells = names.map((name) => (name === "position" ? "coalesce(v.position, v.seq * 100)" : `v.${name}`));
   return {
     names,
-    each: Object.freeze([`${into} ${values}`] as const),
+    each: `${into} ${values}`,
     fromRows: rawSql(`${into} select ${cells.join(", ")} from v`),
   };
 }

@@ -14,6 +14,7 @@
 //   host   nobody here runs `waits_key`, or that name is paused  released by a worker that runs it, or by resume
 //   alone  it was lost twice, and runs alone in its process       released by a worker whose process is empty
 //   group, reservation, order                                    released by their own rooms
+//   release  it was open when the book was copied (hold.ts)       released by whoever answers for the copy
 //
 // An open job has a row in the line (migrations.ts); a running one's row is its open run: run id, session and start are on
 // it. When the run ends it becomes one row of `run`, which never changes, and the row of the line is gone. The run id is the
@@ -24,7 +25,7 @@ import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
 import type { Heard } from "../telemetry/cause.ts";
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
-export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone";
+export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone" | "release";
 export type JobOrigin = "enqueued" | "retry" | "manual" | "direct";
 
 /** What was heard by the live run that made a job, or made the job that made it. */

@@ -131,7 +131,7 @@ const ended: Partial<Record<JobStatus, string>> = {
 const statuses = [...openStatuses, ...(Object.keys(ended) as JobStatus[])];
 
 const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
-const kinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
+export const listedKinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
 type Wanted = Required<Omit<JobFilter, keyof PageOptions>>;
@@ -146,10 +146,10 @@ const conditions: Conditions = {
     return rawSql(either.length === 0 ? "true" : `(${either.join(" or ")})`);
   },
   kind(given) {
-    const asked = [given].flat().map((each) => checkWord(each, [...kinds, "all"], "kind"));
-    if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${kinds.join(", ")}, or "all"`);
+    const asked = [given].flat().map((each) => checkWord(each, [...listedKinds, "all"], "kind"));
+    if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${listedKinds.join(", ")}, or "all"`);
     const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
-    const all = asked.includes("all") || kinds.every((each) => asked.includes(each));
+    const all = asked.includes("all") || listedKinds.every((each) => asked.includes(each));
     return rawSql(all ? "true" : `(${either.join(" or ")})`);
   },
   queue: (queue) => sql`lane.queue = ${queue}`,

@@ -226,7 +226,7 @@ export const jobMigrations: readonly Migration[] = [
         lane_seq ${integer} not null,
         status text not null,
         waits_for text check (waits_for in
-          ('time', 'key', 'host', 'group', 'reservation', 'order', 'alone', 'event', 'job', 'answer')),
+          ('time', 'key', 'host', 'group', 'reservation', 'order', 'alone', 'release', 'event', 'job', 'answer')),
         waits_key text,
         priority ${integer} not null check (priority between -1000 and 1000),
         position ${integer} not null,

@@ -28,24 +28,14 @@ const claimed = { seq: "integer", run_id: "text" } as const;
 // SQLite runs one statement for each row: it seeks the row whatever the planner believes of the line's size, which changes all
 // the time, and it is faster than a join with a list. PostgreSQL gets the list, because each statement costs a round trip.
 const onSqlite = {
-  take: Object.freeze([
-    "update daybook_line set status = 'running', run_id = ?, session_seq = ?, started_at = ?, timeout_at = ? where seq = ?",
-  ] as const),
-  park: Object.freeze([
-    "update daybook_line set status = 'waiting', waits_for = ?, waits_key = ?, available_at = ? where seq = ? and started_at is null",
-  ] as const),
-  queue: Object.freeze([
-    `update daybook_line set status = 'queued', waits_for = null, waits_key = null
+  take: "update daybook_line set status = 'running', run_id = ?, session_seq = ?, started_at = ?, timeout_at = ? where seq = ?",
+  park: "update daybook_line set status = 'waiting', waits_for = ?, waits_key = ?, available_at = ? where seq = ? and started_at is null",
+  queue: `update daybook_line set status = 'queued', waits_for = null, waits_key = null
       where seq = ? and status = 'waiting' and waits_for = ? returning seq`,
-  ] as const),
-  leave: Object.freeze([
-    "delete from daybook_line where seq = ? and started_at is null returning seq, waits_for, waits_key, awaited",
-  ] as const),
-  end: Object.freeze(["delete from daybook_line where seq = ?"] as const),
-  endPlain: Object.freeze([
-    `delete from daybook_line
+  leave: "delete from daybook_line where seq = ? and started_at is null returning seq, waits_for, waits_key, awaited",
+  end: "delete from daybook_line where seq = ?",
+  endPlain: `delete from daybook_line
       where seq = ? and run_id = ? and started_at is not null and ties = 0 and awaited = 0 and kind is null`,
-  ] as const),
 };
 
 /** Starts the runs of jobs that the caller has just found in line. */
@@ -68,13 +58,13 @@ export type TakenJob = Claimed & { readonly timeout_ms: number | null };
 export async function park(tx: Tx, jobs: readonly Parked[]): Promise<void> {
   if (jobs.length === 0) return;
   const columns = { waits_for: "text", waits_key: "text", available_at: "integer", seq: "integer" } as const;
-  if (tx.dialect === "sqlite") {
-    await tx.run(rowsInto(onSqlite.park, Object.keys(columns), jobs));
-    return;
-  }
-  await tx.run(sql`update daybook_line as line set status = 'waiting', waits_for = v.waits_for, waits_key = v.waits_key,
-      available_at = v.available_at
-    from ${rowSet("v", columns, jobs)} where line.seq = v.seq and line.started_at is null`);
+  const parked =
+    tx.dialect === "sqlite"
+      ? rowsInto(onSqlite.park, Object.keys(columns), jobs)
+      : sql`update daybook_line as line set status = 'waiting', waits_for = v.waits_for, waits_key = v.waits_key,
+          available_at = v.available_at
+        from ${rowSet("v", columns, jobs)} where line.seq = v.seq and line.started_at is null`;
+  await tx.run(parked);
 }
 
 /** Queues those of `which` (a select of numbers) that still wait for this, and names them. */
@@ -127,11 +117,8 @@ export async function restand(tx: Tx, seq: number, to: Standing): Promise<boolea
 
 /** Says whether the end of a job concerns this as well. */
 export async function retie(tx: Tx, seq: number, bit: number, ties: boolean): Promise<void> {
-  await tx.run(
-    ties
-      ? sql`update daybook_line set ties = ties | ${bit} where seq = ${seq}`
-      : sql`update daybook_line set ties = ties & ~${bit} where seq = ${seq}`,
-  );
+  const changed = ties ? sql`ties | ${bit}` : sql`ties & ~${bit}`;
+  await tx.run(sql`update daybook_line set ties = ${changed} where seq = ${seq}`);
 }
 
 /** Cancels those of `which` that have not begun: they never run, and have no run. Returns them as they are then. */
@@ -223,7 +210,7 @@ function endOf(columns: Readonly<Record<string, ColumnType>>, ended: string) {
   const keep = `insert into daybook_run (${runColumns}) select ${runOfJob}, line.run_id, line.session_seq, line.started_at, ${ended}`;
   const each = `with v (${names.join(", ")}) as (values (${names.map(() => "?").join(", ")}))
     ${keep} from v cross join daybook_line line cross join daybook_job job where ${stillOurs} and job.seq = line.seq`;
-  return { columns, names, ended, each: Object.freeze([each] as const) };
+  return { columns, names, ended, each: each };
 }
 
 /** Ends the runs that are still ours: each row of the line becomes a row of `run`. */
@@ -296,3 +283,10 @@ function lateOnes(rows: readonly Claimed[], ours: readonly Owned[]): ReadonlySet
   const kept = new Set(ours.map(({ run_id }) => run_id));
   return new Set(rows.flatMap(({ run_id }) => (kept.has(run_id) ? [] : run_id)));
 }
+
+/** In a copy of a book: whatever was open, also what ran, waits for its release, but for what waits behind another of its group
+ *  or of its kind's own order (hold.ts). */
+export const holdOpen: Sql = sql`update daybook_line set status = 'waiting', waits_for = 'release',
+    waits_key = coalesce(kind, 'job'), run_id = null, session_seq = null, started_at = null, timeout_at = null,
+    progress = null, progress_note = null
+  where coalesce(waits_for, '') <> 'group' and not (coalesce(waits_for, '') = 'order' and order_key is null)`;

@@ -54,7 +54,7 @@ export const scheduleChecks: readonly Check[] = [
     name: "a schedule that goes on has a next time",
     // Whether slots are left before an end is for the timing to say, and not for a statement.
     find: () => sql`select name as finding from daybook_schedule
-      where next_at is null and paused_at is null and removed_at is null and ends_at is null and kind <> 'once'
+      where next_at is null and paused_at is null and removed_at is null and held = 0 and ends_at is null and kind <> 'once'
         and (max_fires is null or fires < max_fires)`,
     advice: "pause and resume it; if it comes again, report it",
   },

@@ -39,7 +39,7 @@ export const scheduleMigrations: readonly Migration[] = [
         paused_at ${integer},
         paused_note text,
         removed_at ${integer},
-        restored ${integer} not null default 0,
+        held ${integer} not null default 0,
         -- The decisions about slots up to here have left by retention.
         pruned_until ${integer},
         revision ${integer} not null default 1,
@@ -51,7 +51,7 @@ export const scheduleMigrations: readonly Migration[] = [
         check (next_at is null or (paused_at is null and removed_at is null))
       )${strict}`,
       sql`create index schedules_due on daybook_schedule (next_at) where next_at is not null`,
-      sql`create index schedules_restored on daybook_schedule (seq) where restored = 1`,
+      sql`create index schedules_held on daybook_schedule (seq) where held = 1`,
       // One row per slot; a span of slots that were all missed is one row with a count.
       sql`create table daybook_decision (
         seq ${sequence},

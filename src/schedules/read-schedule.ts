@@ -45,6 +45,8 @@ export type ScheduleRecord = {
   readonly lastFiredAt: number | null;
   readonly fires: number;
   readonly failures: number;
+  /** In a copy of the book, until it is released: it does not fire. */
+  readonly held: boolean;
   readonly paused: { readonly at: number; readonly note: string | null } | null;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -156,6 +158,7 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
     lastFiredAt: row.last_fired_at,
     fires: row.fires,
     failures: row.failures,
+    held: row.held === 1,
     paused: row.paused_at === null ? null : { at: row.paused_at, note: row.paused_note },
     createdAt: row.created_at,
     updatedAt: row.updated_at,

@@ -51,8 +51,8 @@ export type ScheduleRow = {
   paused_at: number | null;
   paused_note: string | null;
   removed_at: number | null;
-  /** 1 in a copy of the book, until somebody works on it. */
-  restored: number;
+  /** 1 in a copy of the book, until somebody releases it: it does not fire. */
+  held: number;
   /** Decisions about slots up to here have left by retention: nobody knows any more what was fired. */
   pruned_until: number | null;
   revision: number;
@@ -62,9 +62,6 @@ export type ScheduleRow = {
 
 /** The channel that tells the processes that fire schedules to look for the earliest slot anew. */
 export const schedulesChannel = "schedules";
-
-/** Run on a copy of the book: its schedules do not catch up on what was due since. */
-export const markRestored = "update daybook_schedule set restored = 1 where removed_at is null";
 
 /** The kind of the jobs that schedules make. */
 export const scheduleKind = "schedule";
@@ -91,9 +88,9 @@ export function offsetOf({ id, jitter_ms: jitterMs }: Pick<ScheduleRow, "id" | "
   return hash % (jitterMs + 1);
 }
 
-/** When the slot after the cursor is fired; null when the schedule is over, paused, or has fired as often as it may. */
+/** When the slot after the cursor is fired; null when the schedule is over, paused or held, or has fired as often as it may. */
 export function nextFireAt(row: ScheduleRow, timing: Timing = timingOf(row)): number | null {
-  if (row.paused_at !== null || row.removed_at !== null) return null;
+  if (row.paused_at !== null || row.removed_at !== null || row.held === 1) return null;
   if (row.max_fires !== null && row.fires >= row.max_fires) return null;
   const next = timing.next(row.cursor_at);
   return next === null ? null : next.at + offsetOf(row);

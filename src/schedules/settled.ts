@@ -8,7 +8,7 @@ import type { Ended, JobEnded } from "../jobs/hooks.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { release, waitsKey } from "../jobs/park.ts";
-import { queueOne } from "../jobs/state.ts";
+import { park, queueOne } from "../jobs/state.ts";
 import { scheduleKind, schedulesChannel, type ScheduleRow } from "./schedule.ts";
 import { anyOf, forUpdate } from "../storage/word.ts";
 
@@ -40,17 +40,23 @@ async function chainEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<vo
   tx.wake(schedulesChannel);
 }
 
+type Next = { readonly seq: number; readonly lane_seq: number; readonly available_at: number };
+
 // Whatever the policy is by now: those that wait were made when it was to queue. One that was cancelled while it waited ends
 // too, and then another still runs.
 async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void> {
   const order = { tenant: job.tenant_id, waitsFor: "order", key: scheduleId } as const;
-  const next = await tx.get<{ seq: number; lane_seq: number }>(sql`select seq, lane_seq from daybook_line
+  const next = await tx.get<Next>(sql`select seq, lane_seq, available_at from daybook_line
     where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null
       and waits_for = 'order' and waits_key = ${waitsKey(order)} order by seq limit 1`);
   if (next === undefined) return;
   const ahead = await tx.get(sql`select seq from daybook_line
     where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
   if (ahead !== undefined) return;
+  // Behind one that was held in a copy of the book, the next one is.
+  if (job.waits_for === "release") {
+    return park(tx, [{ ...next, waits_for: "release", waits_key: scheduleKind }]);
+  }
   if ((await release(tx, order, 1, [next.lane_seq])) > 0) return;
   // Somebody holds it, to move or to edit it. It is waited for, because nobody would come back for it.
   if (await queueOne(tx, next.seq, "order")) tx.wake(jobsChannel);

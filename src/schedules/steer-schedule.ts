@@ -27,7 +27,7 @@ export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
   if (row.paused_at === null) return;
   await insertSkips(tx, row, timingOf(row), { until: tx.now, note: "it was paused" });
   const cursor_at = Math.max(row.cursor_at, tx.now);
-  const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at, restored: 0 };
+  const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at };
   await save(tx, { ...next, next_at: nextFireAt(next) }, false);
 }
 

@@ -5,7 +5,6 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { fireDue } from "./fire.ts";
-import { passByRestored } from "./restored.ts";
 import { schedulesChannel } from "./schedule.ts";
 
 export type Ticker = {
@@ -29,7 +28,6 @@ export function startTicker(
   let again = false;
   let stopped = false;
   let armedFor = Number.POSITIVE_INFINITY;
-  let lookedAtRestored = false;
   let preparedAt = Number.NEGATIVE_INFINITY;
 
   const stopListening = store.onWake((channel) => {
@@ -86,13 +84,7 @@ export function startTicker(
     if (!stopped) timer = store.clock.after(waitMs, () => void tick());
   }
 
-  // Who works on a copy of a book says what became of the slots before, and then fires like everybody.
   async function prepare(): Promise<void> {
-    if (!lookedAtRestored) {
-      const [restored] = await store.read(sql`select seq from daybook_schedule where restored = 1 limit 1`);
-      while (restored !== undefined && !stopped && (await store.write(passByRestored))) continue;
-      lookedAtRestored = true;
-    }
     if (store.clock.monotonic() - preparedAt < lookEveryMs) return;
     preparedAt = store.clock.monotonic();
     // What it could not do waits for the next minute; what is due must not wait for it.

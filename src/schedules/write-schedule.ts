@@ -87,20 +87,27 @@ async function put(
   const { timing, unknown: _unknown, inMs: _inMs, ...settings } = checked;
   const begun = old === undefined || old.removed_at !== null;
   // One that was over begins anew with the edit that lets it go on.
-  const over = !begun && old.next_at === null && old.paused_at === null;
+  const over = !begun && old.next_at === null && old.paused_at === null && old.held === 0;
   const until = begun || over ? tx.now : passedUntil(tx, old, checked, source);
   if (!begun && !over && until !== null) await passBy(tx, old, until);
   const base: ScheduleRow = old ?? {
     ...{ seq: 0, tenant_id: tx.tenant, id: tx.ids(), name, source, ...settings, fires: 0, failures: 0 },
     ...{ cursor_at: tx.now, next_at: null, last_fired_at: null, paused_at: null, paused_note: null },
-    ...{ removed_at: null, restored: 0, pruned_until: null, revision: 0, created_at: tx.now, updated_at: tx.now },
+    ...{ removed_at: null, held: 0, pruned_until: null, revision: 0, created_at: tx.now, updated_at: tx.now },
   };
-  const fresh = { fires: 0, failures: 0, paused_at: null, paused_note: null, removed_at: null, created_at: tx.now };
+  const fresh = {
+    fires: 0,
+    failures: 0,
+    paused_at: null,
+    paused_note: null,
+    removed_at: null,
+    held: 0,
+    created_at: tx.now,
+  };
   const row: ScheduleRow = {
     ...base,
     ...settings,
     ...(begun ? fresh : {}),
-    ...(until === tx.now ? { restored: 0 } : {}),
     ...{ source, updated_at: tx.now, revision: base.revision + 1 },
     cursor_at: until === null ? base.cursor_at : Math.max(base.cursor_at, until),
   };
@@ -150,6 +157,6 @@ export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<vo
       failures = ${row.failures}, cursor_at = ${row.cursor_at}, next_at = ${row.next_at},
       paused_at = ${row.paused_at}, paused_note = ${row.paused_note}, removed_at = ${row.removed_at},
       created_at = ${row.created_at},
-      restored = ${row.restored}, revision = ${row.revision}, updated_at = ${row.updated_at}
+      held = ${row.held}, revision = ${row.revision}, updated_at = ${row.updated_at}
     where seq = ${row.seq}`);
 }

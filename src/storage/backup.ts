@@ -10,7 +10,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { checkBookFile } from "./sqlite/book-file.ts";
 import { createReader } from "./sqlite/reader.ts";
-import { sql } from "./sql.ts";
+import { render, sql, type Sql } from "./sql.ts";
 import type { Store } from "./store.ts";
 
 export type BackupReport = { readonly path: string; readonly bytes: number; readonly tables: number };
@@ -20,7 +20,7 @@ export async function backupBook(
   path: string,
   options: { overwrite?: boolean } = {},
   /** Statements that tell the copy that it is one. */
-  marks: readonly string[] = [],
+  marks: readonly Sql[] = [],
 ): Promise<BackupReport> {
   refuseUnknown(options, ["overwrite"], "backup");
   if (store.dialect === "postgres") {
@@ -41,6 +41,8 @@ export async function backupBook(
     throw fromFileError(error, target);
   }
   try {
+    // SQLite would make it readable for everybody.
+    await (await open(unchecked, "wx", look(target)?.mode ?? 0o600)).close();
     await store.readLong(sql`vacuum into ${vacuumTarget(store, unchecked)}`);
     await markCopy(unchecked, marks);
     const tables = await checkCopy(unchecked);
@@ -123,11 +125,11 @@ function fromFileError(error: unknown, target: string): unknown {
   return new DaybookError(code, `the backup ${target} cannot be written (${errno}): ${advice}`, { cause: error });
 }
 
-async function markCopy(path: string, marks: readonly string[]): Promise<void> {
+async function markCopy(path: string, marks: readonly Sql[]): Promise<void> {
   if (marks.length === 0) return;
   const reader = createReader({ location: path, writable: true });
   try {
-    for (const text of marks) await reader.all({ text, params: [] });
+    for (const mark of marks) await reader.all(render(mark, "sqlite"));
   } finally {
     await reader.close();
   }

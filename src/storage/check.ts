@@ -1,12 +1,15 @@
 // An invariant of the book as a question to it: every row that `find` returns is a violation. Rooms list their own;
 // doctor asks them all, off the event loop.
 import { sql, type Dialect, type Sql } from "./sql.ts";
+import type { Store } from "./store.ts";
 
 export type Check = {
   /** The number of the promise it holds, as in docs/promises.md. */
   readonly promise: string;
   readonly name: string;
   find(dialect: Dialect): Sql;
+  /** For what no statement can tell, because it is of this process's own connection. */
+  ask?(store: Store): readonly string[];
   /** What to do when it finds something. */
   readonly advice: string;
 };
@@ -24,6 +27,13 @@ export const storageChecks: readonly Check[] = [
         ? sql`select integrity_check as finding from pragma_integrity_check() where integrity_check <> 'ok'`
         : nothing,
     advice: "stop all processes, keep a copy of the file, and restore the newest backup",
+  },
+  {
+    promise: "D1",
+    name: "what is acknowledged is in the log and flushed, as the book was opened",
+    find: () => nothing,
+    ask: (store) => store.amiss?.() ?? [],
+    advice: "open the book anew; on a network file system, move it to a disk of this machine",
   },
   {
     promise: "D1",

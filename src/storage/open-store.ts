@@ -1,7 +1,7 @@
 // Opens the store that a URL names: a path or `:memory:` is SQLite, `postgres://…` is PostgreSQL.
 import { fileURLToPath } from "node:url";
 import { systemClock, type Clock } from "../core/clock.ts";
-import { invalid } from "../core/error.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { createIds, type Ids } from "../core/id.ts";
 import { quote } from "../core/quote.ts";
 import { systemRandom, type Random } from "../core/random.ts";
@@ -17,6 +17,8 @@ export type StoreOptions = {
   readonly random: Random;
   /** False: refuse a book whose schema is not up to date, and never make a new one. */
   readonly migrate?: boolean | undefined;
+  /** True: nothing is written, and a file that may not be written can be looked at. */
+  readonly readOnly?: boolean | undefined;
   /** SQLite only: `full` (default) survives power loss, `normal` survives a crash of the process. */
   readonly durability?: Durability | undefined;
   /** PostgreSQL only: the schema that holds the book's tables; default `daybook`. */
@@ -34,15 +36,28 @@ export async function openStore(
 ): Promise<Store> {
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
-  const complete: StoreOptions = { ...options, clock, random, ids: options.ids ?? createIds(clock, random) };
+  const ids = options.ids ?? createIds(clock, random);
+  const readOnly = options.readOnly === true;
+  const complete: StoreOptions = { ...options, clock, random, ids, ...(readOnly ? { migrate: false } : {}) };
   const where = parseLocation(url);
   refuseIdle(where.dialect, options);
-  if (where.dialect === "sqlite") return openSqlite(where.path, migrations, complete);
-  const { openPostgres } = await import("./postgres/postgres-store.ts");
-  return openPostgres(where.url, migrations, complete);
+  const store = await openWhere(where, migrations, complete);
+  return readOnly ? { ...store, write: () => Promise.reject(isReadOnly()) } : store;
 }
 
-export function parseLocation(url: string): { dialect: "sqlite"; path: string } | { dialect: "postgres"; url: string } {
+async function openWhere(where: Where, migrations: readonly Migration[], options: StoreOptions): Promise<Store> {
+  if (where.dialect === "sqlite") return openSqlite(where.path, migrations, options);
+  const { openPostgres } = await import("./postgres/postgres-store.ts");
+  return openPostgres(where.url, migrations, options);
+}
+
+function isReadOnly(): DaybookError {
+  return new DaybookError("forbidden", "the book was opened with readOnly, so nothing is written: open it without");
+}
+
+type Where = { dialect: "sqlite"; path: string } | { dialect: "postgres"; url: string };
+
+export function parseLocation(url: string): Where {
   if (typeof url !== "string" || url.trim() === "" || url.includes("\0")) {
     throw invalid(`${quote(url)} names no book: give a file path, ":memory:" or postgres://…`);
   }

@@ -97,6 +97,8 @@ export type Store = {
   onWake(hear: (channel: string | null) => void): () => void;
   /** Run in one of this store's transactions, just before it commits, whenever it is due: the session's beat. */
   beforeCommit(stamp: Stamp): void;
+  /** SQLite only: what of the file's settings would lose acknowledged writes. */
+  amiss?(): readonly string[];
   /** Drops whatever transaction is open, at once: the process is about to end. */
   abandon(): void;
   close(): Promise<void>;

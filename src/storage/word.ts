@@ -173,7 +173,7 @@ export function eachRow<Names extends string>(
 /** The same on SQLite with a text that was put together once: to build and look up a long one for each row shows in the
  *  hottest insert. `text` has one mark for each of `names`. */
 export function rowsInto(
-  text: readonly [string],
+  text: string,
   names: readonly string[],
   rows: readonly Readonly<Record<string, Value>>[],
 ): Sql {
@@ -184,8 +184,8 @@ export function rowsInto(
 }
 
 /** The same with values that the engine made itself, in the order of the marks. */
-export function valuesInto(text: readonly [string], rows: readonly (readonly Value[])[]): Sql {
-  return { kind: "sql", strings: text, values: [], rows };
+export function valuesInto(text: string, rows: readonly (readonly Value[])[]): Sql {
+  return { ...rawSql(text), rows };
 }
 
 /** `update daybook_job as job set … from ${rowSet("v", { seq: "integer", run_id: "text" }, rows)} where job.seq = v.seq`: a table of

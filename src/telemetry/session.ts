@@ -54,6 +54,11 @@ export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: 
   return { id, seq: row?.seq ?? 0 };
 }
 
+/** Run on a copy of the book: the processes that had the original open have nothing to do with it. */
+export const endCopiedSessions: readonly Sql[] = [
+  sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where status = 'running'`,
+];
+
 /** Changes no row once the session has ended: others declared it silent, or it failed. */
 export function beatStatement(id: string, now: number): Sql {
   return sql`update daybook_session set beat = beat + 1, last_heartbeat_at = ${greatest}(started_at, ${now})

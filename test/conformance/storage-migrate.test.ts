@@ -51,7 +51,7 @@ const applied = (store: Store): Promise<object[]> =>
 async function tables(store: Store, backend: Backend): Promise<string[]> {
   const rows = await store.read<{ name: string }>(
     backend === "sqlite"
-      ? sql`select name from sqlite_schema where type = 'table' order by name`
+      ? sql`select name from sqlite_schema where type = 'table' and name <> 'daybook_place' order by name`
       : sql`select table_name as name from information_schema.tables where table_schema = 'daybook' order by 1`,
   );
   return rows.map((row) => row.name);

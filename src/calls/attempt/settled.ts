@@ -1,6 +1,6 @@
 // The end of a call's job: its attempt ends with it, and the call too unless it is tried again, in one transaction with
 // whatever ended the job: its owner, a recovery, a timeout, a cancel.
-import { sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
 import type { Ended, JobEnded } from "../../jobs/hooks.ts";
@@ -115,6 +115,16 @@ const unheardWords: Readonly<Record<string, readonly [ErrorKind | null, string |
   timed_out: ["timeout", "there was no complete answer within the timeout"],
   cancelled: ["cancelled", "it was cancelled while it was sent"],
 };
+
+/** Run on a copy of the book: what was being sent may have been answered, and no call of the copy tries a host for others. */
+export function holdCalls(now: number): readonly Sql[] {
+  const message = "the book was copied while it was sent: whether it was answered is known to the original";
+  return [
+    sql`update daybook_call_attempt set finished_at = ${greatest}(${now}, started_at), error_kind = 'lost',
+      error_message = ${message} where finished_at is null`,
+    sql`update daybook_call_host set probe_call_seq = null where probe_call_seq is not null`,
+  ];
+}
 
 function closeAttempt(tx: Tx, call: Call, runId: string, end: AttemptEnd): Awaitable<unknown> {
   const { phases } = end;

@@ -5,7 +5,7 @@ import { invalid } from "../../core/error.ts";
 import type { AwaitOptions } from "../../jobs/waiters.ts";
 import type { Answer } from "../answer.ts";
 import { pureJson } from "../show.ts";
-import { looking, withBook } from "../with-book.ts";
+import { changing, withBook } from "../with-book.ts";
 
 /** Above the exit codes of errors: nothing is wrong, it is only too early. */
 const exitOpen = 21;
@@ -31,7 +31,7 @@ export function resultOfJob(jobs: Command): void {
     .addHelpText("after", example)
     .action((id: string, { wait, ...options }: Options, command: Command) => {
       if (wait === undefined && options.timeout !== undefined) throw invalid("--timeout is for --wait: give both");
-      return withBook(command, looking, async (book) => {
+      return withBook(command, changing, async (book) => {
         if (wait === true) return toAnswer(id, await book.jobs.result(id, options));
         return (await openAnswer(book, id)) ?? toAnswer(id, await book.jobs.result(id, { timeout: 0 }));
       });

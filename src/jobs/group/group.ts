@@ -78,7 +78,7 @@ export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ende
     if (group.on_failure === "stop") await cancelRest(tx, hooks, group);
     else await tellLeft(tx, hooks, await skipInLine(tx, openOf(group)), "skipped");
   }
-  await goOn(tx, group);
+  await goOn(tx, group, { held: ended.waits_for === "release" });
 }
 
 export type CancelledGroup = { readonly id: string; readonly status: "cancelled" | "cancelling" };
@@ -129,8 +129,8 @@ export async function tellLeft(
   await tellAllEnded(tx, hooks, ended);
 }
 
-/** Lets the next one begin, or ends the group when nobody is left. */
-async function goOn(tx: Tx, group: GroupRow): Promise<void> {
+/** Lets the next one begin, or ends the group when nobody is left. Behind one that was held, the next one is. */
+async function goOn(tx: Tx, group: GroupRow, { held } = { held: false }): Promise<void> {
   const next = await tx.get<{ seq: number; waits_for: string | null; available_at: number }>(sql`select seq, waits_for,
       available_at from daybook_line where group_seq = ${group.seq} order by group_slot limit 1`);
   if (next === undefined) return finish(tx, group);
@@ -139,8 +139,9 @@ async function goOn(tx: Tx, group: GroupRow): Promise<void> {
   const current = await tx.get(sql`select seq from daybook_line
     where group_seq = ${group.seq} and coalesce(waits_for, '') <> 'group' limit 1`);
   if (current !== undefined) return;
-  const waits = next.available_at > tx.now;
-  await restand(tx, next.seq, { waitsFor: waits ? "time" : null, availableAt: next.available_at });
+  const { seq, available_at: availableAt } = next;
+  if (held) return void (await restand(tx, seq, { waitsFor: "release", waitsKey: "job", availableAt }));
+  await restand(tx, seq, { waitsFor: availableAt > tx.now ? "time" : null, availableAt });
   tx.wake(jobsChannel);
 }
 

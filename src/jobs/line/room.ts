@@ -115,9 +115,7 @@ async function makeRoom(tx: Tx, line: Line, low: number, high: number): Promise<
 }
 
 // For each row by itself, as state.ts does.
-const setPosition = Object.freeze([
-  "update daybook_line set position = ? where seq = ? and started_at is null",
-] as const);
+const setPosition = "update daybook_line set position = ? where seq = ? and started_at is null";
 
 export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<void> {
   const columns = { position: "integer", seq: "integer" } as const;

@@ -1,22 +1,25 @@
 // Whether a path may be opened as a book, decided before SQLite touches it: opening the wrong thing must neither
 // change it nor leave files beside it.
-import { closeSync, openSync, readSync, statfsSync, statSync, type Stats } from "node:fs";
+import { statfsSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
-import { DaybookError } from "../../core/error.ts";
+import { DaybookError, isDaybookError, type ErrorOptions } from "../../core/error.ts";
+import type { AppliedMigration } from "../migrate.ts";
 import { openConnection } from "./connection.ts";
-
-/** "Dybk" as SQLite's application id: what tells a book from another program's database. */
-export const applicationId = 0x4479626b;
+import { appliedMigrations } from "./migrate-sqlite.ts";
+import { applicationId, readPlace } from "./place.ts";
 
 export type BookFile = {
   /** Whether the file is a book already (`existing`) or may become one (`new`: missing or empty). */
   readonly kind: "new" | "existing";
   /** The number of the book's newest migration. */
   readonly version: number;
+  readonly applied: readonly AppliedMigration[];
+  /** Where the file says that it is used (place.ts). */
+  readonly place: string | null;
 };
 
-const nothingYet: BookFile = { kind: "new", version: 0 };
+const nothingYet: BookFile = { kind: "new", version: 0, applied: [], place: null };
 
 /** Refuses what cannot be a book, and looks at what can. */
 export function inspectBookFile(path: string): BookFile {
@@ -30,11 +33,37 @@ export function inspectBookFile(path: string): BookFile {
   }
   if (stat.isDirectory()) throw new DaybookError("invalid", `${path} is a folder: name a file inside it`);
   if (!stat.isFile()) throw new DaybookError("invalid", `${path} is not a file: name another`);
-  if (stat.size === 0) return nothingYet;
-  if (!readHeader(path).startsWith("SQLite format 3\0")) {
-    throw new DaybookError("incompatible", `${path} is not a SQLite database: name another file`);
+  if (stat.nlink > 1) {
+    throw new DaybookError(
+      "conflict",
+      `${path} has ${stat.nlink} names (hard links), and under each it would have its own log, so writes would be lost: ` +
+        "remove the other names, or copy the file",
+    );
   }
-  return inspectDatabase(path);
+  if (stat.size === 0) return nothingYet;
+  if (stat.size < pageBytesMin) throw noDatabase(path);
+  try {
+    return inspectDatabase(path);
+  } catch (error) {
+    throw inWords(path, error);
+  }
+}
+
+// Only SQLite opens the file: whoever closes it otherwise ends the locks that this process has on it.
+function inWords(path: string, error: unknown): unknown {
+  const number = isDaybookError(error) ? error.details["sqlite"] : undefined;
+  const options = { cause: error, details: { sqlite: number } };
+  if (number === 26) return noDatabase(path, options);
+  return number === 14
+    ? new DaybookError("unavailable", `${path} cannot be read: check its permissions`, options)
+    : error;
+}
+
+// SQLite takes a file of a few bytes for an empty one.
+const pageBytesMin = 512;
+
+function noDatabase(path: string, options?: ErrorOptions): DaybookError {
+  return new DaybookError("incompatible", `${path} is not a SQLite database (SQLite 26): name another file`, options);
 }
 
 export function checkBookFile(path: string): BookFile["kind"] {
@@ -63,41 +92,47 @@ function refuseFullDisk(folder: string): void {
   throw new DaybookError("full", `the disk of ${folder} has no room for a new book: free at least 1 MB`);
 }
 
-function readHeader(path: string): string {
-  try {
-    const file = openSync(path, "r");
-    try {
-      const header = Buffer.alloc(16);
-      readSync(file, header, 0, header.length, 0);
-      return header.toString("latin1");
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    throw new DaybookError("unavailable", `${path} cannot be read: check its permissions`, { cause: error });
-  }
+/** How to look at a file that is not to change: nothing is made beside it, and nobody is waited for. */
+export function unchanging(path: string): string {
+  return `${pathToFileURL(path).href}?immutable=1`;
 }
 
-// A database is opened as one that cannot change, because opening it otherwise may leave files beside it, even for
-// reading. Only where that does not say enough, because the newest is still in the WAL, it is opened as it is.
+/** How to look at a file with its log: the index of the log is read, and what it lacks is kept in memory. */
+export function withItsLog(path: string): string {
+  return `${pathToFileURL(path).href}?readonly_shm=1`;
+}
+
+export function hasLog(path: string): boolean {
+  return (statOf(`${path}-wal`)?.size ?? 0) > 0;
+}
+
+// A database is looked at as one that does not change, because opening it otherwise may leave files beside it, even for
+// reading. Where the newest is still in its log, that is read as well. Only where that cannot be (the index of the log is
+// missing), the file is opened as it is.
 function inspectDatabase(path: string): BookFile {
-  const unchanging = `${pathToFileURL(path).href}?immutable=1`;
-  const hasWal = (statOf(`${path}-wal`)?.size ?? 0) > 0;
-  if (!hasWal) return judge(path, look(unchanging));
-  const inFile = attemptLook(unchanging);
-  return judge(path, inFile !== undefined && isOthers(inFile) ? inFile : look(path));
+  if (!hasLog(path)) return judge(path, look(unchanging(path)));
+  const inFile = attemptLook(unchanging(path));
+  if (inFile !== undefined && isOthers(inFile)) return judge(path, inFile);
+  const seen = judge(path, attemptLook(withItsLog(path)) ?? look(path));
+  // A log that lies here may be older than what was written elsewhere, so the file alone says where it is used.
+  return { ...seen, place: (inFile ?? seen).place };
 }
 
-type Look = { readonly application: number; readonly version: number; readonly tables: number };
+type Look = Omit<BookFile, "kind"> & { readonly application: number; readonly tables: number };
 
 function look(location: string): Look {
   const connection = openConnection(location, { readOnly: true, busyMs: 1000 });
   try {
     const one = (text: string): number => Number(Object.values(connection.get({ text, params: [] }) as object)[0]);
+    const application = one("pragma application_id");
+    const version = one("pragma user_version");
+    const ours = application === applicationId;
     return {
-      application: one("pragma application_id"),
-      version: one("pragma user_version"),
+      application,
+      version,
       tables: one("select count(*) from sqlite_schema"),
+      applied: ours && version > 0 ? appliedMigrations(connection) : [],
+      place: ours ? readPlace(connection) : null,
     };
   } finally {
     connection.close();
@@ -117,9 +152,10 @@ function isOthers({ application, tables }: Look): boolean {
   return application !== applicationId && (application !== 0 || tables > 0);
 }
 
-function judge(path: string, seen: Look): BookFile {
-  if (seen.application === applicationId) return { kind: "existing", version: seen.version };
-  if (!isOthers(seen)) return nothingYet;
+function judge(path: string, { application, tables, ...seen }: Look): BookFile {
+  // One that was left before its first migration has its place and nothing else.
+  if (application === applicationId) return { kind: seen.version === 0 && tables <= 1 ? "new" : "existing", ...seen };
+  if (!isOthers({ application, tables, ...seen })) return nothingYet;
   throw new DaybookError(
     "incompatible",
     `${path} is another program's database: name another file. Your own tables can live in a book, made by tx.sql`,

@@ -15,9 +15,9 @@ import {
   type Migration,
 } from "../migrate.ts";
 import { render, sql } from "../sql.ts";
-import { applicationId } from "./book-file.ts";
 import type { Connection } from "./connection.ts";
 import { beginImmediate, type Contention } from "./contend.ts";
+import { applicationId, placeTable } from "./place.ts";
 
 type Parts = { readonly connection: Connection; readonly clock: Clock; readonly random: Random };
 
@@ -54,7 +54,9 @@ export async function migrateSqlite(
 const unnoticed: Pick<Contention, "lost"> = { lost: () => undefined };
 
 function applyOne(connection: Connection, migration: Migration, now: number): void {
-  connection.script(`${render(migrationTable, "sqlite").text}; pragma application_id = ${applicationId}`);
+  connection.script(
+    `${render(migrationTable, "sqlite").text}; ${placeTable}; pragma application_id = ${applicationId}`,
+  );
   for (const text of migrationTexts(migration, "sqlite")) connection.script(text);
   if (connection.all({ text: "pragma foreign_key_check", params: [] }).length > 0) {
     throw new DaybookError("internal", `migration ${migration.number} (${migration.name}) would break foreign keys`);

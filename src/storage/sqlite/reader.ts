@@ -58,7 +58,7 @@ export function createReader(data: ReaderData): SqliteReader {
 
   async function ask(request: Unsent): Promise<ReaderAnswer> {
     if (ended) throw new DaybookError("closed", "this reader has ended: ask another");
-    running ??= data.location.startsWith("file:") ? startInThread(data, hear, gone) : startProcess(data, hear, gone);
+    running ??= data.location.includes("vfs=memdb") ? startInThread(data, hear, gone) : startProcess(data, hear, gone);
     const id = ++lastId;
     const { promise, resolve, reject } = Promise.withResolvers<ReaderAnswer>();
     waiting.set(id, { resolve, reject });

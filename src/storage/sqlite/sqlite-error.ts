@@ -48,3 +48,9 @@ export function fromSqliteError(error: unknown, location: string): unknown {
 export function isBusy(error: unknown): boolean {
   return isDaybookError(error) && error.code === "busy";
 }
+
+/** The system lets this process neither write the file nor make others beside it. */
+export function isDenied(error: unknown): boolean {
+  const number = isDaybookError(error) ? Number(error.details["sqlite"]) & 0xff : 0;
+  return number === 8 || number === 14;
+}

@@ -1,24 +1,25 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads on another.
-import { statSync } from "node:fs";
-import { resolve as resolvePath } from "node:path";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/random.ts";
-import { latestNumber, newerBook, notMigrated, type Migration } from "../migrate.ts";
+import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
 import { readingNow, type Reading } from "../reading.ts";
 import { neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
 import { createUnderWay } from "../under-way.ts";
 import type { StoreOptions } from "../open-store.ts";
-import { inspectBookFile } from "./book-file.ts";
-import { checkSqliteVersion, openConnection, type Connection } from "./connection.ts";
+import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
+import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
+import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
 import { createReader } from "./reader.ts";
 import { createReaders } from "./readers.ts";
 import { readSnapshot } from "./snapshot.ts";
-import { isBusy } from "./sqlite-error.ts";
+import { isBusy, isDenied } from "./sqlite-error.ts";
 import { createWalBound } from "./wal-bound.ts";
 import { createWaker } from "./waker.ts";
 import { createWriteQueue } from "./write-queue.ts";
@@ -31,14 +32,13 @@ export async function openSqlite(
   const { clock, ids, random } = options;
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
-  const location = inMemory ? `file:/daybook-${ids()}?vfs=memdb` : resolvePath(path);
-  if (!inMemory) await patiently(options, () => refuseUnfit(location, migrations, options));
-  const { durability = "full", fault } = options;
-  const writer = await patiently(options, () => openConnection(location, { durability, fault }));
+  const file = inMemory ? `file:/daybook-${ids()}?vfs=memdb` : realPathOf(path);
+  const { writer, location } = inMemory
+    ? { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file }
+    : await openFile(file, migrations, options);
+  const isFixed = location !== file;
   let point: Connection;
   try {
-    if (!inMemory) await patiently(options, () => useWal(writer));
-    await migrateSqlite({ connection: writer, clock, random }, migrations, { apply: options.migrate !== false });
     point = await patiently(options, () => openConnection(location, { readOnly: true }));
   } catch (error) {
     writer.close();
@@ -48,7 +48,7 @@ export async function openSqlite(
   const readers = createReaders({ location, writable: false });
   const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
-  const wal = createWalBound(() => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax, [turns, snapshots]);
+  const wal = createWalBound(() => !inMemory && fileBytes(`${file}-wal`) > limits.walBytesMax, [turns, snapshots]);
   const underWay = createUnderWay();
   const waker = createWaker(writer, clock, { alone: inMemory });
   let stamp: Stamp = neverDue;
@@ -87,7 +87,7 @@ export async function openSqlite(
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
-    const own = createReader({ location, writable: true });
+    const own = createReader({ location, writable: !isFixed });
     try {
       const all = async <R>(statement: Sql): Promise<R[]> => (await own.all(render(statement, "sqlite"))).rows as R[];
       return await run({
@@ -105,7 +105,7 @@ export async function openSqlite(
 
   return {
     dialect: "sqlite",
-    location: inMemory ? ":memory:" : location,
+    location: inMemory ? ":memory:" : file,
     threadLocation: location,
     clock,
     ids,
@@ -132,6 +132,7 @@ export async function openSqlite(
       }),
     onWake: (hear) => waker.listen(hear),
     beforeCommit: (run) => void (stamp = run),
+    amiss: () => (inMemory || options.readOnly === true ? [] : keptWrongly(writer, options.durability)),
     abandon() {
       if (writer.inTransaction) writer.exec("rollback");
     },
@@ -148,15 +149,93 @@ export async function openSqlite(
   };
 }
 
+type Opened = {
+  readonly writer: Connection;
+  /** What its readers open. */
+  readonly location: string;
+};
+
+/** Opens the file, for looking also one that may not be written. Nothing can be made beside that either, so it is looked at as
+ *  it is: with its log if it has one, and otherwise as a file that does not change. */
+async function openFile(file: string, migrations: readonly Migration[], options: StoreOptions): Promise<Opened> {
+  if (options.readOnly !== true || mayWrite(file)) {
+    try {
+      return { writer: await openWriter(file, migrations, { ...options, inMemory: false }), location: file };
+    } catch (error) {
+      if (options.readOnly !== true || !isDenied(error)) throw error;
+    }
+  }
+  await patiently(options, () => refuseUnfit(file, migrations, options));
+  const location = hasLog(file) ? withItsLog(file) : unchanging(file);
+  return { writer: await patiently(options, () => openConnection(location, { readOnly: true })), location };
+}
+
+/** The connection that writes. From here on the file is in use, so nobody can begin to use it under another name. */
+async function openWriter(
+  location: string,
+  migrations: readonly Migration[],
+  options: StoreOptions & { readonly inMemory: boolean },
+): Promise<Connection> {
+  const { clock, random, durability, fault, inMemory, readOnly = false } = options;
+  for (;;) {
+    if (!inMemory) await settleIn(location, migrations, options);
+    const connection = await patiently(options, () => openConnection(location, { durability, fault }));
+    try {
+      if (!inMemory && !readOnly) await patiently(options, () => useWal(connection, location, durability));
+      // Somebody may have moved in elsewhere since we looked. Now that it is open, nobody can.
+      if (inMemory || readOnly || readPlace(connection) === placeOf(location)) {
+        await migrateSqlite({ connection, clock, random }, migrations, { apply: options.migrate !== false });
+        return connection;
+      }
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+    connection.close();
+  }
+}
+
+/** Sees to it that the file may be opened, and that nobody has it open under another name. */
+async function settleIn(location: string, migrations: readonly Migration[], options: StoreOptions): Promise<void> {
+  let comesFrom: string | null = null;
+  try {
+    await patiently(options, () => {
+      const { place } = refuseUnfit(location, migrations, options);
+      const here = placeOf(location);
+      comesFrom = place === here ? null : place;
+      if (place === here) return;
+      if (options.readOnly !== true) moveIn(location, here);
+      else if (place !== null) refuseInUse(location);
+    });
+  } catch (error) {
+    throw comesFrom !== null && isBusy(error) ? usedElsewhere(location, error) : error;
+  }
+}
+
 // Before anything is opened for writing: a book that is refused must not change, not even its journal mode.
-function refuseUnfit(location: string, migrations: readonly Migration[], { migrate }: StoreOptions): void {
-  const { kind, version } = inspectBookFile(location);
+function refuseUnfit(location: string, migrations: readonly Migration[], { migrate }: StoreOptions): BookFile {
+  const found = inspectBookFile(location);
+  const { kind, version, applied } = found;
   const latest = latestNumber(migrations);
   if (kind === "new" && migrate === false) {
     throw new DaybookError("not_found", `there is no book at ${location}: "daybook migrate" makes one`);
   }
   if (version > latest) throw newerBook(version, latest);
-  if (version < latest && migrate === false) throw notMigrated(version, latest);
+  if (pendingMigrations(migrations, applied, "sqlite").length > 0 && migrate === false) {
+    throw notMigrated(version, latest);
+  }
+  return found;
+}
+
+/** Whether this process may write the file and make others beside it. One that is not there is another's to refuse. */
+function mayWrite(location: string): boolean {
+  if (!existsSync(location)) return true;
+  try {
+    for (const path of [location, dirname(location)]) accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function fileBytes(path: string): number {
@@ -164,8 +243,14 @@ function fileBytes(path: string): number {
 }
 
 // Readers and the writer do not block each other in WAL mode. It is written in the file, so this is a no-op later.
-function useWal(writer: Connection): void {
+function useWal(writer: Connection, location: string, durability: Durability | undefined): void {
   writer.get({ text: "pragma journal_mode = wal", params: [] });
+  const wrong = keptWrongly(writer, durability);
+  if (wrong.length === 0) return;
+  throw new DaybookError(
+    "incompatible",
+    `${location} cannot keep what is acknowledged (${wrong.join("; ")}): put the book on a disk of this machine`,
+  );
 }
 
 // Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.

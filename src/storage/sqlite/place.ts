@@ -1,0 +1,111 @@
+// One file, one name. SQLite keeps the log of a file beside the name by which it was opened, so a file that is open under two
+// names has two logs, and each loses what the other wrote. A second hard link is seen before the file is touched
+// (book-file.ts). A second path to the same file (a bind mount of the file alone, or one that was renamed while it was open)
+// is not, so the file itself says where it is used: in which folder, by the folder's own number, and under which name. Whoever
+// comes from elsewhere moves in only when nobody has the file open.
+import { closeSync, lstatSync, openSync, readlinkSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { DaybookError } from "../../core/error.ts";
+import { openConnection, type Connection } from "./connection.ts";
+
+/** "Dybk" as SQLite's application id: what tells a book from another program's database. */
+export const applicationId = 0x4479626b;
+
+/** The one path of a file, through all symbolic links, also of one that is not there yet. */
+export function realPathOf(path: string): string {
+  let full = resolve(path);
+  for (let links = 0; links < linksMax; links++) {
+    try {
+      return realpathSync(full);
+    } catch {
+      const leadsTo = linkOf(full);
+      if (leadsTo === undefined) return join(realFolderOf(full), basename(full));
+      full = resolve(dirname(full), leadsTo);
+    }
+  }
+  return full;
+}
+
+const linksMax = 40;
+
+function linkOf(path: string): string | undefined {
+  try {
+    return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// A folder that is not there is refused later, by its own name.
+function realFolderOf(path: string): string {
+  try {
+    return realpathSync(dirname(path));
+  } catch {
+    return dirname(path);
+  }
+}
+
+/** Where a file is used. A folder that is mounted twice has one number, and so the log of its files. */
+export function placeOf(location: string): string {
+  const { dev, ino } = statSync(dirname(location), { bigint: true });
+  return `${dev}:${ino}/${basename(location)}`;
+}
+
+/** Every book has it, also one in memory, which has no place: one schema is enough. */
+export const placeTable = `create table if not exists daybook_place (
+  id integer primary key check (id = 1),
+  place text not null
+) strict`;
+
+/** Makes the file, for this user alone, unless it is there. */
+function makeFile(location: string): void {
+  try {
+    closeSync(openSync(location, "wx", 0o600));
+  } catch {
+    // It is there, or it cannot be made, and then SQLite says so.
+  }
+}
+
+/** Writes into the file that it is used here from now on. It is busy while anybody has it open. */
+export function moveIn(location: string, place: string): void {
+  makeFile(location);
+  alone(location, (connection) => {
+    // With the mark of a book, because a file that has a table and no mark is another program's.
+    connection.script(`begin immediate; pragma application_id = ${applicationId}; ${placeTable}`);
+    connection.run({
+      text: "insert into daybook_place (id, place) values (1, ?) on conflict (id) do update set place = excluded.place",
+      params: [place],
+    });
+    connection.exec("commit");
+  });
+}
+
+/** Busy while anybody has the file open. */
+export function refuseInUse(location: string): void {
+  alone(location, (connection) => connection.get({ text: "pragma user_version", params: [] }));
+}
+
+function alone(location: string, run: (connection: Connection) => void): void {
+  const connection = openConnection(location, { exclusive: true });
+  try {
+    run(connection);
+  } finally {
+    connection.close();
+  }
+}
+
+export function readPlace(connection: Connection): string | null {
+  const made = connection.get({ text: "select 1 as made from sqlite_schema where name = 'daybook_place'", params: [] });
+  if (made === undefined) return null;
+  const row = connection.get({ text: "select place from daybook_place", params: [] }) as { place: string } | undefined;
+  return row?.place ?? null;
+}
+
+export function usedElsewhere(location: string, cause: unknown): DaybookError {
+  return new DaybookError(
+    "conflict",
+    `${location} is open under another name (a bind mount of the file, or a name that it had before), and each name has its ` +
+      "own log, so writes would be lost: open it by that name, or mount its folder instead of the file",
+    { cause },
+  );
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { copyFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { openTest, testFolder } from "../support/open-test.ts";
+import { answer } from "./answer-of.ts";
+import { cliBackends, runCli } from "./run-cli.ts";
+
+test("a backup says what it holds, and drops or releases what is named", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { worker: false });
+  await book.jobs.enqueue("mail", {});
+  await book.tenant("acme").jobs.enqueue("mail", {});
+  await book.schedules.create("hourly", { cron: "0 * * * *", job: "mail", params: {} });
+  const copy = join(testFolder(t), "copy.db");
+  await answer(["backup", copy], url);
+
+  const words = await runCli(["held", "--book", copy]);
+  const ofAcme = await answer(["held", "--tenant", "acme"], copy);
+  const dry = await answer(["release", "--drop", "--tenant", "acme"], copy);
+  const dropped = await answer(["release", "--drop", "--tenant", "acme", "--apply"], copy);
+  const would = await runCli(["release", "--dry-run", "--book", copy]);
+  const released = await runCli(["release", "--book", copy]);
+
+  assert.match(words.stdout, /^tenant +kind +held +oldest made +newest made\nacme +job +1 .*\n.*\ndefault +job +1 /);
+  assert.match(words.stdout, /default +\(schedules\) +1\n$/);
+  const [held] = ofAcme["jobs"] as { tenant: string; count: number; oldestAt: string }[];
+  assert.deepEqual([held?.tenant, held?.count, ofAcme["schedules"]], ["acme", 1, []]);
+  assert.match(held?.oldestAt ?? "", /^\d{4}-\d\d-\d\dT/);
+  assert.deepEqual(dry, { dryRun: true, dropped: true, jobs: 1, schedules: 0 });
+  assert.deepEqual(dropped, { dryRun: false, dropped: true, jobs: 1, schedules: 0 });
+  assert.equal(would.stdout, "1 jobs and 1 schedules would be released\n");
+  assert.equal(released.stdout, "1 jobs and 1 schedules were released\n");
+  assert.equal((await runCli(["held", "--book", copy])).stdout, "nothing is held\n");
+  assert.equal((await runCli(["held", "--book", url])).stdout, "nothing is held\n");
+});
+
+test("a file that was copied by other means is marked as a copy", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { worker: false });
+  const { id } = await book.jobs.enqueue("mail", {});
+  await book.close();
+  const copy = join(testFolder(t), "copy.db");
+  copyFileSync(url, copy);
+
+  const marked = await answer(["mark-as-copy"], copy);
+  const explained = await answer(["jobs", "explain", id], copy);
+
+  assert.equal((marked["jobs"] as { count: number }[])[0]?.count, 1);
+  assert.equal(explained["reason"], "held");
+});
+
+for (const backend of cliBackends) {
+  test(`${backend}: a book is marked as a copy, and its sessions have ended`, async (t) => {
+    const { book, url } = await openTest(t, backend, { worker: false });
+    await book.jobs.enqueue("mail", {});
+
+    await answer(["mark-as-copy"], url);
+
+    assert.equal((await book.sessions.list()).items.at(-1)?.status, "unknown");
+    assert.equal((await book.held()).jobs[0]?.count, 1);
+  });
+}
