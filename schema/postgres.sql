@@ -607,6 +607,7 @@ create table daybook_record_commit (
   tenant_id text not null,
   id bigint not null,
   committed_at bigint not null,
+  clock_from bigint not null,
   changes bigint not null,
   actor text,
   reason text,
@@ -615,15 +616,17 @@ create table daybook_record_commit (
   root_run_id text,
   constraint daybook_record_commit_pkey PRIMARY KEY (tenant_id, id),
   constraint daybook_record_commit_changes_check CHECK ((changes >= 1)),
+  constraint daybook_record_commit_check CHECK ((clock_from <= id)),
   constraint daybook_record_commit_id_check CHECK ((id >= 1))
 );
 
-CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, committed_at, id);
+CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, clock_from, committed_at, id);
 
 create table daybook_record_head (
   tenant_id text not null,
   commit_id bigint not null,
   committed_at bigint not null,
+  clock_from bigint not null,
   constraint daybook_record_head_pkey PRIMARY KEY (tenant_id),
   constraint daybook_record_head_commit_id_check CHECK ((commit_id >= 0))
 );

@@ -535,6 +535,8 @@ CREATE TABLE daybook_record_commit (
   tenant_id text not null,
   id integer not null check (id >= 1),
   committed_at integer not null,
+  -- The first commit since the clock was last set back: from it on, times do not go back.
+  clock_from integer not null check (clock_from <= id),
   changes integer not null check (changes >= 1),
   actor text,
   reason text,
@@ -544,12 +546,13 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
-CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, committed_at, id);
+CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
   commit_id integer not null check (commit_id >= 0),
-  committed_at integer not null
+  committed_at integer not null,
+  clock_from integer not null
 ) strict, without rowid;
 
 CREATE TABLE daybook_record_schema (

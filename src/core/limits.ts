@@ -35,6 +35,10 @@ export const limits = {
   foreignAwaitMsMax: 1000,
   // How long we ask for a file that another process holds before saying `busy`.
   busyMsMax: 5000,
+  // A wall clock that goes back by no more than this is waited for: time servers correct by so much.
+  clockSmoothMs: 1000,
+  // Nothing is removed for its age until a clock that was set has kept its new time for so long.
+  clockSettleMs: 3_600_000,
   // An open snapshot keeps the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
   snapshotMsMax: 5000,
   snapshotsMax: 4,

@@ -70,6 +70,8 @@ export function startTicker(
 
   async function look(): Promise<void> {
     let waitMs = lookEveryMs;
+    // The next slot is waited for by the book's clock; another process, or a book that cannot be written, in real time.
+    let { clock } = store;
     try {
       await prepare();
       const firedUntil = store.clock.now();
@@ -80,10 +82,12 @@ export function startTicker(
       // It has come due since: nobody holds it.
       if (at !== null && inMs <= 0 && at > firedUntil) again = true;
       waitMs = Math.min(lookEveryMs, inMs > 0 ? inMs : heldMs);
+      if (inMs <= 0) clock = store.waitClock;
     } catch {
       waitMs = retryMs; // what could not be decided is still due
+      clock = store.waitClock;
     }
-    if (!stopped) timer = store.clock.after(waitMs, () => void tick());
+    if (!stopped) timer = clock.after(waitMs, () => void tick());
   }
 
   // Who works on a copy of a book says what became of the slots before, and then fires like everybody.

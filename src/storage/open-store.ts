@@ -15,6 +15,9 @@ export type StoreOptions = {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: Random;
+  /** By which others are waited for: another process, a connection, the server. Real time, whatever `clock` is; tests of these
+   *  very waits replace it. */
+  readonly waitClock: Clock;
   /** False: refuse a book whose schema is not up to date, and never make a new one. */
   readonly migrate?: boolean | undefined;
   /** SQLite only: `full` (default) survives power loss, `normal` survives a crash of the process. */
@@ -34,7 +37,8 @@ export async function openStore(
 ): Promise<Store> {
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
-  const complete: StoreOptions = { ...options, clock, random, ids: options.ids ?? createIds(clock, random) };
+  const ids = options.ids ?? createIds(clock, random);
+  const complete: StoreOptions = { ...options, clock, random, ids, waitClock: options.waitClock ?? systemClock };
   const where = parseLocation(url);
   refuseIdle(where.dialect, options);
   if (where.dialect === "sqlite") return openSqlite(where.path, migrations, complete);

@@ -97,7 +97,7 @@ function isOfThisKernel(row: OpenCommand, self: ProcessIdentity): boolean {
 }
 
 // They are not our children, so nothing tells when they end: it is looked for.
-async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
+async function endGroups({ store: { waitClock: clock } }: Engine, row: OpenCommand): Promise<void> {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (const group of groupsOfRun(row)) signalGroupOf(group, signal);
     const until = clock.monotonic() + termMs;

@@ -62,7 +62,7 @@ export async function runCommand(
       cwd,
       env: plan.env,
       log: file,
-      clock: engine.clock,
+      clock: engine.store.waitClock,
       signal,
       note: (pid) => noteProcess(engine, job, { pid, started: startOf(pid) }),
     });

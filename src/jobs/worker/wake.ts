@@ -38,11 +38,11 @@ const retryMs = 200;
 const contendedMs = 5;
 
 /** `changed` is told that there is reason for a turn. */
-export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, changed: () => void): Wake {
-  const { clock } = store;
+export function createWake(store: Pick<Store, "clock" | "waitClock" | "dialect" | "read">, changed: () => void): Wake {
+  const { clock, waitClock } = store;
   const alarm = createTimer(clock, look);
-  const rest = createTimer(clock, look);
-  const routine = createTimer(clock, lookRoutinely);
+  const rest = createTimer(waitClock, look);
+  const routine = createTimer(waitClock, lookRoutinely);
   let mayHaveWork = true;
   let woken = true; // since the turn under way began
   let dueAt: number | null | undefined; // undefined: not known

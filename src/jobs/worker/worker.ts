@@ -194,7 +194,7 @@ export function createWorker(
       return;
     }
     pending.giveBack(code !== undefined && passing.has(code) ? work : await writeApart(engine, work, failures));
-    await clock.sleep(jitter(store.random, Math.min(5000, retryMs * 2 ** Math.min(failures, 5))));
+    await store.waitClock.sleep(jitter(store.random, Math.min(5000, retryMs * 2 ** Math.min(failures, 5))));
   }
 
   // Others took this session for dead: what it ran is no longer its own, and it goes on under a new one.

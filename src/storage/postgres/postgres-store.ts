@@ -6,6 +6,7 @@ import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
+import { createSteadyTime } from "../../core/steady-time.ts";
 import { tellAll } from "../after-commit.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
@@ -30,6 +31,7 @@ export type PostgresParts = {
   readonly origin: string;
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly waitClock: Clock;
   readonly ids: Ids;
   readonly random: Random;
   readonly nextNow: () => number;
@@ -44,7 +46,7 @@ export async function openPostgres(
   migrations: readonly Migration[],
   options: StoreOptions,
 ): Promise<Store> {
-  const { clock, ids, random } = options;
+  const { clock, waitClock, ids, random } = options;
   const schema = checkSchema(options.schema ?? "daybook");
   const server: Server = { url, schema, fault: options.fault };
   const location = redactUrl(url);
@@ -59,7 +61,7 @@ export async function openPostgres(
   const hear = (channel: string | null): void => tellAll(listeners, channel);
   let listening: Listening | undefined;
   let stamp: Stamp = neverDue;
-  let lastNow = 0;
+  const time = createSteadyTime(clock);
   let closing: Promise<void> | undefined;
   const parts: PostgresParts = {
     server,
@@ -68,9 +70,10 @@ export async function openPostgres(
     origin: systemRandom().toString(36).slice(2),
     pool,
     clock,
+    waitClock,
     ids,
     random,
-    nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
+    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
   };
@@ -104,6 +107,8 @@ export async function openPostgres(
     threadLocation: url,
     schema,
     clock,
+    waitClock,
+    time,
     ids,
     random,
     async write(unit, how = {}) {

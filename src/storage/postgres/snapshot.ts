@@ -1,4 +1,5 @@
 // Several reads of one moment on PostgreSQL: a read-only transaction at REPEATABLE READ that lives a few seconds.
+import { afterEither } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { render, type Sql } from "../sql.ts";
 import { endedReader, tooLong, type Reader } from "../store.ts";
@@ -24,7 +25,7 @@ export async function readSnapshot<T>(parts: PostgresParts, run: (reader: Reader
       expired = true;
       reject(tooLong());
     };
-    timer = parts.clock.after(limits.snapshotMsMax, end, { keepAlive: true });
+    timer = afterEither(parts.clock, limits.snapshotMsMax, end, { keepAlive: true });
   });
   try {
     // The server ends a statement that goes on after the snapshot's time, which leaving its connection does not.

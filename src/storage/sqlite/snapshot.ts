@@ -1,6 +1,6 @@
 // Several reads of one moment. A snapshot holds back the WAL's checkpoint, so there are few of them and each lives for
 // a few seconds only.
-import type { Clock } from "../../core/clock.ts";
+import { afterEither, type Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { render, type Sql } from "../sql.ts";
 import { createSlots } from "../slots.ts";
@@ -13,14 +13,18 @@ const graceMs = 500;
 export type Snapshots = { run<T>(read: (reader: Reader) => Promise<T>): Promise<T> };
 
 /** `walIsLarge`: readers that overlap without a gap would keep the WAL from ever beginning anew. */
-export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: () => boolean): Snapshots {
+export function createSnapshots(
+  thread: ReaderThread,
+  { clock, waitClock }: { readonly clock: Clock; readonly waitClock: Clock },
+  walIsLarge: () => boolean,
+): Snapshots {
   const slots = createSlots(limits.snapshotsMax);
 
   // New snapshots wait until those that are open have ended and the writer has begun the WAL anew. If nobody writes, it
   // does not grow either, so there is nothing to wait for.
   async function letWalShrink(): Promise<void> {
-    const until = clock.monotonic() + limits.snapshotMsMax + graceMs;
-    while (walIsLarge() && clock.monotonic() < until) await clock.sleep(lookEveryMs);
+    const until = waitClock.monotonic() + limits.snapshotMsMax + graceMs;
+    while (walIsLarge() && waitClock.monotonic() < until) await waitClock.sleep(lookEveryMs);
   }
 
   // SQLite cannot be asked to stop, so a thread that is caught in a statement of this snapshot is left behind: it must not
@@ -31,7 +35,7 @@ export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: 
       () => true,
     );
     if (!isCaught()) return void (await ended);
-    if (!(await Promise.race([ended, clock.sleep(graceMs).then(() => false)]))) thread.abandon();
+    if (!(await Promise.race([ended, waitClock.sleep(graceMs).then(() => false)]))) thread.abandon();
   }
 
   return {
@@ -44,7 +48,7 @@ export function createSnapshots(thread: ReaderThread, clock: Clock, walIsLarge: 
       try {
         await thread.begin(slot);
         const expired = new Promise<never>((_, reject) => {
-          timer = clock.after(limits.snapshotMsMax, () => reject(tooLong()), { keepAlive: true });
+          timer = afterEither(clock, limits.snapshotMsMax, () => reject(tooLong()), { keepAlive: true });
         });
         const reader: Reader = {
           dialect: "sqlite",

@@ -3,8 +3,10 @@ import { statSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
+import { createIds } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter, systemRandom } from "../../core/random.ts";
+import { createSteadyTime } from "../../core/steady-time.ts";
 import { latestNumber, newerBook, notMigrated, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
@@ -24,17 +26,17 @@ export async function openSqlite(
   migrations: readonly Migration[],
   options: StoreOptions,
 ): Promise<Store> {
-  const { clock, ids, random } = options;
+  const { clock, waitClock, ids, random } = options;
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
-  const location = inMemory ? `file:/daybook-${ids()}?vfs=memdb` : resolvePath(path);
+  const location = inMemory ? memoryLocation() : resolvePath(path);
   if (!inMemory) await patiently(options, () => refuseUnfit(location, migrations, options));
   const { durability = "full", fault } = options;
   const writer = await patiently(options, () => openConnection(location, { durability, fault }));
   let point: Connection;
   try {
     if (!inMemory) await patiently(options, () => useWal(writer));
-    await migrateSqlite({ connection: writer, clock, random }, migrations, { apply: options.migrate !== false });
+    await migrateSqlite({ connection: writer, clock, waitClock, random }, migrations, { apply: options.migrate !== false });
     point = await patiently(options, () => openConnection(location, { readOnly: true }));
   } catch (error) {
     writer.close();
@@ -42,17 +44,18 @@ export async function openSqlite(
   }
 
   const heavy = createReaderThread({ location, writable: false });
-  const snapshots = createSnapshots(heavy, clock, () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax);
+  const snapshots = createSnapshots(heavy, { clock, waitClock }, () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax);
   const underWay = createUnderWay();
-  const waker = createWaker(writer, clock, { alone: inMemory });
+  const waker = createWaker(writer, waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
-  let lastNow = 0;
+  const time = createSteadyTime(clock);
   const queue = createWriteQueue({
     connection: writer,
     clock,
+    waitClock,
     ids,
     random,
-    nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
+    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => waker.tell(channels),
   });
@@ -60,8 +63,8 @@ export async function openSqlite(
 
   async function read<R>(statement: Sql): Promise<R[]> {
     const query = render(statement, "sqlite");
-    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open, in real time.
-    return patiently({ clock: systemClock, random }, () => {
+    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open.
+    return patiently(options, () => {
       refuseClosed();
       return point.all(query).map((row) => ({ ...(row as object) })) as R[];
     });
@@ -86,6 +89,8 @@ export async function openSqlite(
     location: inMemory ? ":memory:" : location,
     threadLocation: location,
     clock,
+    waitClock,
+    time,
     ids,
     random,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
@@ -133,6 +138,13 @@ function refuseUnfit(location: string, migrations: readonly Migration[], { migra
   if (version < latest && migrate === false) throw notMigrated(version, latest);
 }
 
+// Of no seed and no clock of the user's: two books of one name would be one book, and tests seed them alike.
+const memoryName = createIds(systemClock, systemRandom);
+
+function memoryLocation(): string {
+  return `file:/daybook-${memoryName()}?vfs=memdb`;
+}
+
 function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -143,7 +155,7 @@ function useWal(writer: Connection): void {
 }
 
 // Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
-async function patiently<T>({ clock, random }: Pick<StoreOptions, "clock" | "random">, run: () => T): Promise<T> {
+async function patiently<T>({ waitClock: clock, random }: StoreOptions, run: () => T): Promise<T> {
   const until = clock.monotonic() + limits.busyMsMax;
   for (;;) {
     try {

@@ -1,0 +1,73 @@
+// The time of transactions. It follows the wall clock, also when that is set: a clock that was wrong for a moment is right again
+// for everything that comes after it. Only a small step back is not seen, because time stands still until the wall clock has
+// caught up. The monotonic clock tells that the wall clock was set; which of its two times is right it cannot tell.
+import type { Clock } from "./clock.ts";
+import { limits } from "./limits.ts";
+
+export type SteadyTime = {
+  /** The time of the next transaction. */
+  now(): number;
+  /**
+   * Whether the wall clock runs beside the monotonic one as it did before. After it was set that is false until it is set
+   * back, or has kept its new time for `limits.clockSettleMs`. Whoever removes what is old asks first.
+   */
+  isSettled(): boolean;
+  /** Told, after the fact, that the wall clock was set by so many milliseconds. */
+  onSet(hear: (byMs: number) => void): () => void;
+};
+
+/** How far the wall clock was from the monotonic one, and when that was seen. */
+type Seen = { readonly offsetMs: number; readonly atMs: number };
+
+export function createSteadyTime(clock: Clock): SteadyTime {
+  const ears = new Set<(byMs: number) => void>();
+  let lastNow = Number.NEGATIVE_INFINITY;
+  let seen: Seen = look(clock.now());
+  let settled = seen;
+  let doubtful: Seen | undefined;
+
+  function look(wallMs: number): Seen {
+    const atMs = clock.monotonic();
+    return { offsetMs: wallMs - atMs, atMs };
+  }
+
+  function observe(wallMs: number): void {
+    const now = look(wallMs);
+    const was = seen;
+    seen = now;
+    if (isSame(was, now)) {
+      // Most readings find everything as it was.
+      if (doubtful === undefined) settled = now;
+      else if (now.atMs - doubtful.atMs >= limits.clockSettleMs) [settled, doubtful] = [now, undefined];
+      return;
+    }
+    doubtful = isSame(settled, now) ? undefined : now;
+    if (doubtful === undefined) settled = now;
+    const byMs = Math.round(now.offsetMs - was.offsetMs);
+    // Not in the transaction that happened to notice.
+    if (ears.size > 0) void clock.nextTurn().then(() => ears.forEach((hear) => hear(byMs)));
+  }
+
+  return {
+    now() {
+      const wallMs = clock.now();
+      observe(wallMs);
+      const backMs = lastNow - wallMs;
+      return backMs > 0 && backMs <= limits.clockSmoothMs ? lastNow : (lastNow = wallMs);
+    },
+    isSettled() {
+      observe(clock.now());
+      return doubtful === undefined;
+    },
+    onSet(hear) {
+      ears.add(hear);
+      return () => ears.delete(hear);
+    },
+  };
+}
+
+/** A clock that is kept in step by its server runs up to half a part in a thousand faster or slower than it would alone. */
+function isSame(before: Seen, after: Seen): boolean {
+  const driftMs = Math.abs(after.offsetMs - before.offsetMs);
+  return driftMs <= limits.clockSmoothMs + (after.atMs - before.atMs) / 1000;
+}
