@@ -24,13 +24,13 @@ export const checks = [...storageChecks, ...telemetryChecks, ...recordChecks, ..
 const shownMax = 10;
 
 export function examine(store: Store): Promise<Finding[]> {
-  return store.readsLong(examineBy);
+  return store.readsLong((reader) => examineBy(reader, store.clock.now()));
 }
 
-async function examineBy(reader: Reader): Promise<Finding[]> {
+async function examineBy(reader: Reader, now: number): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { promise, name, find, advice } of checks) {
-    const rows = await reader.all<{ finding: unknown }>(find(reader.dialect));
+    const rows = await reader.all<{ finding: unknown }>(find(reader.dialect, now));
     if (rows.length === 0) continue;
     const found = rows.slice(0, shownMax).map((row) => String(row.finding));
     findings.push({ promise, name, found, count: rows.length, advice });

@@ -37,6 +37,9 @@ export const limits = {
   busyMsMax: 5000,
   // A wall clock that goes back by no more than this is waited for: time servers correct by so much.
   clockSmoothMs: 1000,
+  // Clocks of two machines may differ by so much; what is further ahead was written by one that was wrong. A clock that was set is
+  // believed after as long, where a mistake can be made good.
+  clockAheadMs: 60_000,
   // Nothing is removed for its age until a clock that was set has kept its new time for so long.
   clockSettleMs: 3_600_000,
   // An open snapshot keeps the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).

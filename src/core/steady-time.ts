@@ -2,16 +2,16 @@
 // for everything that comes after it. Only a small step back is not seen, because time stands still until the wall clock has
 // caught up. The monotonic clock tells that the wall clock was set; which of its two times is right it cannot tell.
 import type { Clock } from "./clock.ts";
+import { formatDuration } from "./duration.ts";
+import { conflict } from "./error.ts";
 import { limits } from "./limits.ts";
 
 export type SteadyTime = {
   /** The time of the next transaction. */
   now(): number;
-  /**
-   * Whether the wall clock runs beside the monotonic one as it did before. After it was set that is false until it is set
-   * back, or has kept its new time for `limits.clockSettleMs`. Whoever removes what is old asks first.
-   */
-  isSettled(): boolean;
+  /** The time, if the wall clock runs beside the monotonic one as it did before; after it was set null until it is set back, or has
+   *  kept its new time for `forMs`. */
+  settled(forMs: number): number | null;
   /** Told, after the fact, that the wall clock was set by so many milliseconds. */
   onSet(hear: (byMs: number) => void): () => void;
 };
@@ -55,15 +55,27 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       const backMs = lastNow - wallMs;
       return backMs > 0 && backMs <= limits.clockSmoothMs ? lastNow : (lastNow = wallMs);
     },
-    isSettled() {
-      observe(clock.now());
-      return doubtful === undefined;
+    settled(forMs) {
+      const wallMs = clock.now();
+      observe(wallMs);
+      return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
     },
     onSet(hear) {
       ears.add(hear);
       return () => ears.delete(hear);
     },
   };
+}
+
+/** The time for whoever removes what is old. While the clocks disagree nobody knows what that is, so nothing is removed. */
+export function removalTime(time: SteadyTime, { dryRun = false }: { readonly dryRun?: boolean | undefined } = {}): number {
+  const now = time.settled(limits.clockSettleMs) ?? (dryRun ? time.now() : null);
+  if (now !== null) return now;
+  throw conflict(
+    "the wall clock was set a moment ago, so nobody knows what is old, and nothing was removed: " +
+      `set it right, or try again once it has kept its time for ${formatDuration(limits.clockSettleMs)}`,
+    {},
+  );
 }
 
 /** A clock that is kept in step by its server runs up to half a part in a thousand faster or slower than it would alone. */

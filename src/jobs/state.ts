@@ -5,7 +5,7 @@
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type Part } from "../storage/word.ts";
+import { amongThe, anyOf, greatest, rowSet, rowsInto, skipLocked, valuesInto, type Part } from "../storage/word.ts";
 import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -208,8 +208,8 @@ export async function endRuns(tx: Tx, endings: readonly Ending[]): Promise<Ended
   const rows = endings.map((ending) => toRow(tx, ending, plain));
   const from = plain ? rowSet("v", successColumns, rows) : rowSet("v", endColumns, rows as FullRow[]);
   const ended = plain
-    ? sql`${tx.now}, v.duration_ms, 'success', null, null, null, v.result, null`
-    : sql`v.ended_at, v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused`;
+    ? sql`${greatest}(started_at, ${tx.now}), v.duration_ms, 'success', null, null, null, v.result, null`
+    : sql`${greatest}(started_at, v.ended_at), v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused`;
   return (tx.dialect === "sqlite" ? endOnSqlite : endOnPostgres)(tx, { from, ended, plain, rows });
 }
 

@@ -7,6 +7,7 @@ import type { Engine } from "../jobs/engine.ts";
 import { fireDue } from "./fire.ts";
 import { passByRestored } from "./restored.ts";
 import { schedulesChannel } from "./schedule.ts";
+import { stepBackAll } from "./step-back.ts";
 
 export type Ticker = {
   /** Fires what is due now; resolves when nothing is left that is. */
@@ -32,6 +33,8 @@ export function startTicker(
   let lookedAtRestored = false;
   let preparedAt = Number.NEGATIVE_INFINITY;
 
+  // The time to the next slot was computed by the clock as it was before.
+  const stopHearing = store.time.onSet(() => void tick());
   const stopListening = store.onWake((channel) => {
     if (channel === schedulesChannel) void tick();
     // On SQLite another process has written something; only an earlier slot than the one we wait for is news.
@@ -98,6 +101,7 @@ export function startTicker(
       lookedAtRestored = true;
     }
     if (store.clock.monotonic() - preparedAt < lookEveryMs) return;
+    await stepBackAll(store);
     preparedAt = store.clock.monotonic();
     // What it could not do waits for the next minute; what is due must not wait for it.
     await beforeLook().catch(() => undefined);
@@ -122,6 +126,7 @@ export function startTicker(
     async stop() {
       stopped = true;
       timer?.cancel();
+      stopHearing();
       stopListening();
       await ticking;
     },

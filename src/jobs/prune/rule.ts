@@ -5,6 +5,7 @@ import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
+import { removalTime } from "../../core/steady-time.ts";
 import { nearest, refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
@@ -56,7 +57,7 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
     throw invalid('prune needs "olderThan", "keep" or both: jobs.prune({ olderThan: "30d", keep: 1000 })');
   }
   if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
-  const now = store.clock.now();
+  const now = olderThan === undefined ? store.clock.now() : removalTime(store.time, options);
   const endedBy = olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan");
   const statuses = checkStatuses(status ?? finished);
   if (name !== undefined) checkName(name, "job name");

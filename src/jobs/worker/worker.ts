@@ -77,6 +77,9 @@ export function createWorker(
     poke();
   });
 
+  // What it knows of due times, and what was let in or parked by them, was computed by the clock as it was before.
+  const stopHearing = store.time.onSet(() => void sweepNow());
+
   function isIdle(): boolean {
     const settled = runs.inHand === 0 && !pending.any && turning === undefined;
     return settled && (!wake.expectsWork || stopping);
@@ -214,12 +217,14 @@ export function createWorker(
   }
 
   async function sweepNow(): Promise<void> {
+    sweepTimer?.cancel();
     await sweep(engine).catch(() => 0);
     if (!stopping) await renew()?.catch(() => undefined);
     if (stopping) return;
     void heedCancels();
     wake.hostsChanged();
     wake.lookAnew();
+    sweepTimer?.cancel();
     // A run that is alone and waits for another's job finds out that the other process is gone.
     if (quarantine.closed) lookAgain(store);
     sweepTimer = clock.after(jitter(store.random, sweepEveryMs), () => void sweepNow(), { keepAlive: true });
@@ -238,6 +243,7 @@ export function createWorker(
     await runs.drained(Number.POSITIVE_INFINITY);
     while (turning !== undefined || (pending.any && failures < 20)) await (turning ?? turn());
     stopListening();
+    stopHearing();
     stopHosting();
     stopRechecking();
     runs.leave();

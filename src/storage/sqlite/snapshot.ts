@@ -35,7 +35,8 @@ export function createSnapshots(
       () => true,
     );
     if (!isCaught()) return void (await ended);
-    if (!(await Promise.race([ended, waitClock.sleep(graceMs).then(() => false)]))) thread.abandon();
+    const late = new Promise<false>((resolve) => void afterEither(clock, graceMs, () => resolve(false)));
+    if (!(await Promise.race([ended, late]))) thread.abandon();
   }
 
   return {
