@@ -37,6 +37,8 @@ export const limits = {
   busyMsMax: 5000,
   // A wall clock that goes back by no more than this is waited for: time servers correct by so much.
   clockSmoothMs: 1000,
+  // A wall clock that goes back further, to a time it never had, is not believed for so long.
+  clockHoldMs: 5000,
   // Clocks of two machines may differ by so much; what is further ahead was written by one that was wrong. A clock that was set is
   // believed after as long, where a mistake can be made good.
   clockAheadMs: 60_000,

@@ -1,6 +1,8 @@
 // The time of transactions. It follows the wall clock, also when that is set: a clock that was wrong for a moment is right again
-// for everything that comes after it. Only a small step back is not seen, because time stands still until the wall clock has
-// caught up. The monotonic clock tells that the wall clock was set; which of its two times is right it cannot tell.
+// for everything that comes after it. Two steps back are smoothed. Behind a small one time stands still until the wall clock has
+// caught up. A large one, to a time that the clock never had, is not believed for some seconds, in which time goes on by the
+// monotonic clock, unless the old time had been kept for no longer than that: a program that starts with a wrong clock follows the
+// right one. Whether the new time or the old one is right, no clock can tell.
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
 import { conflict } from "./error.ts";
@@ -24,7 +26,9 @@ export function createSteadyTime(clock: Clock): SteadyTime {
   let lastNow = Number.NEGATIVE_INFINITY;
   let seen: Seen = look(clock.now());
   let settled = seen;
+  let settledFrom = seen.atMs;
   let doubtful: Seen | undefined;
+  let heldUntil = Number.NEGATIVE_INFINITY;
 
   function look(wallMs: number): Seen {
     const atMs = clock.monotonic();
@@ -38,11 +42,17 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     if (isSame(was, now)) {
       // Most readings find everything as it was.
       if (doubtful === undefined) settled = now;
-      else if (now.atMs - doubtful.atMs >= limits.clockSettleMs) [settled, doubtful] = [now, undefined];
+      else if (now.atMs - doubtful.atMs >= limits.clockSettleMs) {
+        [settled, settledFrom, doubtful] = [now, doubtful.atMs, undefined];
+      }
       return;
     }
     doubtful = isSame(settled, now) ? undefined : now;
     if (doubtful === undefined) settled = now;
+    // One that only stands still, as in a test, has not gone back.
+    else if (wallMs < was.offsetMs + was.atMs && now.offsetMs < settled.offsetMs) {
+      if (was.atMs - settledFrom >= limits.clockHoldMs) heldUntil = now.atMs + limits.clockHoldMs;
+    }
     const byMs = Math.round(now.offsetMs - was.offsetMs);
     // Not in the transaction that happened to notice.
     if (ears.size > 0) void clock.nextTurn().then(() => ears.forEach((hear) => hear(byMs)));
@@ -52,8 +62,10 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     now() {
       const wallMs = clock.now();
       observe(wallMs);
-      const backMs = lastNow - wallMs;
-      return backMs > 0 && backMs <= limits.clockSmoothMs ? lastNow : (lastNow = wallMs);
+      const isHeld = doubtful !== undefined && seen.atMs < heldUntil;
+      const nowMs = isHeld ? Math.floor(settled.offsetMs + seen.atMs) : wallMs;
+      const backMs = lastNow - nowMs;
+      return backMs > 0 && backMs <= limits.clockSmoothMs ? lastNow : (lastNow = nowMs);
     },
     settled(forMs) {
       const wallMs = clock.now();

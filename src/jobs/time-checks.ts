@@ -94,7 +94,7 @@ export const jobTimeChecks: readonly Check[] = [
     async mend(tx) {
       tx.wake(jobsChannel);
       return tx.run(sql`update daybook_rate_window set window_at = ${tx.now},
-          opens_at = case when opens_at is null then null else ${tx.now} end
+          opens_at = opens_at - opens_at + ${tx.now}
         where window_at > ${latestNow(tx.now)}`);
     },
   },

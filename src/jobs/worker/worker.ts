@@ -101,7 +101,7 @@ export function createWorker(
   // An overdue session claims nothing, because others may take it for dead. A turn stamps its beat, or finds it ended.
   function mustRecheck(): boolean {
     if (stopping || recheckTimer !== undefined || !engine.overdue()) return false;
-    recheckTimer = clock.after(recheckMs, () => {
+    recheckTimer = store.waitClock.after(recheckMs, () => {
       recheckTimer = undefined;
       poke();
     });
