@@ -22,7 +22,9 @@ export function mend(program: Command): void {
     .option("--apply", "do it, and do not only say it")
     .addHelpText("after", example)
     .action(({ apply }: { apply?: true }, command: Command) =>
-      withBook(command, apply === true ? changing : looking, async (book) => toAnswer(await book.mend({ dryRun: apply !== true }))),
+      withBook(command, apply === true ? changing : looking, async (book) =>
+        toAnswer(await book.mend({ dryRun: apply !== true })),
+      ),
     );
 }
 

@@ -79,7 +79,8 @@ export function manualClock(options: { at?: TimeInput } = {}): ManualClock {
 function stepMs(duration: Duration): number {
   // A clock may be set to any time, however far that is.
   if (Number.isSafeInteger(duration)) return Number(duration);
-  if (typeof duration !== "string") throw invalid(`step is ${quote(duration)}: give whole milliseconds or text such as "-1h"`);
+  if (typeof duration !== "string")
+    throw invalid(`step is ${quote(duration)}: give whole milliseconds or text such as "-1h"`);
   const back = duration.startsWith("-");
   return (back ? -1 : 1) * durationMs(back ? duration.slice(1) : duration, "step");
 }

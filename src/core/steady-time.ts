@@ -80,7 +80,10 @@ export function createSteadyTime(clock: Clock): SteadyTime {
 }
 
 /** The time for whoever removes what is old. While the clocks disagree nobody knows what that is, so nothing is removed. */
-export function removalTime(time: SteadyTime, { dryRun = false }: { readonly dryRun?: boolean | undefined } = {}): number {
+export function removalTime(
+  time: SteadyTime,
+  { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
+): number {
   const now = time.settled(limits.clockSettleMs) ?? (dryRun ? time.now() : null);
   if (now !== null) return now;
   throw conflict(

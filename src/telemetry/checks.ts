@@ -65,7 +65,8 @@ export const telemetryChecks: readonly Check[] = [
     name: "no running session began in the future",
     find: (_dialect, now) =>
       sql`select id as finding, seq from daybook_session where status = 'running' and started_at > ${now + limits.clockAheadMs}`,
-    advice: "the clock was wrong when it began; it ends at that time at the earliest unless it is mended: daybook mend --apply",
+    advice:
+      "the clock was wrong when it began; it ends at that time at the earliest unless it is mended: daybook mend --apply",
     mend: async (tx, seqs) =>
       tx.run(sql`update daybook_session set started_at = ${tx.now}, last_heartbeat_at = ${tx.now}
         where seq ${anyOf("integer", seqs)} and status = 'running' and started_at > ${tx.now + limits.clockAheadMs}`),

@@ -36,7 +36,9 @@ export async function openSqlite(
   let point: Connection;
   try {
     if (!inMemory) await patiently(options, () => useWal(writer));
-    await migrateSqlite({ connection: writer, clock, waitClock, random }, migrations, { apply: options.migrate !== false });
+    await migrateSqlite({ connection: writer, clock, waitClock, random }, migrations, {
+      apply: options.migrate !== false,
+    });
     point = await patiently(options, () => openConnection(location, { readOnly: true }));
   } catch (error) {
     writer.close();
@@ -44,7 +46,11 @@ export async function openSqlite(
   }
 
   const heavy = createReaderThread({ location, writable: false });
-  const snapshots = createSnapshots(heavy, { clock, waitClock }, () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax);
+  const snapshots = createSnapshots(
+    heavy,
+    { clock, waitClock },
+    () => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax,
+  );
   const underWay = createUnderWay();
   const waker = createWaker(writer, waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
