@@ -27,6 +27,7 @@ import { startTicker } from "./schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
+import { mend, type Mended } from "./mend.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "./telemetry/runs.ts";
 import type { RetainOptions } from "./telemetry/retention/policy.ts";
@@ -109,6 +110,12 @@ export type Book = AsyncDisposable & {
   /** Checks every invariant of the book; an empty list means all is well. It is about all tenants, so `book.tenant(id)` and a
    *  handler's `book` refuse it. */
   doctor(): Promise<Finding[]>;
+  /** Puts right what `doctor` finds and a rule can mend: times that were written while the clock was wrong.
+   *
+   *  ```ts
+   *  const { mended } = await book.mend({ dryRun: true });
+   *  ``` */
+  mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
   info(): Promise<BookInfo>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
@@ -245,6 +252,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       refuse("doctor");
       if (seenBy === null) return examine(store);
       throw new DaybookError("forbidden", "doctor looks at all tenants: call it on the book that open() returned");
+    },
+    async mend(options) {
+      refuse("mend");
+      return mend(store, options);
     },
     async info() {
       refuse("info");

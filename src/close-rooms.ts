@@ -7,6 +7,7 @@ import type { Rooms } from "./rooms.ts";
 
 export async function closeRooms(rooms: Rooms): Promise<void> {
   const { workers, attachment, store, jobs, calls, ticker, live, apps, folder, worker } = rooms;
+  rooms.stopMending();
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
   await apps?.here.close();

@@ -21,6 +21,7 @@ export type { Health, RunSummary, Tally } from "./telemetry/report/summary.ts";
 export type { Config, ConfigCommand } from "./config.ts";
 export type { ReadTx, UserTx } from "./user-tx.ts";
 export type { Finding } from "./examine.ts";
+export type { Mended } from "./mend.ts";
 export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";
 export type { Row } from "./storage/store.ts";

@@ -1,7 +1,7 @@
 // Runs the setup of one instance: its config fits its schema, and it ends in time.
 import { DaybookError } from "../core/error.ts";
 import { fitting } from "../core/standard-schema.ts";
-import type { Clock } from "../core/clock.ts";
+import { afterEither, type Clock } from "../core/clock.ts";
 import type { AnyApp } from "./define.ts";
 import type { Setup } from "./setup.ts";
 
@@ -44,7 +44,7 @@ export async function within<T>(
 ): Promise<T | undefined> {
   const over = Promise.withResolvers<undefined>();
   const end = (): void => (late === undefined ? over.resolve(undefined) : over.reject(late()));
-  const timer = clock.after(ms, end, { keepAlive: true });
+  const timer = afterEither(clock, ms, end, { keepAlive: true });
   try {
     return await Promise.race([work, over.promise]);
   } finally {

@@ -35,6 +35,15 @@ export const limits = {
   foreignAwaitMsMax: 1000,
   // How long we ask for a file that another process holds before saying `busy`.
   busyMsMax: 5000,
+  // A wall clock that goes back by no more than this is waited for: time servers correct by so much.
+  clockSmoothMs: 1000,
+  // A wall clock that goes back further, to a time it never had, is not believed for so long.
+  clockHoldMs: 5000,
+  // Clocks of two machines may differ by so much; what is further ahead was written by one that was wrong. A clock that was set is
+  // believed after as long, where a mistake can be made good.
+  clockAheadMs: 60_000,
+  // Nothing is removed for its age until a clock that was set has kept its new time for so long.
+  clockSettleMs: 3_600_000,
   // A read that takes longer is ended: it keeps others waiting, the WAL from shrinking (SQLite) and vacuum from cleaning
   // (PostgreSQL). Reports, pages of exports and the engine's own reads look at more.
   readMs: 5000,

@@ -105,6 +105,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared, tenant = tx.ten
     waits_key: null,
     created_at: tx.now,
     available_at: availableAt,
+    delay_ms: waits && prepared.at === null ? prepared.delayMs : null,
     key_until: keyWindowMs === null ? null : tx.now + keyWindowMs,
     cause_run_id: cause?.runId ?? null,
     root_run_id: cause?.rootRunId ?? null,
@@ -166,7 +167,7 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
       position = case when priority = ${row.priority} then position else seq * 100 end,
       ties = ${tie.key | (row.limits == null ? 0 : tie.limit)}
     where seq = ${holder.seq}`);
-  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority}, due_at = ${availableAt}, tags = ${row.tags ?? null},
+  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority}, due_at = ${availableAt}, delay_ms = ${row.delay_ms ?? null}, tags = ${row.tags ?? null},
       limits = ${row.limits ?? null}, limit_key = ${row.limit_key ?? null}, attempts = ${row.attempts},
       backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms}, losses_max = ${row.losses_max},
       template_id = ${row.template_id ?? null}

@@ -33,6 +33,7 @@ export async function makeRetry(
     waits_key: again.behind ?? null,
     created_at: tx.now,
     available_at: tx.now + delay,
+    delay_ms: delay > 0 ? delay : null,
     origin: again.origin ?? "retry",
     attempt: again.attempt,
     losses: again.losses,

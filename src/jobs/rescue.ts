@@ -70,13 +70,15 @@ function toError(type: string, message: string): NonNullable<Ending["error"]> {
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
 export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
-  // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time.
+  // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time, but for
+  // a beat that was stamped while the clock ran ahead.
   const late = await tx.all<Late>(
     sql`select line.seq, line.run_id as "runId", line.started_at as "startedAt",
         line.timeout_at - line.started_at as "timeoutMs"
       from daybook_line line ${indexedBy("jobs_timing_out")} cross join daybook_session session
       where line.status = 'running' and line.timeout_at is not null and session.seq = line.session_seq
         and line.timeout_at < session.last_heartbeat_at - ${2 * graceMs}
+        and session.last_heartbeat_at <= ${tx.now + limits.clockAheadMs}
       order by line.timeout_at limit ${limits.claimParkedMax}`,
   );
   if (late.length === 0) return 0;
@@ -109,7 +111,8 @@ export async function sweep(engine: Engine): Promise<number> {
   };
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
   await attempt((tx) => expire(tx, hooks));
-  await attempt((tx) => rescueTimedOut(tx, hooks));
+  // By a clock that was set, every run would be long past its timeout.
+  if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, hooks));
   await attempt(async (tx) => (await hooks.onSweep?.(tx)) ?? 0);
   for (let from: From | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));

@@ -1,6 +1,6 @@
 // Run: one execution of one claimed job's handler, from its params to its ending. Nothing here touches the database;
 // the worker settles what comes back.
-import type { Timer } from "../core/clock.ts";
+import { afterEither, type Timer } from "../core/clock.ts";
 import { DaybookError, describeError } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
@@ -40,7 +40,7 @@ export function run(
   // A handler that ignores its signal is recorded as ended without it; whatever it does later counts for nothing.
   state.onAbort = () => {
     timer?.cancel();
-    timer = clock.after(graceMs, () => end(interrupted(engine, state)), { keepAlive: true });
+    timer = afterEither(clock, graceMs, () => end(interrupted(engine, state)), { keepAlive: true });
   };
   if (timeoutMs !== null) {
     timer = clock.after(timeoutMs, () => abortRun(state, timedOut(timeoutMs)), { keepAlive: true });

@@ -188,10 +188,11 @@ const runColumns = `tenant_id, kind, name, job_seq, attempt, cause_run_id, root_
   id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message, error_trace, result,
   result_refused`;
 
-/** How runs end: the columns that an ending brings, and what its run makes of them. */
+/** How runs end: the columns that an ending brings, and what its run makes of them. By a clock that was set back meanwhile a run
+ *  would end before it began, so it ends when it began. */
 const simply = endOf(
   { ...claimed, ended_at: "integer", duration_ms: "real", result: "text" },
-  "v.ended_at, v.duration_ms, 'success', null, null, null, v.result, null",
+  "v.duration_ms, 'success', null, null, null, v.result, null",
 );
 const anyhow = endOf(
   {
@@ -202,12 +203,13 @@ const anyhow = endOf(
     error_trace: "text",
     result_refused: "text",
   },
-  "v.ended_at, v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused",
+  "v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused",
 );
 
 function endOf(columns: Readonly<Record<string, ColumnType>>, ended: string) {
   const names = Object.keys(columns);
-  const keep = `insert into daybook_run (${runColumns}) select ${runOfJob}, line.run_id, line.session_seq, line.started_at, ${ended}`;
+  const keep = `insert into daybook_run (${runColumns}) select ${runOfJob}, line.run_id, line.session_seq, line.started_at,
+    max(line.started_at, v.ended_at), ${ended}`;
   const each = `with v (${names.join(", ")}) as (values (${names.map(() => "?").join(", ")}))
     ${keep} from v cross join daybook_line line cross join daybook_job job where ${stillOurs} and job.seq = line.seq`;
   return { columns, names, ended, each: each };
@@ -267,7 +269,7 @@ async function endOnPostgres(tx: Tx, plain: boolean, rows: readonly EndRow[]): P
         returning v.*, line.session_seq, line.started_at, line.lane_seq, line.awaited, line.kind, line.cancel_requested_at,
           line.ties, line.position),
     run as (insert into daybook_run (${rawSql(runColumns)})
-      select ${rawSql(runOfJob)}, v.run_id, v.session_seq, v.started_at, ${rawSql(ended)}
+      select ${rawSql(runOfJob)}, v.run_id, v.session_seq, v.started_at, greatest(v.started_at, v.ended_at), ${rawSql(ended)}
       from v join daybook_job job on job.seq = v.seq),
     counted as (select count(*) as kept from v)
     select counted.kept, ${rawSql(owned)} from counted

@@ -152,7 +152,8 @@ export async function holdHead(tx: Tx): Promise<void> {
   // Sent together, and the lock of the turn comes first.
   const [, held] = await Promise.all([tx.get(turn), tx.get(hold)]);
   if (held !== undefined) return;
-  await tx.run(sql`insert into daybook_record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 0, 0)
+  await tx.run(sql`insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from)
+    values (${tx.tenant}, 0, 0, 1)
     on conflict (tenant_id) do nothing`);
   await tx.get(hold);
 }

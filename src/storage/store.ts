@@ -6,6 +6,7 @@ import type { Ids } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import type { Random } from "../core/random.ts";
 import type { Reading } from "./reading.ts";
+import type { SteadyTime } from "../core/steady-time.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
 export type Row = Record<string, Value>;
@@ -16,7 +17,7 @@ export type Awaitable<T> = T | PromiseLike<T>;
 export type Tx = {
   readonly dialect: Dialect;
   readonly tenant: string;
-  /** Fixed when the unit begins and never earlier than that of an earlier unit of this process. */
+  /** Fixed when the unit begins. It is what the wall clock says, but for small steps back; order never rests on it. */
   readonly now: number;
   /** One per store: what rooms know about its committed state may be kept in a WeakMap under it. */
   readonly ids: Ids;
@@ -76,6 +77,10 @@ export type Store = {
   /** PostgreSQL only: the schema that holds the book's tables. */
   readonly schema?: string;
   readonly clock: Clock;
+  /** By which others are waited for, in real time: a clock that a test has stopped stops none of them. */
+  readonly waitClock: Clock;
+  /** The time of transactions, and whether the wall clock was set. */
+  readonly time: SteadyTime;
   readonly ids: Ids;
   readonly random: Random;
   /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */

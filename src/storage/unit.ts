@@ -1,7 +1,7 @@
 // One unit of a user's `write`: it is watched, because one that misbehaves would hold up everyone's commit. It must
 // await every operation it starts, await nothing else for long, and leave its tx alone once it has ended.
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Clock, Timer } from "../core/clock.ts";
+import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import type { Awaitable } from "./store.ts";
@@ -35,7 +35,9 @@ export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => 
   const open = new Set<Operation<unknown>>();
   let inside = 0; // operations under way: time spent in them is the database's, not foreign
   let foreignMs = 0;
-  let outsideSince = clock.monotonic();
+  // What a unit waits for may live by the book's clock or not; on one that a test has stopped it would wait for ever.
+  const elapsedMs = (): number => clock.monotonic() + (clock === systemClock ? 0 : systemClock.monotonic());
+  let outsideSince = elapsedMs();
 
   const unit: Unit = {
     track<V>(start: () => Awaitable<V>): Promise<V> {
@@ -48,20 +50,20 @@ export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => 
     },
   };
   function enter(): () => void {
-    if (inside++ === 0) foreignMs += clock.monotonic() - outsideSince;
+    if (inside++ === 0) foreignMs += elapsedMs() - outsideSince;
     return () => {
-      if (--inside === 0) outsideSince = clock.monotonic();
+      if (--inside === 0) outsideSince = elapsedMs();
     };
   }
 
   let timer: Timer | undefined;
   const overdue = new Promise<never>((_, reject) => {
     const look = (): void => {
-      const spent = foreignMs + (inside === 0 ? clock.monotonic() - outsideSince : 0);
+      const spent = foreignMs + (inside === 0 ? elapsedMs() - outsideSince : 0);
       if (spent >= limits.foreignAwaitMsMax) reject(awaitedForeign(spent));
-      else timer = clock.after(Math.max(1, limits.foreignAwaitMsMax - spent), look, { keepAlive: true });
+      else timer = afterEither(clock, Math.max(1, limits.foreignAwaitMsMax - spent), look, { keepAlive: true });
     };
-    timer = clock.after(limits.foreignAwaitMsMax, look, { keepAlive: true });
+    timer = afterEither(clock, limits.foreignAwaitMsMax, look, { keepAlive: true });
   });
   try {
     const result = await Promise.race([running.run(state, async () => body(unit)), overdue]);

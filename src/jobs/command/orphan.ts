@@ -88,7 +88,7 @@ async function fateOf(engine: Engine, row: OpenCommand, self: ProcessIdentity): 
 }
 
 // They are not our children, so nothing tells when they end: it is looked for.
-async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
+async function endGroups({ store: { waitClock: clock } }: Engine, row: OpenCommand): Promise<void> {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (const group of groupsOfRun(row)) signalGroupOf(group, signal);
     const until = clock.monotonic() + termMs;

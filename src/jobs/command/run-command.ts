@@ -61,7 +61,7 @@ export async function runCommand(
       cwd,
       env: plan.env,
       log: file,
-      clock: engine.clock,
+      clock: engine.store.waitClock,
       signal,
       note: (pid) => noteProcess(engine, job, pid),
     });

@@ -84,7 +84,7 @@ export async function rescheduleJob(tx: Tx, of: JobKey, at: number, { retries = 
   const waits = at > tx.now;
   const availableAt = Math.max(at, tx.now);
   if (!(await restand(tx, row.seq, { waitsFor: waits ? "time" : null, availableAt }))) return false;
-  await tx.run(sql`update daybook_job set due_at = ${availableAt} where seq = ${row.seq}`);
+  await tx.run(sql`update daybook_job set due_at = ${availableAt}, delay_ms = null where seq = ${row.seq}`);
   // It may have been in line for a permit, which is the next one's now.
   if (waits) await passOn(tx, [{ ...row, waits_for: "time", waits_key: null }]);
   tx.wake(jobsChannel);

@@ -16,13 +16,15 @@ const retryMs = 200;
 const contendedMs = 5;
 
 /** `changed` is told that there is reason for a turn. */
-export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, changed: () => void) {
-  const { clock } = store;
+export function createWake(store: Pick<Store, "clock" | "waitClock" | "dialect" | "read">, changed: () => void) {
+  const { clock, waitClock } = store;
   let stopped = false;
-  const after: Clock["after"] = (ms, ring) => (stopped ? { cancel: () => undefined } : clock.after(ms, ring));
-  const alarm = createTimer(after, look);
-  const rest = createTimer(after, look);
-  const routine = createTimer(after, lookRoutinely);
+  const unlessStopped = (on: Clock): Clock["after"] => {
+    return (ms, ring) => (stopped ? { cancel: () => undefined } : on.after(ms, ring));
+  };
+  const alarm = createTimer(unlessStopped(clock), look);
+  const rest = createTimer(unlessStopped(waitClock), look);
+  const routine = createTimer(unlessStopped(waitClock), lookRoutinely);
   let mayHaveWork = true;
   let woken = true; // since the turn under way began
   let dueAt: number | null | undefined; // undefined: not known

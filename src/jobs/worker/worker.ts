@@ -78,6 +78,9 @@ export function createWorker(
     poke();
   });
 
+  // What it knows of due times, and what was let in or parked by them, was computed by the clock as it was before.
+  const stopHearing = store.time.onSet(() => void sweepNow());
+
   function isIdle(): boolean {
     const settled = runs.inHand === 0 && !pending.any && turning === undefined;
     return settled && (!wake.expectsWork || stopping);
@@ -99,7 +102,7 @@ export function createWorker(
   // An overdue session claims nothing, because others may take it for dead. A turn stamps its beat, or finds it ended.
   function mustRecheck(): boolean {
     if (stopping || recheckTimer !== undefined || !engine.overdue()) return false;
-    recheckTimer = clock.after(recheckMs, () => {
+    recheckTimer = store.waitClock.after(recheckMs, () => {
       recheckTimer = undefined;
       poke();
     });
@@ -190,7 +193,7 @@ export function createWorker(
     }
     const passes = code !== undefined && passing.has(code);
     if (work !== undefined) pending.giveBack(passes ? work : await writeApart(engine, work, failures));
-    await clock.sleep(jitter(store.random, Math.min(5000, retryMs * 2 ** Math.min(failures, 5))));
+    await store.waitClock.sleep(jitter(store.random, Math.min(5000, retryMs * 2 ** Math.min(failures, 5))));
   }
 
   // Others took this session for dead: what it ran is no longer its own, and it goes on under a new one.
@@ -210,12 +213,14 @@ export function createWorker(
   }
 
   async function sweepNow(): Promise<void> {
+    sweepTimer?.cancel();
     await sweep(engine).catch(() => 0);
     if (!stopping) await renew()?.catch(() => undefined);
     if (stopping) return;
     void heedCancels();
     wake.hostsChanged();
     wake.lookAnew();
+    sweepTimer?.cancel();
     // A run that is alone and waits for another's job finds out that the other process is gone.
     if (quarantine.closed) lookAgain(store);
     sweepTimer = clock.after(jitter(store.random, sweepEveryMs), () => void sweepNow(), { keepAlive: true });
@@ -234,6 +239,7 @@ export function createWorker(
     await runs.drained(Number.POSITIVE_INFINITY);
     while (turning !== undefined || (pending.any && failures < 20)) await (turning ?? turn());
     stopListening();
+    stopHearing();
     stopHosting();
     stopRechecking();
     runs.leave();

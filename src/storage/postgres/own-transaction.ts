@@ -2,7 +2,7 @@
 // lost against a concurrent one or its connection broke, but never once its commit is under way: then only the server
 // knows what became of it.
 import type { Client, Pool, PoolClient } from "pg";
-import { systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
@@ -29,14 +29,16 @@ export async function runOwnTransaction<T>(
       if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
       // Who can wait for its turn need not stay away to let the others through.
       if (attempt === 1 && turn.name !== undefined) continue;
-      await pauseAfterLoss(parts.random, attempt);
+      await pauseAfterLoss(parts, attempt);
     }
   }
 }
 
-/** In real time, as the server's other clients live in it: on a clock that a test has stopped it would never end. */
-export async function pauseAfterLoss(random: Random, attempt: number): Promise<void> {
-  await systemClock.sleep(jitter(random, Math.min(500, 2 ** attempt), 0.75));
+export async function pauseAfterLoss(
+  { waitClock, random }: { readonly waitClock: Clock; readonly random: Random },
+  attempt: number,
+): Promise<void> {
+  await waitClock.sleep(jitter(random, Math.min(500, 2 ** attempt), 0.75));
 }
 
 /** What a unit competes for, once it has lost. */
@@ -46,12 +48,12 @@ type Turn = { name: string | undefined; taken: boolean };
 const busyMs = 1000;
 const busyUntil = new WeakMap<Pool, Map<string, number>>();
 
-function noteLoss({ pool, clock }: PostgresParts, name: string): void {
+function noteLoss({ pool, waitClock: clock }: PostgresParts, name: string): void {
   const known = busyUntil.get(pool) ?? new Map<string, number>();
   busyUntil.set(pool, known.set(name, clock.monotonic() + busyMs));
 }
 
-function isBusy({ pool, clock }: PostgresParts, name: string): boolean {
+function isBusy({ pool, waitClock: clock }: PostgresParts, name: string): boolean {
   const known = busyUntil.get(pool);
   const until = known?.get(name);
   if (until === undefined) return false;

@@ -6,6 +6,7 @@ import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
+import { createSteadyTime } from "../../core/steady-time.ts";
 import { tellAll } from "../after-commit.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
@@ -29,6 +30,7 @@ export type PostgresParts = {
   readonly origin: string;
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly waitClock: Clock;
   readonly ids: Ids;
   readonly random: Random;
   readonly nextNow: () => number;
@@ -43,7 +45,7 @@ export async function openPostgres(
   migrations: readonly Migration[],
   options: StoreOptions,
 ): Promise<Store> {
-  const { clock, ids, random } = options;
+  const { clock, waitClock, ids, random } = options;
   const schema = checkSchema(options.schema ?? "daybook");
   const server: Server = { url, schema, fault: options.fault };
   const location = redactUrl(url);
@@ -57,7 +59,7 @@ export async function openPostgres(
   const hear = (channel: string | null): void => tellAll(listeners, channel);
   let listening: Listening | undefined;
   let stamp: Stamp = neverDue;
-  let lastNow = 0;
+  const time = createSteadyTime(clock);
   let closing: Promise<void> | undefined;
   const parts: PostgresParts = {
     server,
@@ -66,9 +68,10 @@ export async function openPostgres(
     origin: systemRandom().toString(36).slice(2),
     pool,
     clock,
+    waitClock,
     ids,
     random,
-    nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
+    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
   };
@@ -103,6 +106,8 @@ export async function openPostgres(
     threadLocation: url,
     schema,
     clock,
+    waitClock,
+    time,
     ids,
     random,
     async write(unit, how = {}) {

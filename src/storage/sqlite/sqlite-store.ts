@@ -3,8 +3,10 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
+import { createIds } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter, systemRandom } from "../../core/random.ts";
+import { createSteadyTime } from "../../core/steady-time.ts";
 import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
@@ -29,10 +31,10 @@ export async function openSqlite(
   migrations: readonly Migration[],
   options: StoreOptions,
 ): Promise<Store> {
-  const { clock, ids, random } = options;
+  const { clock, waitClock, ids, random } = options;
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
-  const file = inMemory ? `file:/daybook-${ids()}?vfs=memdb` : realPathOf(path);
+  const file = inMemory ? memoryLocation() : realPathOf(path);
   const { writer, location } = inMemory
     ? { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file }
     : await openFile(file, migrations, options);
@@ -50,15 +52,16 @@ export async function openSqlite(
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
   const wal = createWalBound(() => !inMemory && fileBytes(`${file}-wal`) > limits.walBytesMax, [turns, snapshots]);
   const underWay = createUnderWay();
-  const waker = createWaker(writer, clock, { alone: inMemory });
+  const waker = createWaker(writer, waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
-  let lastNow = 0;
+  const time = createSteadyTime(clock);
   const queue = createWriteQueue({
     connection: writer,
     clock,
+    waitClock,
     ids,
     random,
-    nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
+    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => waker.tell(channels),
   });
@@ -66,8 +69,8 @@ export async function openSqlite(
 
   async function read<R>(statement: Sql): Promise<R[]> {
     const query = render(statement, "sqlite");
-    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open, in real time.
-    return patiently({ clock: systemClock, random }, () => {
+    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open.
+    return patiently(options, () => {
       refuseClosed();
       return point.all(query).map((row) => ({ ...(row as object) })) as R[];
     });
@@ -108,6 +111,8 @@ export async function openSqlite(
     location: inMemory ? ":memory:" : file,
     threadLocation: location,
     clock,
+    waitClock,
+    time,
     ids,
     random,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
@@ -176,7 +181,7 @@ async function openWriter(
   migrations: readonly Migration[],
   options: StoreOptions & { readonly inMemory: boolean },
 ): Promise<Connection> {
-  const { clock, random, durability, fault, inMemory, readOnly = false } = options;
+  const { clock, waitClock, random, durability, fault, inMemory, readOnly = false } = options;
   for (;;) {
     if (!inMemory) await settleIn(location, migrations, options);
     const connection = await patiently(options, () => openConnection(location, { durability, fault }));
@@ -184,7 +189,8 @@ async function openWriter(
       if (!inMemory && !readOnly) await patiently(options, () => useWal(connection, location, durability));
       // Somebody may have moved in elsewhere since we looked. Now that it is open, nobody can.
       if (inMemory || readOnly || readPlace(connection) === placeOf(location)) {
-        await migrateSqlite({ connection, clock, random }, migrations, { apply: options.migrate !== false });
+        const apply = options.migrate !== false;
+        await migrateSqlite({ connection, clock, waitClock, random }, migrations, { apply });
         return connection;
       }
     } catch (error) {
@@ -238,6 +244,13 @@ function mayWrite(location: string): boolean {
   }
 }
 
+// Of no seed and no clock of the user's: two books of one name would be one book, and tests seed them alike.
+const memoryName = createIds(systemClock, systemRandom);
+
+function memoryLocation(): string {
+  return `file:/daybook-${memoryName()}?vfs=memdb`;
+}
+
 function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -254,7 +267,7 @@ function useWal(writer: Connection, location: string, durability: Durability | u
 }
 
 // Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
-async function patiently<T>({ clock, random }: Pick<StoreOptions, "clock" | "random">, run: () => T): Promise<T> {
+async function patiently<T>({ waitClock: clock, random }: StoreOptions, run: () => T): Promise<T> {
   const until = clock.monotonic() + limits.busyMsMax;
   for (;;) {
     try {
