@@ -26,9 +26,8 @@ export function parseArgv(job: string, argv: readonly string[], known: readonly 
   const template = argv.map((element) => parseElement(job, element));
   const [program = ""] = argv as readonly string[];
   if (program === "" || template[0]?.some((part) => "param" in part) === true) {
-    throw invalid(
-      `argv[0] of command "${job}" is ${quote(program)}: the program is named in full, without placeholders`,
-    );
+    const advice = "the program is named in full, without placeholders";
+    throw invalid(`argv[0] of command "${job}" is ${quote(program)}: ${advice}`);
   }
   for (const name of template.flatMap(paramsOf)) {
     if (known === undefined || known.includes(name)) continue;
@@ -46,10 +45,8 @@ function parseElement(job: string, element: string): readonly Part[] {
   for (const [token, name] of element.matchAll(/\{\{|\}\}|\{([a-z_][\w.-]*)\}|[{}]|[^{}]+/gi)) {
     if (name !== undefined) parts.push({ param: name });
     else if (token === "{" || token === "}") {
-      throw invalid(
-        `argv of command "${job}" has a brace that belongs to no placeholder, in ${quote(element)}: ` +
-          "write {name} for a param, {{ and }} for braces",
-      );
+      const what = `a brace that belongs to no placeholder, in ${quote(element)}`;
+      throw invalid(`argv of command "${job}" has ${what}: write {name} for a param, {{ and }} for braces`);
     } else parts.push({ text: token === "{{" || token === "}}" ? token.slice(1) : token });
   }
   return parts;
@@ -72,10 +69,8 @@ function refuseScript(job: string, argv: readonly string[], template: ArgvTempla
   });
   const script = scripts.find((place) => paramsOf(template[place] ?? []).length > 0);
   if (script === undefined) return;
-  throw invalid(
-    `command "${job}" puts a param into a script (argument ${script}), where it would be run as code: ` +
-      'give it as an argument of the script: ["sh", "-c", "echo \\"$1\\"", "sh", "{name}"]',
-  );
+  const why = `command "${job}" puts a param into a script (argument ${script}), where it would be run as code`;
+  throw invalid(`${why}: give it as an argument of the script: ["sh", "-c", "echo \\"$1\\"", "sh", "{name}"]`);
 }
 
 /** The arguments for these params. Throws, with what to do, before anything is started. */
@@ -85,10 +80,8 @@ export function fillArgv(job: string, template: ArgvTemplate, params: unknown): 
     const text = parts.map((part) => ("text" in part ? part.text : valueOf(job, part.param, params))).join("");
     const [first] = parts;
     if (first !== undefined && "param" in first && text.startsWith("-") && !filled.includes("--")) {
-      throw invalid(
-        `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option: ` +
-          `put "--" before it in argv, or a prefix such as "./{${first.param}}"`,
-      );
+      const why = `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option`;
+      throw invalid(`${why}: put "--" before it in argv, or a prefix such as "./{${first.param}}"`);
     }
     filled.push(text);
   }
@@ -101,11 +94,8 @@ function valueOf(job: string, name: string, params: unknown): string {
   if (value === undefined) throw invalid(`command "${job}" needs the param "${name}", which is missing`);
   const plain = typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value));
   const text = plain ? String(value) : value;
-  if (typeof text !== "string") {
-    throw invalid(
-      `param "${name}" of command "${job}" is ${quote(value)}: an argument is made of a text, a number or a boolean`,
-    );
-  }
+  const made = "an argument is made of a text, a number or a boolean";
+  if (typeof text !== "string") throw invalid(`param "${name}" of command "${job}" is ${quote(value)}: ${made}`);
   if (text.includes("\0")) throw invalid(`param "${name}" of command "${job}" has U+0000: no argument can hold it`);
   return text;
 }
