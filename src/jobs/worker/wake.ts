@@ -1,7 +1,7 @@
 // When a worker looks for work. Every wake is a hint: it makes the worker look at once, and one that is missed costs a moment
 // only, because a look comes by itself. On SQLite the file's change counter tells of every commit of another process; on
 // PostgreSQL a read looks every second. Due times and rates that open ring a timer.
-import type { Clock, Timer } from "../../core/clock.ts";
+import type { Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
@@ -19,7 +19,7 @@ const contendedMs = 5;
 export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, changed: () => void) {
   const { clock } = store;
   let stopped = false;
-  const after: Clock["after"] = (ms, ring) => (stopped ? { cancel: () => undefined } : clock.after(ms, ring));
+  const after: After = (ms, ring) => (stopped ? undefined : clock.after(ms, ring));
   const alarm = createTimer(after, look);
   const rest = createTimer(after, look);
   const routine = createTimer(after, lookRoutinely);
@@ -145,7 +145,9 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
   };
 }
 
-function createTimer(after: Clock["after"], ring: () => void) {
+type After = (ms: number, ring: () => void) => Timer | undefined;
+
+function createTimer(after: After, ring: () => void) {
   let timer: Timer | undefined;
   const cancel = (): void => {
     timer?.cancel();
