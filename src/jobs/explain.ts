@@ -30,17 +30,9 @@ type Look = Pick<Tx, "now" | "all" | "get"> & {
 
 type Explained = JobRow &
   Omit<LaneRow, "seq"> &
-  Pick<RunRow, "session_id" | "error_type" | "error_message"> & {
-    readonly host: string | null;
-    readonly pid: number | null;
-    readonly run_status: string | null;
-    readonly retried_by: string | null;
-    readonly name_paused_at: number | null;
-    readonly name_note: string | null;
-    readonly reserved_by: string | null;
-    readonly reserved_until: number;
-    readonly reserved_note: string | null;
-  };
+  Pick<RunRow, "session_id" | "error_type" | "error_message"> &
+  Record<"host" | "run_status" | "retried_by" | "name_note" | "reserved_by" | "reserved_note", string | null> &
+  Record<"pid" | "name_paused_at", number | null> & { readonly reserved_until: number };
 
 // A word, and the sentences after it.
 type Said = readonly string[];

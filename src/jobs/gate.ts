@@ -45,11 +45,8 @@ async function readGate(tx: Tx, lane: EnteredLane, contended: boolean): Promise<
   const running = lane.limit_max === null ? 0 : await countRunning(tx, lane.seq);
   const rule = laneRule(lane);
   const rate = rule === null ? null : await roomInRate(tx, rule);
-  const room = Math.min(
-    lane.limit_max === null ? Number.POSITIVE_INFINITY : Math.max(0, lane.limit_max - running),
-    rate?.room ?? Number.POSITIVE_INFINITY,
-  );
-  return { lane, room, rate, rule };
+  const free = lane.limit_max === null ? Number.POSITIVE_INFINITY : Math.max(0, lane.limit_max - running);
+  return { lane, room: Math.min(free, rate?.room ?? free), rate, rule };
 }
 
 // SQLite's only writer needs no lock.

@@ -9,14 +9,8 @@ import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
-import {
-  checkSettings,
-  settingNames,
-  validateParams,
-  type AnyJob,
-  type JobOptions,
-  type JobSettings,
-} from "./define.ts";
+import { checkSettings, settingNames, validateParams } from "./define.ts";
+import type { AnyJob, JobOptions, JobSettings } from "./define.ts";
 import type { JobRow } from "./job.ts";
 import type { Limits } from "./limit.ts";
 

@@ -19,14 +19,9 @@ import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
 import { graceMs } from "./run.ts";
 
-type Lost = {
-  readonly seq: number;
-  readonly runId: string;
-  readonly startedAt: number;
-  readonly heardAt: number;
-  readonly cancelling: number;
-};
-type Late = Pick<Lost, "seq" | "runId" | "startedAt"> & { readonly timeoutMs: number };
+type Open = { readonly seq: number; readonly runId: string; readonly startedAt: number };
+type Lost = Open & { readonly heardAt: number; readonly cancelling: number };
+type Late = Open & { readonly timeoutMs: number };
 
 /** Ends what a dead session was running. Part of the transaction that declares it dead, or of a sweep after it. */
 export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {

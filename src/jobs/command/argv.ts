@@ -22,9 +22,8 @@ export function parseArgv(job: string, argv: readonly string[], known: readonly 
   const elements = argv.map((element) => parseElement(job, element));
   const [program = ""] = argv as readonly string[];
   if (program === "" || paramsOf(elements[0] ?? []).length > 0) {
-    throw invalid(
-      `argv[0] of command "${job}" is ${quote(program)}: the program is named in full, without placeholders`,
-    );
+    const advice = "the program is named in full, without placeholders";
+    throw invalid(`argv[0] of command "${job}" is ${quote(program)}: ${advice}`);
   }
   for (const name of elements.flatMap(paramsOf)) {
     if (known === undefined || known.includes(name)) continue;
@@ -46,10 +45,8 @@ function parseElement(job: string, element: string): readonly Part[] {
   for (const [token, name] of element.matchAll(/\{\{|\}\}|\{([a-z_][\w.-]*)\}|[{}]|[^{}]+/gi)) {
     if (name !== undefined) parts.push({ param: name });
     else if (token === "{" || token === "}") {
-      throw invalid(
-        `argv of command "${job}" has a brace that belongs to no placeholder, in ${quote(element)}: ` +
-          "write {name} for a param, {{ and }} for braces",
-      );
+      const what = `a brace that belongs to no placeholder, in ${quote(element)}`;
+      throw invalid(`argv of command "${job}" has ${what}: write {name} for a param, {{ and }} for braces`);
     } else parts.push({ text: token === "{{" || token === "}}" ? token.slice(1) : token });
   }
   return parts;
@@ -65,10 +62,9 @@ export function fillArgv(job: string, { elements, operandsFrom: end }: ArgvTempl
     const text = parts.map((part) => ("text" in part ? part.text : valueOf(job, part.param, params))).join("");
     const [first] = parts;
     if (first !== undefined && "param" in first && text.startsWith("-") && at < end) {
-      throw invalid(
-        `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option: ` +
-          `put "--" just before the first such argument in argv, or a prefix such as "./{${first.param}}"`,
-      );
+      const why = `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option`;
+      const put = `put "--" just before the first such argument in argv, or a prefix such as "./{${first.param}}"`;
+      throw invalid(`${why}: ${put}`);
     }
     return text;
   });
@@ -80,11 +76,8 @@ function valueOf(job: string, name: string, params: unknown): string {
   if (value === undefined) throw invalid(`command "${job}" needs the param "${name}", which is missing`);
   const plain = typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value));
   const text = plain ? String(value) : value;
-  if (typeof text !== "string") {
-    throw invalid(
-      `param "${name}" of command "${job}" is ${quote(value)}: an argument is made of a text, a number or a boolean`,
-    );
-  }
+  const made = "an argument is made of a text, a number or a boolean";
+  if (typeof text !== "string") throw invalid(`param "${name}" of command "${job}" is ${quote(value)}: ${made}`);
   if (text.includes("\0")) throw invalid(`param "${name}" of command "${job}" has U+0000: no argument can hold it`);
   return text;
 }

@@ -109,9 +109,8 @@ async function groupDone(store: Store, tenant: string, id: string, options: Awai
     await refuseToBlock(store, { tenant, what, which: sql`job.group_seq = ${open.seq}` });
     if (waited === undefined) return { waitsFor: { group: open.seq } };
     const { progress } = await findGroup(store, tenant, id);
-    throw new DaybookError("timeout", `${what} is still open after ${waited} of waiting; it goes on`, {
-      details: { id, progress },
-    });
+    const details = { id, progress };
+    throw new DaybookError("timeout", `${what} is still open after ${waited} of waiting; it goes on`, { details });
   });
 }
 

@@ -77,14 +77,8 @@ export type Place = {
   readonly startsAt: number | null;
 };
 
-type Standing = {
-  readonly status: string;
-  readonly paused_at: number | null;
-  readonly place: number;
-  readonly of: number;
-  readonly running: number;
-  readonly mean_ms: number | null;
-};
+type Standing = Omit<Place, "startsAt"> &
+  Record<"paused_at" | "mean_ms", number | null> & { readonly status: string; readonly running: number };
 
 // The runs of a lane are found among the tenant's last ones: enough of them to be typical, few enough to be read.
 const lookedAtMax = 1000;

@@ -104,11 +104,9 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
 async function readActive(tx: Tx, name: string): Promise<TemplateRecord> {
   const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
   if (row.archivedAt === null) return row;
-  throw conflict(
-    `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}: ` +
-      `bring it back with templates.restore(${quote(name)}), or use another`,
-    { template: name, archivedAt: row.archivedAt },
-  );
+  const why = `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}`;
+  const advice = `bring it back with templates.restore(${quote(name)}), or use another`;
+  throw conflict(`${why}: ${advice}`, { template: name, archivedAt: row.archivedAt });
 }
 
 async function isStill(tx: Tx, { id, revision }: TemplateRecord): Promise<boolean> {

@@ -67,7 +67,7 @@ export function createPendingWrites() {
 }
 
 /** Failures that pass by themselves; nothing is given up for them. */
-export const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const passes: readonly ErrorCode[] = [
   "busy",
   "unavailable",
   "unknown_outcome",
@@ -75,7 +75,8 @@ export const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "conflict",
   "timeout",
   "closed",
-]);
+];
+export const passing: ReadonlySet<ErrorCode> = new Set(passes);
 
 const dropNotesAfter = 2;
 const oneByOneAfter = 3;

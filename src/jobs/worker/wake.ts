@@ -1,7 +1,7 @@
 // When a worker looks for work. Every wake is a hint: it makes the worker look at once, and one that is missed costs a moment
 // only, because a look comes by itself. On SQLite the file's change counter tells of every commit of another process; on
 // PostgreSQL a read looks every second. Due times and rates that open ring a timer.
-import type { Clock, Timer } from "../../core/clock.ts";
+import type { Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
@@ -19,8 +19,8 @@ const contendedMs = 5;
 export function createWake(store: Pick<Store, "clock" | "waitClock" | "dialect" | "read">, changed: () => void) {
   const { clock, waitClock } = store;
   let stopped = false;
-  const unlessStopped = (on: Clock): Clock["after"] => {
-    return (ms, ring) => (stopped ? { cancel: () => undefined } : on.after(ms, ring));
+  const unlessStopped = (on: Clock): After => {
+    return (ms, ring) => (stopped ? undefined : on.after(ms, ring));
   };
   const alarm = createTimer(unlessStopped(clock), look);
   const rest = createTimer(unlessStopped(waitClock), look);
@@ -147,7 +147,9 @@ export function createWake(store: Pick<Store, "clock" | "waitClock" | "dialect" 
   };
 }
 
-function createTimer(after: Clock["after"], ring: () => void) {
+type After = (ms: number, ring: () => void) => Timer | undefined;
+
+function createTimer(after: After, ring: () => void) {
   let timer: Timer | undefined;
   const cancel = (): void => {
     timer?.cancel();
