@@ -295,10 +295,3 @@ const runOfJob: Sql = sql`job.tenant_id, coalesce(job.kind, 'job'), job.name, jo
 const runColumns: Sql = sql`tenant_id, kind, name, job_seq, attempt, cause_run_id, root_run_id, app, instance, registration,
   id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message, error_trace, result,
   result_refused`;
-
-/** In a copy of a book: whatever was open, also what ran, waits for its release, but for what waits behind another of its group
- *  or of its kind's own order (hold.ts). */
-export const holdOpen: Sql = sql`update daybook_line set status = 'waiting', waits_for = 'release',
-    waits_key = coalesce(kind, 'job'), run_id = null, session_seq = null, started_at = null, timeout_at = null,
-    progress = null, progress_note = null
-  where coalesce(waits_for, '') <> 'group' and not (coalesce(waits_for, '') = 'order' and order_key is null)`;

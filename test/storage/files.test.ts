@@ -329,9 +329,9 @@ describe("what is acknowledged is kept", () => {
     connection.script("pragma synchronous = full");
     assert.deepEqual(keptWrongly(connection), []);
     const flushes = ["fullfsync", "checkpoint_fullfsync"].map((name) =>
-      Object.values(connection.get({ text: `pragma ${name}`, params: [] }) as object),
+      connection.get({ text: `pragma ${name}`, params: [] }),
     );
-    assert.deepEqual(flushes, [[1], [1]]);
+    assert.deepEqual(flushes, [{ fullfsync: 1 }, { checkpoint_fullfsync: 1 }]);
   });
 
   for (const durability of ["full", "normal"] as const) {
