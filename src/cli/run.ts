@@ -97,6 +97,7 @@ async function work(
     const working = await book.startWorker();
     const names = use.flatMap((each) => (each.kind === "event" ? [] : each.kind === "app" ? each.key : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
+    await tellHeld(book, report);
     listening.begin();
     const unwatch = await tellApps(book, loaded, report, watch);
     await stop.asked;
@@ -117,6 +118,15 @@ async function work(
   }
   // What the user's file left open (a timer, a connection) does not keep a worker that was told to stop.
   systemClock.after(500, () => process.exit());
+}
+
+/** A copy that does nothing of what it has should say why. */
+async function tellHeld(book: Book, report: WorkReport): Promise<void> {
+  const { jobs, schedules } = await book.held();
+  const [held, silent] = [jobs, schedules].map((all) => all.reduce((sum, { count }) => sum + count, 0));
+  if (held === 0 && silent === 0) return;
+  const what = `${held} jobs and ${silent} schedules are held`;
+  report.tell(`! this book is a copy: ${what} (daybook held, daybook release)`, { type: "held", jobs, schedules });
 }
 
 /** Says what became of the apps; with `watch` also from now on, until the function that it returns is called. */
