@@ -20,7 +20,7 @@ import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from 
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/template.ts";
 import { startWorker } from "./jobs/worker/worker.ts";
-import { refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
+import { graceMsOf, refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { startTicker } from "./schedules/ticker.ts";
@@ -125,7 +125,8 @@ export type Book = AsyncDisposable & {
   metrics(): Promise<string>;
   /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
   startWorker(options?: WorkerOptions): Promise<Worker>;
-  /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. */
+  /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
+   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
   work(options?: WorkerOptions): Promise<void>;
   /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. */
   close(): Promise<void>;
@@ -267,7 +268,12 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       return readAs(who, () => metrics(store, tenantId, seenBy));
     },
     startWorker: start,
-    work: (options) => workUntilSignal(() => start(options), close),
+    work: (options) =>
+      workUntilSignal(() => start(options), {
+        graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
+        close,
+        running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
+      }),
     close,
     [Symbol.asyncDispose]: close,
   };

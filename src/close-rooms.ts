@@ -6,19 +6,29 @@ import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import type { Rooms } from "./rooms.ts";
 
 export async function closeRooms(rooms: Rooms): Promise<void> {
-  const { workers, attachment, store, jobs, calls, ticker, live, apps, folder, worker } = rooms;
+  const { workers, store, ticker, live, apps } = rooms;
   rooms.stopMending();
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
   await apps?.here.close();
   await live?.close();
+  // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
+  endWaiting(store);
+  endWatching(store);
+  const working = [...workers].filter((worker) => worker.running > 0);
+  if (working.length === 0) return leave(rooms);
+  // A handler that ignores its signal keeps the session, so that nobody takes its job for lost while it works on it. It keeps
+  // neither its caller nor the process: should that end first, the others see that it is gone.
+  void Promise.all(working.map((worker) => worker.ended()))
+    .then(() => leave(rooms))
+    .catch(() => undefined);
+}
+
+async function leave({ attachment, store, jobs, calls, folder, worker }: Rooms): Promise<void> {
   await leaveBrokers(calls);
   await calls.agents.close();
   // Who only looks at a book leaves it as it is.
   if (worker !== false) await folder.stop();
-  // Not before: a handler that waits for another job ends by its signal, which counts no attempt.
-  endWaiting(store);
-  endWatching(store);
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
     await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs.hooks, seq));

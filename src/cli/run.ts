@@ -3,8 +3,11 @@ import type { Command } from "commander";
 import type { Book } from "../book.ts";
 import { systemClock } from "../core/clock.ts";
 import { checkCount } from "../core/count.ts";
+import { durationMs } from "../core/duration.ts";
 import { checkName } from "../core/name.ts";
 import type { JobEnded } from "../jobs/hooks.ts";
+import { graceMsOf } from "../jobs/worker/worker-options.ts";
+import { closeInTime } from "../work.ts";
 import type { Loaded } from "./load-definitions.ts";
 import { liveLineOn } from "./live-line.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
@@ -21,8 +24,9 @@ Of a folder every file is loaded, and one that cannot be is said and left out (d
 --watch an app whose file is edited is stopped and set up again, for use while you write it.
 
 On a terminal one line shows what happens and failures stay above it. Elsewhere each job that ended
-is a line, with --json an object per line. SIGINT or SIGTERM ends what runs (within 30 s) and then
-the program with 0; a second one ends it at once, and its jobs run again elsewhere.
+is a line, with --json an object per line. SIGINT or SIGTERM lets what runs end (within --grace), then
+aborts its signals, and ends the program with 0. With 23 it ends when a handler ignored its signal; its
+job runs again elsewhere. A second signal ends it at once.
 
 Example:
   $ daybook run --book shop.db jobs.ts --concurrency 20 --queues mail,default
@@ -31,6 +35,7 @@ Example:
 type Options = {
   readonly concurrency?: number;
   readonly queues?: readonly string[];
+  readonly grace?: number;
   readonly config?: string;
   readonly watch?: boolean;
 };
@@ -42,6 +47,7 @@ export function run(program: Command): void {
     .argument("[module]", "the file that exports the definitions, or a folder of apps: TypeScript or JavaScript")
     .option("--config <file>", "the config of the project (default: daybook.config.ts, if it is here)")
     .option("--concurrency <n>", "how many runs at the same time (default: 10)", toConcurrency)
+    .option("--grace <duration>", "how long what runs may go on after a signal: 5s, 1m (default: 8s)", toGrace)
     .option("--queues <list>", "only these queues, separated by commas (default: all)", toQueues)
     .option("--watch", "of a folder: stop and set up again the apps whose files are edited")
     .addHelpText("after", example)
@@ -58,6 +64,10 @@ export function run(program: Command): void {
 // Checked before a book is opened, which may make one.
 function toConcurrency(text: string): number {
   return checkCount(wholeNumber("--concurrency")(text), "--concurrency", 1, 10_000);
+}
+
+function toGrace(text: string): number {
+  return durationMs(text, "--grace");
 }
 
 function toQueues(text: string): string[] {
@@ -87,19 +97,36 @@ async function work(
     const working = await book.startWorker();
     const names = use.flatMap((each) => (each.kind === "event" ? [] : each.kind === "app" ? each.key : each.name));
     report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
+    await tellHeld(book, report);
     listening.begin();
     const unwatch = await tellApps(book, loaded, report, watch);
     await stop.asked;
     report.stopping();
-    await unwatch();
-    await working.stop();
-    await listening.end();
+    await closeInTime({
+      graceMs: graceMsOf(worker),
+      running: () => working.running,
+      close: async () => {
+        await unwatch();
+        await working.stop();
+        await listening.end();
+        await book.close();
+        report.end();
+      },
+    });
   } finally {
     await book.close();
   }
-  report.end();
   // What the user's file left open (a timer, a connection) does not keep a worker that was told to stop.
   systemClock.after(500, () => process.exit());
+}
+
+/** A copy that does nothing of what it has should say why. */
+async function tellHeld(book: Book, report: WorkReport): Promise<void> {
+  const { jobs, schedules } = await book.held();
+  const [held, silent] = [jobs, schedules].map((all) => all.reduce((sum, { count }) => sum + count, 0));
+  if (held === 0 && silent === 0) return;
+  const what = `${held} jobs and ${silent} schedules are held`;
+  report.tell(`! this book is a copy: ${what} (daybook held, daybook release)`, { type: "held", jobs, schedules });
 }
 
 /** Says what became of the apps; with `watch` also from now on, until the function that it returns is called. */

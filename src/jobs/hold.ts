@@ -12,12 +12,18 @@ import { checkTenant } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
+import { anyOf, indexedBy } from "../storage/word.ts";
 import { cancelUnstarted } from "./cancel.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { listedKinds, type ListedKind } from "./list.ts";
-import { holdOpen, park, queue } from "./state.ts";
+import { park, queue } from "./state.ts";
+
+// Not in state.ts, which moves jobs of a book that is in use: on a copy nobody works yet, so nobody else moves them.
+const holdOpen = sql`update daybook_line set status = 'waiting', waits_for = 'release',
+    waits_key = coalesce(kind, 'job'), run_id = null, session_seq = null, started_at = null, timeout_at = null,
+    progress = null, progress_note = null
+  where coalesce(waits_for, '') <> 'group' and not (coalesce(waits_for, '') = 'order' and order_key is null)`;
 
 /** Run on a copy: what was open is held, and nothing of the original's processes is taken for alive. */
 export function holdJobs(now: number): readonly Sql[] {
@@ -75,7 +81,11 @@ const isBehind = sql`((line.waits_for = 'group' and exists (select 1 from dayboo
   or (line.waits_for = 'order' and line.order_key is null and exists (select 1 from daybook_line first
       where first.kind = line.kind and first.kind_seq = line.kind_seq and first.waits_for = 'release')))`;
 
-export function countHeld(store: Store, { fits }: HeldRule): Promise<HeldJobs[]> {
+export async function countHeld(store: Store, { fits }: HeldRule): Promise<HeldJobs[]> {
+  // Most books are no copies, and need not read their whole line to say so.
+  const [any] = await store.read(sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")}
+    where ${isFirst} limit 1`);
+  if (any === undefined) return [];
   return store.readHeavy<HeldJobs>(sql`select job.tenant_id as tenant, coalesce(job.kind, 'job') as kind,
       count(*) as count, min(job.created_at) as "oldestAt", max(job.created_at) as "newestAt"
     from daybook_line line join daybook_job job on job.seq = line.seq

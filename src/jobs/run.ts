@@ -1,6 +1,7 @@
 // Run: one execution of one claimed job's handler, from its params to its ending. Nothing here touches the database;
 // the worker settles what comes back.
 import { afterEither, type Timer } from "../core/clock.ts";
+import { formatDuration } from "../core/duration.ts";
 import { DaybookError, describeError } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
@@ -37,10 +38,19 @@ export function run(
     over = true;
     parts.ended(state, state.settled ? undefined : ending);
   };
-  // A handler that ignores its signal is recorded as ended without it; whatever it does later counts for nothing.
+  // A handler that ignores its signal is recorded as ended without it, and the run says so; whatever it does later counts for
+  // nothing. When the process shuts down it is not: the job would begin elsewhere while this one still works on it. Until the
+  // handler ends, or its process does, the run is its own.
   state.onAbort = () => {
     timer?.cancel();
-    timer = afterEither(clock, graceMs, () => end(interrupted(engine, state)), { keepAlive: true });
+    if (isShutdown(state.abortReason)) return;
+    timer = afterEither(clock, graceMs, () => endWithout(), { keepAlive: true });
+  };
+  const endWithout = (): void => {
+    const message = `the handler did not end within ${formatDuration(graceMs)} of its signal, and may still run`;
+    state.logs.push({ level: "warn", message, fields: null, at: clock.now() });
+    parts.changed(state);
+    end(interrupted(engine, state));
   };
   if (timeoutMs !== null) {
     timer = clock.after(timeoutMs, () => abortRun(state, timedOut(timeoutMs)), { keepAlive: true });
@@ -128,7 +138,7 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
     message: status === "timed_out" ? reason.message : message,
     trace: null,
   };
-  return { ...endingOf(engine, state, status), error, shutdown: cause === "shutdown" };
+  return { ...endingOf(engine, state, status), error, shutdown: isShutdown(reason) };
 }
 
 type Kept = Pick<Ending, "result" | "resultRefused">;
@@ -165,6 +175,10 @@ export function cancelled(): DaybookError {
 export function shuttingDown(): DaybookError {
   const details = { cause: "shutdown", type: "ShutdownError" };
   return new DaybookError("closed", "the process is shutting down; the job runs again elsewhere", { details });
+}
+
+function isShutdown(reason: DaybookError | undefined): boolean {
+  return reason?.details["cause"] === "shutdown";
 }
 
 export function ownershipLost(): DaybookError {

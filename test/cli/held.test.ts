@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openTest, testFolder } from "../support/open-test.ts";
 import { answer } from "./answer-of.ts";
-import { cliBackends, runCli } from "./run-cli.ts";
+import { cliBackends, runCli, startCli } from "./run-cli.ts";
+import { projectWith } from "../docs/snippet.ts";
 
 test("a backup says what it holds, and drops or releases what is named", async (t) => {
   const { book, url } = await openTest(t, "sqlite", { worker: false });
@@ -46,6 +47,30 @@ test("a file that was copied by other means is marked as a copy", async (t) => {
 
   assert.equal((marked["jobs"] as { count: number }[])[0]?.count, 1);
   assert.equal(explained["reason"], "held");
+});
+
+test("a worker on a copy says that it holds something", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { worker: false });
+  await book.jobs.enqueue("greet", {});
+  await book.close();
+  await answer(["mark-as-copy"], url);
+  const folder = projectWith(t, {
+    "jobs.ts": 'import { job } from "daybook"; export default [job("greet", { run: () => undefined })];',
+  });
+  const { child, ended } = startCli(["run", join(folder, "jobs.ts"), "--book", url, "--grace", "1s"], {
+    env: { NODE_OPTIONS: "--conditions=@daybook/source" },
+  });
+  let said = "";
+  child.stdout?.on("data", (chunk: Buffer) => {
+    const before = said.includes("is a copy");
+    said += String(chunk);
+    if (!before && said.includes("is a copy")) child.kill("SIGTERM");
+  });
+
+  const { code } = await ended;
+
+  assert.equal(code, 0);
+  assert.match(said, /! this book is a copy: 1 jobs and 0 schedules are held \(daybook held, daybook release\)/);
 });
 
 for (const backend of cliBackends) {

@@ -131,9 +131,10 @@ for (const backend of backends) {
       await book.jobs.enqueueMany(held.job, params(4));
       const worker = await book.startWorker({ concurrency: 2, grace: 0 });
       await held.whenBegun(2);
+      for (const { context, fail } of held.begun) context.signal.addEventListener("abort", () => fail("stopped"));
 
       const stopping = worker.stop();
-      await clock.advance(5000); // they do not listen to their signal
+      await clock.advance(0);
       await stopping;
 
       const { items } = await book.jobs.list({ status: "queued" });

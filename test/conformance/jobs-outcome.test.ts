@@ -326,6 +326,12 @@ for (const backend of backends) {
       assert.deepEqual([aborted, stillRunning.status], [true, "running"]);
       assert.deepEqual([ended.status, ended.run?.status, ended.run?.durationMs], ["failed", "timed_out", 7000]);
       assert.deepEqual(await book.jobs.get(id), ended);
+      const logs = await book.read(
+        (tx) => tx.sql<{ level: string; message: string }>`select level, message from daybook_run_log`,
+      );
+      assert.deepEqual(logs, [
+        { level: "warn", message: "the handler did not end within 5s of its signal, and may still run" },
+      ]);
     });
 
     test("every run that ends is a fact, with what became of its job", async (t) => {

@@ -6,6 +6,7 @@ import type { Worker } from "../../src/jobs/worker/worker-options.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";
+import { readSession, whileTimePasses } from "../support/session-row.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
@@ -82,21 +83,59 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("a handler that ignores the shutdown does not keep the worker from stopping", async (t) => {
+    test("a handler that ignores the shutdown does not keep the worker from stopping, and its run is nobody else's until it ends", async (t) => {
       const clock = manualClock();
       const deaf = heldJob("deaf");
       const { book } = await openTest(t, backend, { use: [deaf.job], clock });
       const { id } = await book.jobs.enqueue(deaf.job, {});
       const worker = await book.startWorker({ grace: 0 });
-      await deaf.whenBegun(1);
+      const { succeed } = await deaf.whenBegun(1);
 
       const stopping = worker.stop();
-      await clock.advance(5000);
+      await clock.advance(1000);
       await stopping;
+      const other = await book.startWorker();
+      await clock.advance(60_000);
+      await book.jobs.recover();
 
+      assert.deepEqual([worker.running, deaf.begun.length], [1, 1]);
+      assert.equal((await book.jobs.get(id)).status, "running");
+      succeed("late, and its own");
+      await worker.ended();
       assert.deepEqual(
-        (await book.jobs.chain(id)).map(({ status }) => status),
-        ["cancelled", "queued"],
+        (await book.jobs.chain(id)).map(({ status, run }) => [status, run?.result]),
+        [["completed", "late, and its own"]],
+      );
+      await other.stop();
+      assert.deepEqual(await book.doctor(), []);
+    });
+
+    test("a book closes in spite of a handler that ignores its signal, and its session ends with the handler", async (t) => {
+      const clock = manualClock();
+      const deaf = heldJob("deaf");
+      const { book, url } = await openTest(t, backend, { use: [deaf.job], clock });
+      const { book: other } = await openTest(t, backend, { url, worker: false });
+      const { id } = await book.jobs.enqueue(deaf.job, {});
+      await book.startWorker({ grace: "2s" });
+      const { context, fail } = await deaf.whenBegun(1);
+      const sessionId = book.sessionId ?? "";
+
+      await whileTimePasses(clock, book.close(), 100);
+
+      assert.equal(context.signal.aborted, true);
+      assert.equal((await other.jobs.get(id)).status, "running");
+      assert.equal((await readSession(other, sessionId)).status, "running");
+      fail(context.signal.reason);
+      await whileTimePasses(
+        clock,
+        until(async () => (await readSession(other, sessionId)).status === "success"),
+      );
+      assert.deepEqual(
+        (await other.jobs.chain(id)).map(({ status, attempt }) => [status, attempt]),
+        [
+          ["cancelled", 1],
+          ["queued", 1],
+        ],
       );
     });
 

@@ -61,5 +61,37 @@ for (const backend of backends) {
       );
       assert.deepEqual(await book.doctor(), []);
     });
+
+    test("a handler that ignores its signal ends with its process, soon after the grace, and its job begins again only then", async (t) => {
+      const url = await testUrl(t, backend);
+      const folder = testFolder(t);
+      const book = await open(url, { worker: false });
+      cleanup(t, () => book.close());
+      const { id } = await book.jobs.enqueue("deaf", {});
+      const first = startJobProcess(t, { url, folder, work: { grace: 300 }, untilSignal: true });
+      await first.hear("began");
+      const second = startJobProcess(t, { url, folder, work: { grace: 300 }, untilSignal: true });
+      await second.hear("open");
+
+      first.signal("SIGTERM");
+      const { code, stderr } = await first.ended;
+      const while1 = second.said.filter(({ said }) => said === "began").length;
+      const again = await second.hear("began");
+
+      assert.equal(code, 23, stderr);
+      assert.match(stderr, /daybook: 1 of its runs did not end within the grace of 300ms, so the process ends/);
+      assert.equal(while1, 0);
+      const chain = await book.jobs.chain(id);
+      assert.deepEqual(
+        chain.map(({ status, losses, attempt, run }) => [status, losses, attempt, run?.status]),
+        [
+          ["failed", 0, 1, "lost"],
+          ["running", 0, 1, undefined],
+        ],
+      );
+      assert.equal(again.jobId, chain[1]?.id);
+      second.signal("SIGTERM");
+      assert.equal((await second.ended).code, 23);
+    });
   });
 }

@@ -23,6 +23,8 @@ async function allOpen(book: Book, kind: "job" | "delivery" | "call"): Promise<s
   return ids.toSorted();
 }
 
+const sorted = (all: readonly string[]): string[] => all.toSorted();
+
 test("nothing is sent, fired or claimed twice until it is released, and then exactly what was named goes out", async (t) => {
   const ran = { original: [] as string[], copy: [] as string[] };
   const copied = Promise.withResolvers<void>();
@@ -93,12 +95,12 @@ test("nothing is sent, fired or claimed twice until it is released, and then exa
 
   await copy.release({ kind: "delivery" });
   await copyWorker.idle();
-  assert.deepEqual(ran.copy.toSorted(), held.delivery);
+  assert.deepEqual(sorted(ran.copy), held.delivery);
 
   ran.copy.length = 0;
   await copy.release({ kind: "job" });
   await copyWorker.idle();
-  assert.deepEqual(ran.copy.toSorted(), held.job);
+  assert.deepEqual(sorted(ran.copy), held.job);
   assert.equal(server.received.length, 300 + held.call.length);
   assert.deepEqual(await copy.doctor(), []);
   await worker.stop();

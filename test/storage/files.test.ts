@@ -72,6 +72,13 @@ async function asNobody<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Shows a file or a folder at a second path; false where nothing may be mounted. */
+function mount(t: TestContext, path: string, at: string): boolean {
+  if (spawnSync("mount", ["--bind", path, at]).status !== 0) return false;
+  cleanup(t, () => spawnSync("umount", ["-l", at]));
+  return true;
+}
+
 describe("what is made is its owner's alone", () => {
   test("a new book, its log, the index of the log, and a backup", async (t) => {
     const folder = testFolder(t);
@@ -164,6 +171,30 @@ describe("one file, one name", () => {
     const moved = await open(second, { attach: false });
     cleanup(t, () => moved.close());
     assert.deepEqual(await notes(moved), [{ body: "bread" }, { body: "milk" }]);
+  });
+
+  test("a file that is mounted at a second path is refused there while it is open, and a folder that is mounted twice is one place", async (t) => {
+    const { folder, path } = await makeBook(t);
+    const [inner, again] = [join(folder, "inner"), join(folder, "again")];
+    for (const name of [inner, again]) mkdirSync(name);
+    writeFileSync(join(inner, "mounted.db"), "");
+    const book = await open(path, { attach: false });
+    cleanup(t, () => book.close());
+
+    // Where nothing may be mounted, links are as near as one can get.
+    const isMounted = mount(t, path, join(inner, "mounted.db"));
+    if (!isMounted) linkSync(path, join(inner, "linked.db"));
+    const second = join(inner, isMounted ? "mounted.db" : "linked.db");
+    await assert.rejects(open(second, { attach: false }), { code: "conflict", message: /writes would be lost/ });
+    assert.equal(readdirSync(inner).filter((name) => /-(?:wal|shm)$/.test(name)).length, 0);
+    if (!isMounted) rmSync(second);
+    else assert.equal(spawnSync("umount", ["-l", second]).status, 0);
+
+    if (!mount(t, folder, again)) symlinkSync(folder, join(folder, "linked"));
+    const other = await open(join(isMounted ? again : join(folder, "linked"), "shop.db"), { attach: false });
+    cleanup(t, () => other.close());
+    await note(other, "bread");
+    assert.deepEqual(await notes(book), [{ body: "bread" }, { body: "milk" }]);
   });
 
   test("processes that come to a moved book at the same moment all get in", async (t) => {
@@ -329,9 +360,9 @@ describe("what is acknowledged is kept", () => {
     connection.script("pragma synchronous = full");
     assert.deepEqual(keptWrongly(connection), []);
     const flushes = ["fullfsync", "checkpoint_fullfsync"].map((name) =>
-      Object.values(connection.get({ text: `pragma ${name}`, params: [] }) as object),
+      connection.get({ text: `pragma ${name}`, params: [] }),
     );
-    assert.deepEqual(flushes, [[1], [1]]);
+    assert.deepEqual(flushes, [{ fullfsync: 1 }, { checkpoint_fullfsync: 1 }]);
   });
 
   for (const durability of ["full", "normal"] as const) {

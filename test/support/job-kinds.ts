@@ -71,6 +71,13 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
     }),
     /** Waits at the gate, deaf to its signal. */
     held: job("held", { run: (_params, context) => wait(context) }),
+    /** Never ends, whatever its signal says. */
+    deaf: job("deaf", {
+      run(_params, { job: { name, id: jobId } }) {
+        began({ name, jobId });
+        return new Promise<void>(() => void setInterval(String, 1000));
+      },
+    }),
     /** Takes a while after the gate, and minds its signal. */
     slow: job("slow", {
       async run(_params, context) {

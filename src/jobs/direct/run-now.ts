@@ -94,6 +94,12 @@ export async function runNow(
     throw new DaybookError("timeout", message, { details: error.details });
   } finally {
     await worker?.stop();
+    // A handler that ignores its signal works on, so nobody else may begin in its queue.
+    if (worker !== undefined && worker.running > 0) void worker.ended().then(letGo);
+    else await letGo();
+  }
+
+  async function letGo(): Promise<void> {
     if (worker !== undefined) parts.leave(worker);
     // Not ours any more when others took this session for dead; then they have ended it.
     await store

@@ -1,7 +1,7 @@
 // When a worker looks for work. Every wake is a hint: it makes the worker look at once, and one that is missed costs a moment
 // only, because a look comes by itself. On SQLite the file's change counter tells of every commit of another process; on
 // PostgreSQL a read looks every second. Due times and rates that open ring a timer.
-import type { Timer } from "../../core/clock.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";

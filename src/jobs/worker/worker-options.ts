@@ -10,7 +10,7 @@ export type WorkerOptions = {
   readonly concurrency?: number;
   /** Only these queues; default all. */
   readonly queues?: readonly string[];
-  /** How long stop() waits for what runs before it asks it to end; default 30 s. */
+  /** How long stop() waits for what runs before it asks it to end; default 8 s, because a container has 10. */
   readonly grace?: Duration;
 };
 
@@ -26,16 +26,23 @@ export function checkWorkerOptions(options: WorkerOptions) {
   }
   return {
     concurrency: checkCount(options.concurrency ?? 10, "concurrency", 1, 10_000),
-    graceMs: durationMs(options.grace ?? "30s", "grace"),
+    graceMs: graceMsOf(options),
     queues: queues === undefined ? null : new Set(queues.map((name: string) => checkName(name, "queue"))),
   };
+}
+
+export function graceMsOf({ grace = "8s" }: Pick<WorkerOptions, "grace">): number {
+  return durationMs(grace, "grace");
 }
 
 export type Worker = {
   /** Resolves when nothing runs and nothing that could run is left. */
   idle(): Promise<void>;
-  /** Claims nothing more, waits for what runs (`grace`), then ends it; its jobs run again elsewhere. */
+  /** Claims nothing more, waits for what runs (`grace`), then aborts its signal, and what ends by that runs again elsewhere. A
+   *  handler that ignores its signal for a second is not waited for; its run stays this process's own until it ends. */
   stop(): Promise<void>;
+  /** Resolves after `stop` once every handler has ended, also those that ignored their signal. */
+  ended(): Promise<void>;
   readonly running: number;
 };
 

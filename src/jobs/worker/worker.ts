@@ -26,6 +26,8 @@ import { newTurns } from "../lane.ts";
 const sweepEveryMs = 15_000;
 const retryMs = 200;
 const recheckMs = 200;
+/** How long a handler has to heed its signal before stop() goes on without it. */
+const heedMs = 1000;
 
 /** A claim whose commit nobody confirmed, and the places that it may fill. */
 type Doubtful = { readonly claimed: readonly Claimed[]; release(): void };
@@ -50,6 +52,7 @@ export function createWorker(
   let failures = 0;
   let stopping = false;
   let stopped: Promise<void> | undefined;
+  let left: Promise<void> | undefined;
   let sweepTimer: Timer | undefined;
   let recheckTimer: Timer | undefined;
 
@@ -236,6 +239,14 @@ export function createWorker(
     poke();
     await runs.drained(graceMs);
     runs.abortAll(shuttingDown());
+    await runs.drained(heedMs);
+    while (turning !== undefined || (pending.any && failures < 20)) await (turning ?? turn());
+    // Whoever ignores its signal still works, so nobody else may: its run is ours until it ends, and is settled then.
+    left = end();
+    if (runs.inHand === 0) await left;
+  }
+
+  async function end(): Promise<void> {
     await runs.drained(Number.POSITIVE_INFINITY);
     while (turning !== undefined || (pending.any && failures < 20)) await (turning ?? turn());
     stopListening();
@@ -256,6 +267,10 @@ export function createWorker(
       return idle.promise;
     },
     stop: () => (stopped ??= stop()),
+    ended: async () => {
+      await stopped;
+      await left;
+    },
   };
   return { worker, sweepNow };
 }
