@@ -47,6 +47,8 @@ export const limits = {
   snapshotsPerTenant: 3,
   // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
   readsWaitingMax: 100,
+  // After so long a read on SQLite lets all other processes come first: nobody waits for it in the next moment.
+  readYieldMs: 200,
   // A process that reads is ended when it was not needed for so long.
   readerIdleMs: 10_000,
   // What one statement may answer, in memory; more is read in pages.
@@ -212,6 +214,7 @@ export const limits = {
   ordersMax: 16,
   // People search for a few words; each is a list of postings to be crossed with the others.
   searchWordsMax: 32,
+  searchCharactersMax: 4096,
   // Groups are held in memory and sorted there; more of them are a list of records, which has pages.
   groupsMax: 10_000,
   // Further out from one record, a traversal is a report over everything; do it in steps.

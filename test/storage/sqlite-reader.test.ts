@@ -141,7 +141,7 @@ test("a slow read does not stop the loop, nor writes and point reads", async (t)
   assert.ok(rounds > 10, `${rounds} rounds`);
 });
 
-test("a long read has a process of its own, beside those for heavy reads", async (t) => {
+test("a long read has a thread of its own, beside the readers of heavy reads", async (t) => {
   const { store } = await openTestStore(t, "sqlite");
   const order: string[] = [];
   await store.readHeavy(sql`select 1`);

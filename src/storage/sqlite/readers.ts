@@ -12,7 +12,7 @@ export type Readers = {
   close(): Promise<void>;
 };
 
-export function createReaders(data: ReaderData): Readers {
+export function createReaders(data: ReaderData, where: "process" | "thread"): Readers {
   // The one that was used last is taken first, so that the others may rest and end.
   const idle = new Map<SqliteReader, Timer>();
   const dying = new Set<Promise<void>>();
@@ -28,10 +28,11 @@ export function createReaders(data: ReaderData): Readers {
       idle.delete(reader);
       if (reader.alive) return reader;
     }
-    return createReader(data);
+    return createReader(data, where);
   }
   function giveBack(reader: SqliteReader): void {
     if (!reader.alive) return;
+    if (reader.yielded) return kill(reader);
     const timer = systemClock.after(limits.readerIdleMs, () => {
       idle.delete(reader);
       kill(reader);
@@ -45,9 +46,11 @@ export function createReaders(data: ReaderData): Readers {
       const reader = take();
       const end = (): void => kill(reader);
       signal.addEventListener("abort", end, { once: true });
+      const long = systemClock.after(limits.readYieldMs, () => reader.yield());
       try {
         return await work(reader);
       } finally {
+        long.cancel();
         signal.removeEventListener("abort", end);
         giveBack(reader);
       }

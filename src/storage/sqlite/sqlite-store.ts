@@ -45,7 +45,7 @@ export async function openSqlite(
     throw error;
   }
 
-  const readers = createReaders({ location, writable: false });
+  const readers = createReaders({ location, writable: false }, inMemory ? "thread" : "process");
   const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
   const wal = createWalBound(() => !inMemory && fileBytes(`${location}-wal`) > limits.walBytesMax, [turns, snapshots]);
