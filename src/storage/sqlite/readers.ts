@@ -3,9 +3,12 @@
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { ReaderData } from "./reader-program.ts";
-import { createReader, type SqliteReader } from "./reader.ts";
+import type { Query } from "../sql.ts";
+import { createReader, type Answered, type SqliteReader } from "./reader.ts";
 
 export type Readers = {
+  /** Runs one statement. A reader that ended by itself, or by the system's hand, is no reason to fail: another is asked. */
+  ask(signal: AbortSignal, query: Query, bytesMax: number | undefined): Promise<Answered>;
   /** Runs `work` with a reader of its own. When the signal aborts, the reader is ended. */
   use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
   /** Resolves once no reader holds the file. */
@@ -40,19 +43,30 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     idle.set(reader, timer);
   }
 
+  async function use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    const reader = take();
+    const end = (): void => kill(reader);
+    signal.addEventListener("abort", end, { once: true });
+    const long = systemClock.after(limits.readYieldMs, () => reader.yield());
+    try {
+      return await work(reader);
+    } finally {
+      long.cancel();
+      signal.removeEventListener("abort", end);
+      giveBack(reader);
+    }
+  }
+
   return {
-    async use(signal, work) {
-      signal.throwIfAborted();
-      const reader = take();
-      const end = (): void => kill(reader);
-      signal.addEventListener("abort", end, { once: true });
-      const long = systemClock.after(limits.readYieldMs, () => reader.yield());
+    use,
+    async ask(signal, query, bytesMax) {
+      let first: SqliteReader | undefined;
       try {
-        return await work(reader);
-      } finally {
-        long.cancel();
-        signal.removeEventListener("abort", end);
-        giveBack(reader);
+        return await use(signal, (reader) => (first = reader).all(query, bytesMax));
+      } catch (error) {
+        if (signal.aborted || first?.alive !== false) throw error;
+        return use(signal, (reader) => reader.all(query, bytesMax));
       }
     },
     async close() {

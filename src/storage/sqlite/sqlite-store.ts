@@ -80,10 +80,8 @@ export async function openSqlite(
     const query = render(statement, "sqlite");
     return turns.run(readingNow(who), async (signal) => {
       await wal.pass();
-      return readers.use(signal, async (reader) => {
-        wal.watch();
-        return (await reader.all(query, bytesMax)) as Some<R>;
-      });
+      wal.watch();
+      return (await readers.ask(signal, query, bytesMax)) as Some<R>;
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
