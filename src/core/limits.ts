@@ -54,7 +54,7 @@ export const limits = {
   // What one statement may answer, in memory; more is read in pages.
   readBytesMax: 67_108_864,
   // A page ends early here and can be gone on from: 500 documents of 1 MiB would be half a gigabyte.
-  pageBytesMax: 8_388_608,
+  pageBytesMax: 4_194_304,
   // The WAL is cut back to this when it begins anew. Above it new reads wait until it has, and those are ended that have
   // kept it from that for so long.
   walBytesMax: 67_108_864,

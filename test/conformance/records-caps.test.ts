@@ -51,7 +51,7 @@ for (const backend of backends) {
 
       assert.deepEqual(
         byKey.map((page) => page.length),
-        [8, 4],
+        [4, 4, 4],
       );
       assert.deepEqual(
         byKey.flat().map(({ key }) => key),
@@ -59,7 +59,7 @@ for (const backend of backends) {
       );
       assert.deepEqual(
         byField.map((page) => page.length),
-        [8, 4],
+        [4, 4, 4],
       );
       assert.deepEqual(
         byField.flat().map(({ key }) => key),
