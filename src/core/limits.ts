@@ -48,7 +48,7 @@ export const limits = {
   // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
   readsWaitingMax: 100,
   // After so long a read on SQLite lets all other processes come first: nobody waits for it in the next moment.
-  readYieldMs: 200,
+  readYieldMs: 500,
   // A process that reads is ended when it was not needed for so long.
   readerIdleMs: 10_000,
   // What one statement may answer, in memory; more is read in pages.

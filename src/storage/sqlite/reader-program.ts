@@ -126,6 +126,7 @@ if (parentPort === null) {
   const watch = 'require("node:fs").readSync(3, Buffer.alloc(1)); process.kill(process.pid, "SIGKILL");';
   new Worker(watch, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 } });
   process.on("message", (request: ReaderRequest) => void process.send?.(reply(request)));
+  process.send?.({ id: 0 });
 } else {
   const port = parentPort;
   port.on("message", (request: ReaderRequest) => {

@@ -25,6 +25,8 @@ export type SqliteReader = {
   /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. */
   yield(): void;
   readonly yielded: boolean;
+  /** Whether it is ready to be asked. */
+  readonly started: boolean;
   /** Ends it in the middle of whatever it does, and resolves once it holds nothing of the file any more. */
   kill(): Promise<void>;
   /** Ends it after what it was asked so far. */
@@ -32,6 +34,9 @@ export type SqliteReader = {
 };
 
 const retryMs = 2;
+
+/** Of the first message of a reader, which answers nobody: it has started. */
+const readyId = 0;
 
 type Asker = { resolve(answer: ReaderAnswer): void; reject(error: unknown): void };
 
@@ -43,9 +48,12 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   let running: Running | undefined;
   let ended = false;
   let yielded = false;
+  let started = false;
   let lastId = 0;
 
   function hear(answer: ReaderAnswer): void {
+    started = true;
+    if (answer.id === readyId) return;
     const asker = waiting.get(answer.id);
     waiting.delete(answer.id);
     if (waiting.size === 0) running?.hold(false);
@@ -110,6 +118,9 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
     },
     get yielded() {
       return yielded;
+    },
+    get started() {
+      return started;
     },
     async kill() {
       gone("it was told to");

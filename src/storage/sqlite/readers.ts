@@ -48,7 +48,10 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     const reader = take();
     const end = (): void => kill(reader);
     signal.addEventListener("abort", end, { once: true });
-    const long = systemClock.after(limits.readYieldMs, () => reader.yield());
+    // The time that a new reader takes to start is not the read's.
+    const look = (): void =>
+      reader.started ? reader.yield() : void (long = systemClock.after(limits.readYieldMs, look));
+    let long = systemClock.after(limits.readYieldMs, look);
     try {
       return await work(reader);
     } finally {
