@@ -56,12 +56,14 @@ export const limits = {
   snapshotsPerTenant: 3,
   // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
   readsWaitingMax: 100,
+  // After so long a read on SQLite lets all other processes come first: nobody waits for it in the next moment.
+  readYieldMs: 500,
   // A process that reads is ended when it was not needed for so long.
   readerIdleMs: 10_000,
   // What one statement may answer, in memory; more is read in pages.
   readBytesMax: 67_108_864,
   // A page ends early here and can be gone on from: 500 documents of 1 MiB would be half a gigabyte.
-  pageBytesMax: 8_388_608,
+  pageBytesMax: 4_194_304,
   // The WAL is cut back to this when it begins anew. Above it new reads wait until it has, and those are ended that have
   // kept it from that for so long.
   walBytesMax: 67_108_864,
@@ -221,6 +223,7 @@ export const limits = {
   ordersMax: 16,
   // People search for a few words; each is a list of postings to be crossed with the others.
   searchWordsMax: 32,
+  searchCharactersMax: 4096,
   // Groups are held in memory and sorted there; more of them are a list of records, which has pages.
   groupsMax: 10_000,
   // Further out from one record, a traversal is a report over everything; do it in steps.

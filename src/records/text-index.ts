@@ -52,6 +52,11 @@ function hashOf(text: string): string {
 
 export function checkWords(text: string): string {
   if (typeof text !== "string") throw invalid("search takes a text: the words to look for");
+  if (text.length > limits.searchCharactersMax) {
+    throw invalid(
+      `search looks for a text of ${text.length} characters, and ${limits.searchCharactersMax} at most: leave some words out`,
+    );
+  }
   const words = wordsIn(text);
   if (words.length === 0) throw invalid(`search ${JSON.stringify(text.slice(0, 60))} has no word in it`);
   if (words.length > limits.searchWordsMax) {

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { job, open } from "../../src/index.ts";
+import { job } from "../../src/index.ts";
 import { backends, openTest, testFolder, testUrl } from "../support/open-test.ts";
 
 for (const backend of backends) {

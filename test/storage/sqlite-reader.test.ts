@@ -7,7 +7,8 @@ import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
 import { openConnection, type Connection } from "../../src/storage/sqlite/connection.ts";
 import { createReader } from "../../src/storage/sqlite/reader.ts";
-import { sql } from "../../src/storage/sql.ts";
+import { createReaders } from "../../src/storage/sqlite/readers.ts";
+import { render, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { until } from "../cli/until.ts";
 import { cleanup, openTestStore } from "../support/open-test.ts";
@@ -141,7 +142,7 @@ test("a slow read does not stop the loop, nor writes and point reads", async (t)
   assert.ok(rounds > 10, `${rounds} rounds`);
 });
 
-test("a long read has a process of its own, beside those for heavy reads", async (t) => {
+test("a long read has a thread of its own, beside the readers of heavy reads", async (t) => {
   const { store } = await openTestStore(t, "sqlite");
   const order: string[] = [];
   await store.readHeavy(sql`select 1`);
@@ -152,6 +153,19 @@ test("a long read has a process of its own, beside those for heavy reads", async
   ]);
 
   assert.deepEqual(order, ["heavy", "long"]);
+});
+
+test("a read whose reader was ended by somebody else is asked again of another", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  const used = await readers.use(signal, async (reader) => (await reader.all(render(slow, "sqlite")), reader));
+
+  const asked = readers.ask(signal, render(slow, "sqlite"), undefined);
+  await used.kill();
+
+  assert.deepEqual((await asked).rows, [{ n: 2_000_000 }]);
 });
 
 test("a reader that has closed refuses, and does not start again", async (t) => {

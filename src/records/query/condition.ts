@@ -101,8 +101,13 @@ export function checkConditions(conditions: readonly Condition[]): readonly Cond
   if (countParts(conditions) > limits.conditionsMax) {
     throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
   }
+  return conditions;
+}
+
+/** Once, when it is asked: the words that a question is made of come one by one. */
+export function checkBytes(conditions: readonly Condition[]): void {
   const bytes = Buffer.byteLength(JSON.stringify(conditions));
-  if (bytes <= limits.questionBytesMax) return conditions;
+  if (bytes <= limits.questionBytesMax) return;
   throw invalid(
     `the conditions of one question take ${bytes} bytes, and ${limits.questionBytesMax} at most: ask in parts, with fewer values each`,
   );

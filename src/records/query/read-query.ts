@@ -10,7 +10,7 @@ import type { AnyRecordType } from "../relation.ts";
 import { hasWords } from "../text-index.ts";
 import { groupBy, selectFolds, type Fold } from "./aggregate.ts";
 import type { Scope } from "./compile.ts";
-import type { Condition, Place } from "./condition.ts";
+import { checkBytes, type Condition, type Place } from "./condition.ts";
 import { questionMark, readCursor, writeCursor } from "./cursor.ts";
 import { evaluate, follow } from "./evaluate.ts";
 import { after, orderBy, type Order, type OrderValue } from "./order.ts";
@@ -40,6 +40,7 @@ type Asked = {
 };
 
 async function ask(reader: RecordReader, question: Question): Promise<Asked | undefined> {
+  checkBytes(question.where);
   const moment = await momentOf(reader, question.asOf);
   const row = await reader.typeOf(question.name);
   if (row === undefined) return undefined;

@@ -1,6 +1,7 @@
-// What runs reads apart from the program's own thread: in a process of its own for a book in a file, because only a
-// process can be ended in the middle of a statement (Node.js gives no access to sqlite3_interrupt, and a thread that is
-// inside SQLite does not end when it is told to); in a thread for a book in memory, which no other process could see.
+// What runs reads apart from the program's own thread. Reads with a deadline on a book in a file run in a process, because
+// only a process can be ended in the middle of a statement: Node.js gives no access to sqlite3_interrupt, and a thread that
+// is inside SQLite does not end when it is told to. A book in memory is seen by no other process, so there it is a thread,
+// as it is for what may take minutes.
 // It answers one small message at a time: rows travel in pieces that the main thread asks for, so that neither a long
 // statement nor a large answer holds up the event loop.
 import { parentPort, Worker, workerData } from "node:worker_threads";
@@ -35,14 +36,16 @@ const bytesPerPiece = 262_144;
 const { location, writable } = (parentPort === null ? JSON.parse(process.argv[2] ?? "{}") : workerData) as ReaderData;
 // In memory the writer waits for readers, too. Whoever waited inside of SQLite would keep this thread from those whom the writer
 // waits for, so the main thread asks again instead.
-const busyMs = parentPort === null ? limits.busyMsMax : 0;
+const busyMs = location.includes("vfs=memdb") ? 0 : limits.busyMsMax;
+// There are several of the processes, and what they hold is not shared.
+const small = parentPort === null ? { cacheKb: 8000 } : {};
 let connection: Connection | undefined;
 
 type Unfinished = { readonly rows: Iterator<unknown>; readonly bytesMax: number | null; bytes: number };
 const unfinished = new Map<number, Unfinished>();
 
 function answer(request: ReaderRequest): Omit<ReaderAnswer, "id"> {
-  connection ??= openConnection(location, { readOnly: !writable, busyMs, cacheKb: 16_000 });
+  connection ??= openConnection(location, { readOnly: !writable, busyMs, ...small });
   switch (request.kind) {
     case "query": {
       // A statement of its own: an iterator that is still being read must not be restarted by its twin.
@@ -123,6 +126,7 @@ if (parentPort === null) {
   const watch = 'require("node:fs").readSync(3, Buffer.alloc(1)); process.kill(process.pid, "SIGKILL");';
   new Worker(watch, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 } });
   process.on("message", (request: ReaderRequest) => void process.send?.(reply(request)));
+  process.send?.({ id: 0 });
 } else {
   const port = parentPort;
   port.on("message", (request: ReaderRequest) => {

@@ -1,6 +1,7 @@
 // The main thread's end of a reader. It starts with its first request, because most programs that open a book never
 // need one.
 import { fork } from "node:child_process";
+import { constants, setPriority } from "node:os";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../core/clock.ts";
@@ -21,6 +22,11 @@ export type SqliteReader = {
   end(): Promise<void>;
   /** False once it has ended, or was told to. */
   readonly alive: boolean;
+  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. */
+  yield(): void;
+  readonly yielded: boolean;
+  /** Whether it is ready to be asked. */
+  readonly started: boolean;
   /** Ends it in the middle of whatever it does, and resolves once it holds nothing of the file any more. */
   kill(): Promise<void>;
   /** Ends it after what it was asked so far. */
@@ -29,18 +35,25 @@ export type SqliteReader = {
 
 const retryMs = 2;
 
+/** Of the first message of a reader, which answers nobody: it has started. */
+const readyId = 0;
+
 type Asker = { resolve(answer: ReaderAnswer): void; reject(error: unknown): void };
 
 // Omit on a union keeps only what all members share; this keeps each member's own fields.
 type Unsent<R = ReaderRequest> = R extends unknown ? Omit<R, "id"> : never;
 
-export function createReader(data: ReaderData): SqliteReader {
+export function createReader(data: ReaderData, where: "process" | "thread" = "thread"): SqliteReader {
   const waiting = new Map<number, Asker>();
   let running: Running | undefined;
   let ended = false;
+  let yielded = false;
+  let started = false;
   let lastId = 0;
 
   function hear(answer: ReaderAnswer): void {
+    started = true;
+    if (answer.id === readyId) return;
     const asker = waiting.get(answer.id);
     waiting.delete(answer.id);
     if (waiting.size === 0) running?.hold(false);
@@ -58,7 +71,7 @@ export function createReader(data: ReaderData): SqliteReader {
 
   async function ask(request: Unsent): Promise<ReaderAnswer> {
     if (ended) throw new DaybookError("closed", "this reader has ended: ask another");
-    running ??= data.location.includes("vfs=memdb") ? startInThread(data, hear, gone) : startProcess(data, hear, gone);
+    running ??= (where === "thread" ? startInThread : startProcess)(data, hear, gone);
     const id = ++lastId;
     const { promise, resolve, reject } = Promise.withResolvers<ReaderAnswer>();
     waiting.set(id, { resolve, reject });
@@ -99,6 +112,16 @@ export function createReader(data: ReaderData): SqliteReader {
     get alive() {
       return !ended;
     },
+    yield() {
+      yielded = true;
+      running?.yield();
+    },
+    get yielded() {
+      return yielded;
+    },
+    get started() {
+      return started;
+    },
     async kill() {
       gone("it was told to");
       await running?.kill();
@@ -113,14 +136,19 @@ export function createReader(data: ReaderData): SqliteReader {
   };
 }
 
-type Running = { send(request: ReaderRequest): void; hold(alive: boolean): void; kill(): Promise<void> };
+type Running = { send(request: ReaderRequest): void; hold(alive: boolean): void; yield(): void; kill(): Promise<void> };
 type Hear = (answer: ReaderAnswer) => void;
 
 function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => void): Running {
   const { NODE_OPTIONS: _ours, ...env } = process.env;
   const program = new URL(`./reader-program${extname(import.meta.url)}`, import.meta.url);
   const child = fork(fileURLToPath(program), [JSON.stringify(data)], {
-    ...{ env, execArgv: ["--max-semi-space-size=4"], serialization: "advanced", detached: true },
+    ...{
+      env,
+      execArgv: ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"],
+      serialization: "advanced",
+      detached: true,
+    },
     // The fourth ends with this process, which tells the reader that nobody waits any more.
     stdio: ["ignore", "ignore", "ignore", "pipe", "ipc"],
   });
@@ -140,6 +168,10 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
       child[change]();
       child.channel?.[change]();
     },
+    yield() {
+      // Where the system does not let it, it competes with the others.
+      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_LOW));
+    },
     kill() {
       child.ref();
       child.kill("SIGKILL");
@@ -156,12 +188,21 @@ function startInThread(data: ReaderData, hear: Hear, gone: (cause: unknown) => v
   return {
     send: (request) => worker.postMessage(request),
     hold: (alive) => (alive ? worker.ref() : worker.unref()),
+    yield: () => undefined,
     // Not awaited: it does not end before its statement does.
     async kill() {
       worker.unref();
       void worker.terminate();
     },
   };
+}
+
+function attempt(run: () => void): void {
+  try {
+    run();
+  } catch {
+    // Nothing depends on it.
+  }
 }
 
 function toError(error: NonNullable<ReaderAnswer["error"]>): DaybookError {

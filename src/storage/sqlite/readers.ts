@@ -3,16 +3,19 @@
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { ReaderData } from "./reader-program.ts";
-import { createReader, type SqliteReader } from "./reader.ts";
+import type { Query } from "../sql.ts";
+import { createReader, type Answered, type SqliteReader } from "./reader.ts";
 
 export type Readers = {
+  /** Runs one statement. A reader that ended by itself, or by the system's hand, is no reason to fail: another is asked. */
+  ask(signal: AbortSignal, query: Query, bytesMax: number | undefined): Promise<Answered>;
   /** Runs `work` with a reader of its own. When the signal aborts, the reader is ended. */
   use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
   /** Resolves once no reader holds the file. */
   close(): Promise<void>;
 };
 
-export function createReaders(data: ReaderData): Readers {
+export function createReaders(data: ReaderData, where: "process" | "thread"): Readers {
   // The one that was used last is taken first, so that the others may rest and end.
   const idle = new Map<SqliteReader, Timer>();
   const dying = new Set<Promise<void>>();
@@ -28,10 +31,11 @@ export function createReaders(data: ReaderData): Readers {
       idle.delete(reader);
       if (reader.alive) return reader;
     }
-    return createReader(data);
+    return createReader(data, where);
   }
   function giveBack(reader: SqliteReader): void {
     if (!reader.alive) return;
+    if (reader.yielded) return kill(reader);
     const timer = systemClock.after(limits.readerIdleMs, () => {
       idle.delete(reader);
       kill(reader);
@@ -39,17 +43,33 @@ export function createReaders(data: ReaderData): Readers {
     idle.set(reader, timer);
   }
 
+  async function use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    const reader = take();
+    const end = (): void => kill(reader);
+    signal.addEventListener("abort", end, { once: true });
+    // The time that a new reader takes to start is not the read's.
+    const look = (): void =>
+      reader.started ? reader.yield() : void (long = systemClock.after(limits.readYieldMs, look));
+    let long = systemClock.after(limits.readYieldMs, look);
+    try {
+      return await work(reader);
+    } finally {
+      long.cancel();
+      signal.removeEventListener("abort", end);
+      giveBack(reader);
+    }
+  }
+
   return {
-    async use(signal, work) {
-      signal.throwIfAborted();
-      const reader = take();
-      const end = (): void => kill(reader);
-      signal.addEventListener("abort", end, { once: true });
+    use,
+    async ask(signal, query, bytesMax) {
+      let first: SqliteReader | undefined;
       try {
-        return await work(reader);
-      } finally {
-        signal.removeEventListener("abort", end);
-        giveBack(reader);
+        return await use(signal, (reader) => (first = reader).all(query, bytesMax));
+      } catch (error) {
+        if (signal.aborted || first?.alive !== false) throw error;
+        return use(signal, (reader) => reader.all(query, bytesMax));
       }
     },
     async close() {

@@ -47,7 +47,7 @@ export async function openSqlite(
     throw error;
   }
 
-  const readers = createReaders({ location, writable: false });
+  const readers = createReaders({ location, writable: false }, inMemory ? "thread" : "process");
   const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
   const wal = createWalBound(() => !inMemory && fileBytes(`${file}-wal`) > limits.walBytesMax, [turns, snapshots]);
@@ -83,10 +83,8 @@ export async function openSqlite(
     const query = render(statement, "sqlite");
     return turns.run(readingNow(who), async (signal) => {
       await wal.pass();
-      return readers.use(signal, async (reader) => {
-        wal.watch();
-        return (await reader.all(query, bytesMax)) as Some<R>;
-      });
+      wal.watch();
+      return (await readers.ask(signal, query, bytesMax)) as Some<R>;
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
