@@ -14,9 +14,10 @@ import { snapshotReader, txReader } from "./records/record-reader.ts";
 import { recordUnit } from "./records/record-unit.ts";
 import { describeCommit, recordVerbs, type TxRecordVerbs } from "./records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
-import type { Sql, Value } from "./storage/sql.ts";
+import { checkValue, sql, Sql, type UserMark, type Value } from "./storage/sql.ts";
 import type { Awaitable, Reader, Row, Tx } from "./storage/store.ts";
-import { checkUserSql } from "./storage/user-sql.ts";
+import { checkUserSql, notYours } from "./storage/user-sql.ts";
+import { anyOf } from "./storage/word.ts";
 import { runUnit, type Unit } from "./storage/unit.ts";
 
 export type UserTx = {
@@ -111,8 +112,20 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     tenant: tx.tenant,
     now: tx.now,
     sql: <R>(strings: TemplateStringsArray, ...values: Value[]) =>
-      unit.track(async () => plainRows(await tx.all<R>(userStatement(strings, values)))),
+      unit.track(async () => {
+        const statement = userStatement(strings, values);
+        await refuseOurIndex(tx, statement);
+        return plainRows(await tx.all<R>(statement));
+      }),
   };
+}
+
+// SQLite says itself whose an index is.
+async function refuseOurIndex(tx: Tx, { user, strings }: Sql): Promise<void> {
+  if (tx.dialect === "sqlite" || user === undefined || user.indexes.length === 0) return;
+  const found = await tx.get<{ name: string }>(sql`select tablename as name from pg_catalog.pg_indexes
+    where schemaname = current_schema() and tablename like ${"daybook\\_%"} and indexname ${anyOf("text", user.indexes)}`);
+  if (found !== undefined) throw notYours(found.name, strings.join("?"));
 }
 
 export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx {
@@ -124,19 +137,21 @@ export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx
   };
 }
 
-const checked = new WeakSet<readonly string[]>();
+const marks = new WeakMap<readonly string[], UserMark>();
 
-// A template is the same array each time its line runs, so its text is read once.
+// A template is the same array each time its line runs, and never changes, so its text is read once.
 function userStatement(strings: TemplateStringsArray, values: readonly Value[]): Sql {
   if (!Array.isArray(strings) || !("raw" in strings)) {
     throw invalid("tx.sql is used as a template, without brackets: tx.sql`select … where id = ${id}`");
   }
-  const statement: Sql = { kind: "sql", strings, values };
-  if (!checked.has(strings)) {
-    checkUserSql(strings.join("?"));
-    checked.add(strings);
+  values.forEach(checkValue);
+  const texts: readonly string[] = Object.isFrozen(strings) ? strings : Object.freeze([...(strings as string[])]);
+  let mark = marks.get(texts);
+  if (mark === undefined) {
+    mark = checkUserSql(texts.join("?"));
+    marks.set(texts, mark);
   }
-  return statement;
+  return new Sql(texts, values, undefined, mark);
 }
 
 // node:sqlite's rows have no prototype, which surprises assertion libraries and spread-happy code.

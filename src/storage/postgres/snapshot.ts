@@ -3,7 +3,7 @@ import { limits } from "../../core/limits.ts";
 import { render, type Sql } from "../sql.ts";
 import { endedReader, tooLong, type Reader } from "../store.ts";
 import { send } from "./connect.ts";
-import { take } from "./own-transaction.ts";
+import { failureOf, giveBack, take } from "./own-transaction.ts";
 import { fromPostgresError } from "./postgres-error.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 
@@ -11,12 +11,15 @@ export async function readSnapshot<T>(parts: PostgresParts, run: (reader: Reader
   const client = await take(parts);
   let open = true;
   let expired = false;
+  let leaves = false;
   let timer: { cancel(): void } | undefined;
   const reader: Reader = {
     dialect: "postgres",
     async all<R>(statement: Sql) {
       if (!open) throw endedReader();
-      return (await send(client, render(statement, "postgres"), parts.server, false)).rows as R[];
+      const query = render(statement, "postgres");
+      if (query.user?.leaves === true) leaves = true;
+      return (await send(client, query, parts.server, false)).rows as R[];
     },
   };
   const tooLate = new Promise<never>((_, reject) => {
@@ -42,12 +45,6 @@ export async function readSnapshot<T>(parts: PostgresParts, run: (reader: Reader
     timer?.cancel();
     // A statement may still be running in a snapshot that took too long: nobody else gets its connection.
     if (expired) client.release(true);
-    else
-      client.release(
-        await client.query("rollback").then(
-          () => false,
-          () => true,
-        ),
-      );
+    else giveBack(parts, client, { broken: (await failureOf(client.query("rollback"))) !== undefined, leaves });
   }
 }
