@@ -1,4 +1,5 @@
 // book.records: the verbs of the records room, each a commit or a read of its own.
+import { calledFrom } from "./core/caller.ts";
 import { invalid } from "./core/error.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { storeReader } from "./records/record-reader.ts";
@@ -57,14 +58,22 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
   const within = withinUnitOf(records, tenant);
   return {
     ...recordVerbs(async (work, how) => {
-      refuse();
-      return within(work, how);
+      try {
+        refuse();
+        return await within(work, how);
+      } catch (error) {
+        throw calledFrom(error);
+      }
     }),
     ...recordReads({
       reader: storeReader(store, tenant),
       async run(verb, work) {
-        refuse(verb);
-        return work();
+        try {
+          refuse(verb);
+          return await work();
+        } catch (error) {
+          throw calledFrom(error);
+        }
       },
     }),
     async import(lines, options = {}) {

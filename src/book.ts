@@ -1,6 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
+import { calledFrom } from "./core/caller.ts";
 import { DaybookError, invalid } from "./core/error.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
@@ -194,17 +195,22 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     }),
     records: bookRecords(rooms, tenantId),
     async write(work) {
-      refuse("write");
-      checkWork("write", work);
-      return store.write((tx) => runUserUnit(tx, rooms, work), {
-        by: "user",
-        tenant: tenantId,
-      });
+      try {
+        refuse("write");
+        checkWork("write", work);
+        return await store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      } catch (error) {
+        throw calledFrom(error);
+      }
     },
     async read(work) {
-      refuse("read");
-      checkWork("read", work);
-      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)));
+      try {
+        refuse("read");
+        checkWork("read", work);
+        return await store.snapshot((reader) => work(readTx(reader, tenantId, rooms)));
+      } catch (error) {
+        throw calledFrom(error);
+      }
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
@@ -245,8 +251,12 @@ function outsideUnits<Verbs extends object>(store: object, what: string, verbs: 
     entries.map(([name, verb]) => [
       name,
       async (...args: unknown[]) => {
-        refuseInsideUnit(`book.${what}.${name}`, store);
-        return verb(...args);
+        try {
+          refuseInsideUnit(`book.${what}.${name}`, store);
+          return await verb(...args);
+        } catch (error) {
+          throw calledFrom(error);
+        }
       },
     ]),
   ) as Verbs;

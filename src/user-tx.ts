@@ -1,6 +1,7 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "./calls/calls.ts";
-import { invalid } from "./core/error.ts";
+import { calledFrom, placeOf, type Place } from "./core/caller.ts";
+import { DaybookError, invalid, isDaybookError } from "./core/error.ts";
 import type { ReadRows } from "./jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "./jobs/jobs.ts";
@@ -16,7 +17,7 @@ import { describeCommit, recordVerbs, type TxRecordVerbs } from "./records/recor
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
 import { checkValue, sql, Sql, type UserMark, type Value } from "./storage/sql.ts";
 import type { Awaitable, Reader, Row, Tx } from "./storage/store.ts";
-import { checkUserSql, notYours } from "./storage/user-sql.ts";
+import { checkUserSql, notYours, quoteSql } from "./storage/user-sql.ts";
 import { anyOf } from "./storage/word.ts";
 import { runUnit, type Unit } from "./storage/unit.ts";
 
@@ -57,42 +58,49 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     get jobs() {
       return tracked(
         unit,
+        "jobs",
         jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
       );
     },
     get groups() {
       return tracked(
         unit,
+        "groups",
         groupVerbs(rooms.jobs, known, (work) => work(tx)),
       );
     },
     get schedules() {
       return tracked(
         unit,
+        "schedules",
         scheduleVerbs(rooms.jobs, (work) => work(tx), read),
       );
     },
     get calls() {
       return tracked(
         unit,
+        "calls",
         callVerbs(callsParts(rooms), (work) => work(tx)),
       );
     },
     get events() {
       return tracked(
         unit,
+        "events",
         eventVerbs(rooms.events, (work) => work(tx)),
       );
     },
     get queues() {
       return tracked(
         unit,
+        "queues",
         queueVerbs((work) => work(tx)),
       );
     },
     get templates() {
       return tracked(
         unit,
+        "templates",
         templateVerbs(known, (work) => work(tx)),
       );
     },
@@ -102,22 +110,53 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       const records = recordUnit(tx, rooms.records);
       const reader = txReader(tx);
       return {
-        ...tracked(unit, {
+        ...tracked(unit, "records", {
           ...recordVerbs((work) => work(records)),
           describe: (notes: Parameters<typeof describeCommit>[1]) => describeCommit(records, notes),
         }),
-        ...recordReads({ reader, run: (_verb, work) => unit.track(work) }),
+        ...recordReads({
+          reader,
+          run: function ask(verb, work) {
+            // Some of them are called by others of them.
+            return unit.track(`tx.records.${verb}`, placeOf(ask, 6), work);
+          },
+        }),
       };
     },
     tenant: tx.tenant,
     now: tx.now,
-    sql: <R>(strings: TemplateStringsArray, ...values: Value[]) =>
-      unit.track(async () => {
+    sql: function ask<R>(strings: TemplateStringsArray, ...values: Value[]) {
+      return unit.track("tx.sql", placeOfTemplate(strings, ask), async () => {
         const statement = userStatement(strings, values);
-        await refuseOurIndex(tx, statement);
-        return plainRows(await tx.all<R>(statement));
-      }),
+        try {
+          await refuseOurIndex(tx, statement);
+          return plainRows(await tx.all<R>(statement));
+        } catch (error) {
+          throw withStatement(error, statement);
+        }
+      });
+    },
   };
+}
+
+// A template has one place, so its place is looked up once.
+const places = new WeakMap<readonly string[], Place>();
+
+function placeOfTemplate(strings: readonly string[], verb: (...args: never[]) => unknown): Place {
+  const known = typeof strings === "object" && strings !== null ? places.get(strings) : undefined;
+  if (known !== undefined) return known;
+  const place = placeOf(verb);
+  if (Array.isArray(strings)) places.set(strings, place);
+  return place;
+}
+
+/** An error of the database, with the user's statement in it. Its values are not shown. */
+function withStatement(error: unknown, { strings }: Sql): unknown {
+  if (!isDaybookError(error) || !("sqlite" in error.details || "sqlstate" in error.details)) return error;
+  const statement = strings.join("?");
+  return new DaybookError(error.code, `${error.message}: ${quoteSql(statement)}`, {
+    ...{ cause: error, details: { ...error.details, statement } },
+  });
 }
 
 // SQLite says itself whose an index is.
@@ -133,7 +172,14 @@ export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx
   return {
     records: recordReads({ reader: snapshotReader(reader, tenant, at), run: (_verb, work) => work() }),
     tenant,
-    sql: <R>(strings: TemplateStringsArray, ...values: Value[]) => reader.all<R>(userStatement(strings, values)),
+    async sql<R>(strings: TemplateStringsArray, ...values: Value[]) {
+      const statement = userStatement(strings, values);
+      try {
+        return await reader.all<R>(statement);
+      } catch (error) {
+        throw calledFrom(withStatement(error, statement));
+      }
+    },
   };
 }
 
@@ -160,9 +206,13 @@ function plainRows<R>(rows: R[]): R[] {
 }
 
 // Every verb of a transaction is noticed when it is not awaited, from its first step on.
-function tracked<Verbs extends object>(unit: Unit, verbs: Verbs): Verbs {
+function tracked<Verbs extends object>(unit: Unit, room: string, verbs: Verbs): Verbs {
   const entries = Object.entries(verbs) as [string, (...args: unknown[]) => Promise<unknown>][];
   return Object.fromEntries(
-    entries.map(([name, verb]) => [name, (...args: unknown[]) => unit.track(() => verb(...args))]),
+    entries.map(([name, verb]) => {
+      const tracking = (...args: unknown[]): unknown =>
+        unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
+      return [name, tracking];
+    }),
   ) as Verbs;
 }

@@ -17,12 +17,12 @@ export function checkUserSql(text: string): UserMark {
   if (first === undefined || first === ";") throw invalid("the SQL is empty: write one statement");
   if (refused.has(first)) {
     throw invalid(
-      `"${first}" cannot run inside a transaction of the book: ${quote(text)}. ` +
+      `"${first}" cannot run inside a transaction of the book: ${quoteSql(text)}. ` +
         "The transaction begins and ends with book.write; throw to undo it",
     );
   }
   if (!isOneStatement(tokens)) {
-    throw invalid(`one statement at a time: give the rest of ${quote(text)} to another tx.sql`);
+    throw invalid(`one statement at a time: give the rest of ${quoteSql(text)} to another tx.sql`);
   }
   const ours = changedTable(first, tokens);
   if (ours !== undefined) throw notYours(ours, text);
@@ -32,7 +32,7 @@ export function checkUserSql(text: string): UserMark {
 
 export function notYours(table: string, text: string): DaybookError {
   return invalid(
-    `"${table}" is a table of Daybook, which SQL may read and not change: ${quote(text)}. Change it by the verbs of the ` +
+    `"${table}" is a table of Daybook, which SQL may read and not change: ${quoteSql(text)}. Change it by the verbs of the ` +
       'book, such as tx.jobs and tx.events; a table of your own needs a name that does not begin with "daybook_"',
     { details: { table } },
   );
@@ -161,7 +161,7 @@ function significantTokens(text: string): string[] {
     const isComment = token.startsWith("--") || token.startsWith("/*");
     // PostgreSQL nests comments and ends a line at a carriage return, SQLite does neither: what one skips, the other runs.
     if (/^\/\*.*\/\*|^--.*\r(?!\n)/s.test(token)) {
-      throw invalid(`the comment ${quote(token)} means different things on SQLite and PostgreSQL: make it plain`);
+      throw invalid(`the comment ${quoteSql(token)} means different things on SQLite and PostgreSQL: make it plain`);
     }
     if (!isComment && token.trim() !== "") tokens.push(token.toLowerCase());
   }
@@ -194,7 +194,8 @@ function closing(text: string, from: number, mark: string): number {
   return end === -1 ? text.length : end + mark.length;
 }
 
-function quote(text: string): string {
+/** A statement for a message: on one line, and short. */
+export function quoteSql(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
   return JSON.stringify(line.length > 80 ? `${line.slice(0, 79)}…` : line);
 }
