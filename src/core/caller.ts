@@ -10,9 +10,10 @@ export type Place = { readonly stack?: string };
 export function placeOf(verb: (...args: never[]) => unknown, frames = 1): Place {
   const place = {};
   const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = frames;
+  // A program may have frozen its built-in objects: then as many frames are noted as it wants.
+  Reflect.set(Error, "stackTraceLimit", frames);
   Error.captureStackTrace(place, verb);
-  Error.stackTraceLimit = stackTraceLimit;
+  Reflect.set(Error, "stackTraceLimit", stackTraceLimit);
   return place;
 }
 
@@ -44,8 +45,9 @@ function namesUser(stack: string | undefined): boolean {
   return framesOf(stack).some(isUsers);
 }
 
-function framesOf(stack: string | undefined): string[] {
-  return (stack ?? "").split("\n").filter((line) => line.startsWith("    at "));
+// A program may make something else of stacks than a text.
+function framesOf(stack: unknown): string[] {
+  return (typeof stack === "string" ? stack : "").split("\n").filter((line) => line.startsWith("    at "));
 }
 
 function isUsers(frame: string): boolean {
