@@ -1,4 +1,5 @@
 // book.records: the verbs of the records room, each a commit or a read of its own.
+import { calledFrom } from "./core/caller.ts";
 import { invalid } from "./core/error.ts";
 import { limits } from "./core/limits.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
@@ -59,15 +60,23 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
   const within = withinUnitOf(records, tenant);
   return {
     ...recordVerbs(async (work, how) => {
-      refuse();
-      return within(work, how);
+      try {
+        refuse();
+        return await within(work, how);
+      } catch (error) {
+        throw calledFrom(error);
+      }
     }),
     ...recordReads({
       reader: storeReader(store, tenant),
       exporter: storeReader(store, tenant, { tenant, verb: "book.records.export", msMax: limits.reportMs }),
       async run(verb, work) {
-        refuse(verb);
-        return readAs({ tenant, verb: `book.records.${verb}` }, work);
+        try {
+          refuse(verb);
+          return await readAs({ tenant, verb: `book.records.${verb}` }, work);
+        } catch (error) {
+          throw calledFrom(error);
+        }
       },
     }),
     async import(lines, options = {}) {

@@ -1,6 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
+import { calledFrom } from "./core/caller.ts";
 import { DaybookError, invalid } from "./core/error.ts";
 import { limits } from "./core/limits.ts";
 import { checkTenant } from "./core/name.ts";
@@ -219,18 +220,23 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     }),
     records: bookRecords(rooms, tenantId),
     async write(work) {
-      refuse("write");
-      checkWork("write", work);
-      return store.write((tx) => runUserUnit(tx, rooms, work), {
-        by: "user",
-        tenant: tenantId,
-      });
+      try {
+        refuse("write");
+        checkWork("write", work);
+        return await store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      } catch (error) {
+        throw calledFrom(error);
+      }
     },
     async read(work) {
-      refuse("read");
-      checkWork("read", work);
-      const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
-      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
+      try {
+        refuse("read");
+        checkWork("read", work);
+        const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
+        return await store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
+      } catch (error) {
+        throw calledFrom(error);
+      }
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
@@ -293,13 +299,15 @@ function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: string,
   return Object.fromEntries(
     entries.map(([name, call]) => {
       const verb = `book.${what}.${name}`;
-      return [
-        name,
-        async (...args: unknown[]) => {
+      const checked = async (...args: unknown[]): Promise<unknown> => {
+        try {
           refuseInsideUnit(verb, store);
-          return readAs({ tenant, verb, msMax }, () => call(...args));
-        },
-      ];
+          return await readAs({ tenant, verb, msMax }, () => call(...args));
+        } catch (error) {
+          throw calledFrom(error);
+        }
+      };
+      return [name, checked];
     }),
   ) as Verbs;
 }

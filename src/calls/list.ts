@@ -2,7 +2,7 @@
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
 import { notACursor } from "../telemetry/report/page.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
@@ -39,7 +39,7 @@ const filters: readonly (keyof CallFilter)[] = [
 
 /** The newest first. */
 export async function listCalls(store: Store, tenant: string, filter: CallFilter): Promise<CallPage> {
-  refuseUnknown(filter, filters, "the list of calls");
+  refuseUnknownFilter(filter, filters, "the list of calls");
   const limit = filter.limit ?? limits.pageDefault;
   if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
     throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);

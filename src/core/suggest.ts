@@ -70,6 +70,16 @@ export function refuseUnknown(options: object, known: readonly string[], where: 
   }
 }
 
+/** The same for a filter, in which null is refused as well: nothing equals it, so the list would be empty without a word. */
+export function refuseUnknownFilter(filter: object, known: readonly string[], where: string): void {
+  refuseUnknown(filter, known, where);
+  for (const [key, value] of Object.entries(filter)) {
+    if (value === null && key !== "after") {
+      throw invalid(`${key} is null in ${where}, which nothing equals: leave it out, or give a value`);
+    }
+  }
+}
+
 /** Damerau–Levenshtein (optimal string alignment): swapping two neighbours, the most common slip, counts as one. */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];

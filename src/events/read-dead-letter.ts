@@ -2,7 +2,7 @@
 import { checkCount } from "../core/count.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownFilter } from "../core/suggest.ts";
 import { notACursor } from "../telemetry/report/page.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -57,7 +57,7 @@ export function whichLetters(tenant: string, { listener, topic, error }: LetterF
 }
 
 export function checkFilter(filter: LetterFilter): void {
-  refuseUnknown(filter, ["listener", "topic", "error"], "the filter of dead letters");
+  refuseUnknownFilter(filter, ["listener", "topic", "error"], "the filter of dead letters");
   if (filter.error !== undefined && typeof filter.error.type !== "string") {
     throw invalid('error is { type, message? }: give the "type" of the errors that are meant');
   }

@@ -2,7 +2,7 @@
 import { checkCount } from "../core/count.ts";
 import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownFilter } from "../core/suggest.ts";
 import { notACursor } from "../telemetry/report/page.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
@@ -45,7 +45,7 @@ async function findEvent(store: Store, tenant: string, id: string): Promise<Even
 
 /** The newest first. A page of a pattern may hold fewer than its limit although there are more. */
 export async function listEvents(store: Store, tenant: string, filter: EventFilter): Promise<EventPage> {
-  refuseUnknown(filter, ["topic", "since", "until", "limit", "after"], "the list of events");
+  refuseUnknownFilter(filter, ["topic", "since", "until", "limit", "after"], "the list of events");
   const { limit = limits.pageDefault, after } = filter;
   checkCount(limit, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);

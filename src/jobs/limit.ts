@@ -2,7 +2,8 @@
 // name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
 // of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
 import { limits } from "../core/limits.ts";
-import { sql, type Sql } from "../storage/sql.ts";
+import { lockKey } from "../storage/lock-key.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
 import { waitingFor, type Reason } from "./park.ts";
@@ -95,7 +96,7 @@ export function lockOf({ waitsFor, tenant, key }: Reason): string {
 export async function lockLimits(tx: Tx, names: readonly string[]): Promise<void> {
   if (tx.dialect === "sqlite" || names.length === 0) return;
   const ordered = JSON.stringify([...new Set(names)].sort());
-  await tx.all(sql`select pg_advisory_xact_lock(hashtextextended(value, 0))
+  await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${rawSql(lockKey("value"))})
     from jsonb_array_elements_text(${ordered}::jsonb) with ordinality order by ordinality`);
 }
 
@@ -105,7 +106,7 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
   if (tx.dialect === "sqlite" || names.length === 0) return new Set();
   const wanted = JSON.stringify([...new Set(names)]);
   const busy = await tx.all<{ value: string }>(sql`select value from jsonb_array_elements_text(${wanted}::jsonb)
-    where not pg_try_advisory_xact_lock(hashtextextended(value, 0))`);
+    where not pg_catalog.pg_try_advisory_xact_lock(${rawSql(lockKey("value"))})`);
   return new Set(busy.map((row) => row.value));
 }
 

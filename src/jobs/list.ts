@@ -3,7 +3,7 @@ import type { Duration } from "../core/duration.ts";
 import { invalid, notFound } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { checkWord, refuseUnknown } from "../core/suggest.ts";
+import { checkWord, refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { shape } from "../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
@@ -177,7 +177,7 @@ const conditions: Conditions = {
 const filters = Object.keys(conditions) as (keyof Conditions)[];
 
 export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
-  refuseUnknown(filter, [...filters, "limit", "after"], "the list of jobs");
+  refuseUnknownFilter(filter, [...filters, "limit", "after"], "the list of jobs");
   const { limit, after } = checkPage(filter);
   const { since, until, kind = filter.name === undefined ? usualKinds : "all" } = filter;
   if (since !== undefined && until !== undefined) toWindow(store.clock.now(), { since, until });

@@ -29,7 +29,7 @@ export type Tx = {
   /** Tells whoever waits on `channel`, in this process and in others, once this transaction has committed. */
   wake(channel: string): void;
   /** Names what this unit competes for with others. Should it lose, it is run again when it is its turn: on PostgreSQL it
-   *  then holds the name's lock (see `turnKey`) from before it first reads. SQLite's units never lose. */
+   *  then holds the name's lock (see `lockKey`) from before it first reads. SQLite's units never lose. */
   compete(name: string): void;
   /** Runs once this transaction has committed, in this process only; never after a rollback. */
   afterCommit(run: () => void): void;

@@ -2,7 +2,7 @@
 // needs a word that is not here, first try to write it in the common tongue.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { bind, checkValue, pushParam, rawSql, sql, type Rendering, type Sql, type Value } from "./sql.ts";
+import { bind, checkValue, pushParam, rawSql, Sql, sql, type Rendering, type Value } from "./sql.ts";
 
 export type Part = { readonly kind: "part"; render(out: Rendering): void };
 
@@ -185,7 +185,7 @@ export function rowsInto(
 
 /** The same with values that the engine made itself, in the order of the marks. */
 export function valuesInto(text: string, rows: readonly (readonly Value[])[]): Sql {
-  return { ...rawSql(text), rows };
+  return new Sql(Object.freeze([text]), [], rows);
 }
 
 /** `update daybook_job as job set … from ${rowSet("v", { seq: "integer", run_id: "text" }, rows)} where job.seq = v.seq`: a table of

@@ -2,7 +2,7 @@
 // index beside the number; other lists walk over numbers, and rollups say between which ones to look.
 import { invalid } from "../core/error.ts";
 import type { Duration } from "../core/duration.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -55,7 +55,7 @@ export async function listRuns(
   filter: RunFilter,
   seenBy: string | null = null,
 ): Promise<RunPage> {
-  refuseUnknown(filter, known, "runs.list");
+  refuseUnknownFilter(filter, known, "runs.list");
   const { limit, after } = checkPage(filter);
   const { status } = filter;
   if (status !== undefined && !runStatuses.includes(status)) {

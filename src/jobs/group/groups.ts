@@ -3,7 +3,7 @@
 import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
-import { checkWord, refuseUnknown } from "../../core/suggest.ts";
+import { checkWord, refuseUnknown, refuseUnknownFilter } from "../../core/suggest.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
@@ -231,7 +231,7 @@ async function findGroup(store: Store, tenant: string, id: string): Promise<Grou
 }
 
 async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
-  refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
+  refuseUnknownFilter(filter, ["status", "limit", "after"], "the list of groups");
   const { status, after } = filter;
   const limit = checkLimit(filter.limit);
   const ofStatus = status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "group status")}`;

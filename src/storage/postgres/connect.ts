@@ -71,8 +71,7 @@ export async function createPool(server: Server, connections: number, metered = 
     idleTimeoutMillis: 30_000,
     // Whoever asks for a connection gets it once it has found its schema.
     verify: (client, done) => {
-      const text = [searchPath(server.schema), readsOnly, patience].join("; ");
-      client.query(text).then(() => done(), done);
+      client.query(settingsOf(server).join("; ")).then(() => done(), done);
     },
   });
   pool.on("error", () => undefined);
@@ -89,8 +88,20 @@ export async function createPool(server: Server, connections: number, metered = 
 export const readsOnly = "set default_transaction_read_only = on";
 
 /** Whoever waits too long for a lock is told `busy`, as on SQLite. A limit of the operator's own is left as it is. */
-export const patience = `select set_config('lock_timeout', '${limits.busyMsMax}', false)
-  where current_setting('lock_timeout') = '0'`;
+export const patience = `select pg_catalog.set_config('lock_timeout', '${limits.busyMsMax}', false)
+  where pg_catalog.current_setting('lock_timeout') = '0'`;
+
+/** Undoes what a user's own statements may have left behind in a session: locks, cursors, tables of its own, a role, settings.
+ *  What was prepared stays. */
+export async function freshen(client: PoolClient, server: Server): Promise<void> {
+  const left = "select pg_catalog.pg_advisory_unlock_all(); close all; unlisten *; discard temp; discard sequences";
+  const settings = "reset session authorization; reset role; reset all";
+  await client.query([left, settings, ...settingsOf(server)].join("; "));
+}
+
+function settingsOf(server: Server): string[] {
+  return [searchPath(server.schema), readsOnly, patience];
+}
 
 const largePieceBytes = 32_768;
 
@@ -148,9 +159,10 @@ function parseInteger(text: string): number {
   return value;
 }
 
-// The book's schema comes first; the user's own tables in public are found as well.
+// The book's own schema and the server's, in which nobody else makes anything. Others may make functions and operators in public
+// that fit a call of ours better than the server's own, and would run as us. What a session made for itself comes last.
 function searchPath(schema: string): string {
-  return `set search_path to ${quoteName(schema)}, public`;
+  return `set search_path to ${quoteName(schema)}, pg_temp`;
 }
 
 export function quoteName(name: string): string {

@@ -8,9 +8,9 @@ import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter, type Random } from "../../core/random.ts";
 import { runAfterCommit } from "../after-commit.ts";
-import { turnKey } from "../turn-key.ts";
+import { lockKey } from "../lock-key.ts";
 import type { Awaitable, Tx, WriteOptions } from "../store.ts";
-import { control } from "./connect.ts";
+import { control, freshen } from "./connect.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 import { isConflictingTransaction, isConnectionLost, fromPostgresError } from "./postgres-error.ts";
 import { PostgresTx } from "./postgres-tx.ts";
@@ -122,22 +122,35 @@ async function runOnce<T>(
     throw cause;
   } finally {
     if (turn.taken) endTurn(client, turn);
-    client.release(broken !== undefined);
+    giveBack(parts, client, { broken: broken !== undefined, leaves: tx.leaves });
   }
+}
+
+/** Others get the connection once nothing of a user's is left in it; the user has the answer already. */
+export function giveBack(
+  { server }: Pick<PostgresParts, "server">,
+  client: PoolClient,
+  { broken, leaves }: { readonly broken: boolean; readonly leaves: boolean },
+): void {
+  if (broken || !leaves) return client.release(broken);
+  freshen(client, server).then(
+    () => client.release(),
+    () => client.release(true),
+  );
 }
 
 // Before the transaction begins: a statement's view is older than the locks that it waits for. Not awaited, because the server
 // does one after the other; whoever waited in vain goes on without its turn and may lose again.
 function takeTurn(client: PoolClient, turn: Turn, name: string): void {
   turn.taken = true;
-  client.query(`select pg_advisory_lock(${turnKey("$1")})`, [name]).catch(() => undefined);
+  client.query(`select pg_catalog.pg_advisory_lock(${lockKey("$1")})`, [name]).catch(() => undefined);
 }
 
 /** Right behind the commit, so that the next one waits for nothing but that. A connection that fails here is gone, and its
  *  locks with it. */
 function endTurn(client: PoolClient, turn: Turn): void {
   turn.taken = false;
-  client.query("select pg_advisory_unlock_all()").catch(() => undefined);
+  client.query("select pg_catalog.pg_advisory_unlock_all()").catch(() => undefined);
 }
 
 /** What it failed with, once it is known. */
@@ -184,7 +197,7 @@ export async function commit(
   const notices = [...channels].map((each) =>
     client.query({
       name: "notify",
-      text: "select pg_notify($1, $2)",
+      text: "select pg_catalog.pg_notify($1, $2)",
       values: [parts.channel, `${parts.origin} ${each}`],
     }),
   );

@@ -37,6 +37,8 @@ export class PostgresTx implements Tx {
   readonly committed: (() => void)[] = [];
   /** What the unit said it competes for. */
   competesFor: string | undefined;
+  /** A user's statement may have left something behind in the session. */
+  leaves = false;
   /** The error that doomed the transaction, whether or not the unit noticed. */
   doomed: unknown;
   readonly #session: Session;
@@ -109,6 +111,7 @@ export class PostgresTx implements Tx {
   async #send(statement: Sql): Promise<Answer> {
     if (this.#ended) throw usedAfterEnd();
     const query = render(statement, "postgres");
+    if (query.user?.leaves === true) this.leaves = true;
     this.#begin();
     try {
       return this.#forgiving ? await this.#sendBehindSavepoint(query) : await this.#sendPlain(query);

@@ -7,6 +7,7 @@ import { readingNow, type Reading } from "../reading.ts";
 import { render, type Query, type Sql } from "../sql.ts";
 import { answerTooLarge, endedReader, type Reader, type Some } from "../store.ts";
 import { beginAnswer, control, isAnswerTooLarge, send, type Server } from "./connect.ts";
+import { giveBack } from "./own-transaction.ts";
 import { fromPostgresError, isCancelled } from "./postgres-error.ts";
 
 export type PostgresReads = {
@@ -26,11 +27,13 @@ export function createPostgresReads(parts: Parts): PostgresReads {
   const ending = new Set<Promise<unknown>>();
   // Only this pool's connections have the setting, and each the one of its last read.
   const timeouts = new WeakMap<PoolClient, number>();
+  /** Those in which a user's statement may have left something behind. */
+  const used = new WeakSet<PoolClient>();
 
   // The connection is given up only after the server was told, because its number may be another's then.
   function cancel(client: PoolClient & { processID?: number }): void {
     const told = parts.writers
-      .query("select pg_cancel_backend($1)", [client.processID])
+      .query("select pg_catalog.pg_cancel_backend($1)", [client.processID])
       .catch(() => undefined)
       .then(() => client.release(true))
       .finally(() => ending.delete(told));
@@ -64,12 +67,16 @@ export function createPostgresReads(parts: Parts): PostgresReads {
       throw isCancelled(error) ? tooLong(who) : error;
     } finally {
       signal.removeEventListener("abort", end);
-      if (!cancelled) client.release(broken);
+      const leaves = used.delete(client);
+      // What is set anew then is the deadline, too.
+      if (leaves) timeouts.delete(client);
+      if (!cancelled) giveBack(parts, client, { broken, leaves });
     }
   }
 
   async function ask(client: PoolClient, query: Query): Promise<unknown[]> {
     beginAnswer(client);
+    if (query.user?.leaves === true) used.add(client);
     // Texts of lists and filters are unbounded in number, and the server would keep every one that has a name until the
     // connection ends. Their plans cost more to keep than to make.
     return (await send(client, query, server, false)).rows;

@@ -4,6 +4,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import type { Query, Value } from "../sql.ts";
+import { authorize, type Authorizer } from "./authorize.ts";
 import { rowMakerOf, type MakeRow } from "./make-row.ts";
 import { fromSqliteError } from "./sqlite-error.ts";
 
@@ -68,14 +69,17 @@ export function openConnection(location: string, options: ConnectionOptions = {}
   const { fault } = options;
   const db = openDatabase(location, options);
   const cache = new Map<string, Prepared>();
+  // Apart, because a statement that the engine has prepared would be run for a user without a question.
+  const cacheOfUser = new Map<string, Prepared>();
+  let authorizer: Authorizer | undefined;
 
-  function prepare(text: string): Prepared {
-    let prepared = cache.get(text);
+  function prepare(text: string, from: Map<string, Prepared> = cache): Prepared {
+    let prepared = from.get(text);
     if (prepared === undefined) {
       const statement = db.prepare(text);
       prepared = { statement, makeRow: rowMakerOf(statement, text) };
-      if (cache.size >= limits.statementsCachedMax) cache.delete(cache.keys().next().value ?? "");
-      cache.set(text, prepared);
+      if (from.size >= limits.statementsCachedMax) from.delete(from.keys().next().value ?? "");
+      from.set(text, prepared);
     }
     return prepared;
   }
@@ -95,7 +99,12 @@ export function openConnection(location: string, options: ConnectionOptions = {}
     get inTransaction() {
       return db.isTransaction;
     },
-    all: (query) => guarded(query.text, () => allPrepared(prepare(query.text), query)),
+    all: (query) =>
+      guarded(query.text, () => {
+        if (query.user === undefined) return allPrepared(prepare(query.text), query);
+        authorizer ??= authorize(db);
+        return authorizer.ofUser(query.text, () => allPrepared(prepare(query.text, cacheOfUser), query));
+      }),
     get: (query) => guarded(query.text, () => getPrepared(prepare(query.text), query)),
     run(query) {
       if (fault !== undefined) return guarded(query.text, () => runPrepared(prepare, query));
