@@ -6,11 +6,7 @@ import { refuseUnknown } from "./suggest.ts";
 import { timeMs, type TimeInput } from "./time.ts";
 
 export type ManualClock = Clock & {
-  /** Moves wall and monotonic time, and fires the timers that fall due, in order, each at its own moment.
-   *
-   *  ```ts
-   *  await clock.advance("10m");
-   *  ``` */
+  /** Moves wall and monotonic time, and fires the timers that fall due, in order, each at its own moment. */
   advance(duration: Duration): Promise<void>;
   /** Moves the wall clock only, as an operator or NTP would; back with a number below 0 or a text such as "-1h". No timer fires. */
   step(duration: Duration): void;
@@ -27,6 +23,7 @@ const turnsPerStep = 4;
  *
  *  ```ts
  *  const clock = manualClock({ at: "2026-11-01T00:00:00Z" });
+ *  await clock.advance("10m");
  *  ``` */
 export function manualClock(options: { at?: TimeInput } = {}): ManualClock {
   if (typeof options !== "object" || options === null) {
