@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
 import { openConnection, type Connection } from "../../src/storage/sqlite/connection.ts";
-import { createReader } from "../../src/storage/sqlite/reader.ts";
+import { createReader, type SqliteReader } from "../../src/storage/sqlite/reader.ts";
 import { createReaders } from "../../src/storage/sqlite/readers.ts";
 import { render, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
@@ -160,12 +160,34 @@ test("a read whose reader was ended by somebody else is asked again of another",
   const readers = createReaders({ location: url, writable: false }, "process");
   cleanup(t, () => readers.close());
   const { signal } = new AbortController();
-  const used = await readers.use(signal, async (reader) => (await reader.all(render(slow, "sqlite")), reader));
+  const used = await readers.use("a", signal, async (reader) => (await reader.all(render(slow, "sqlite")), reader));
 
-  const asked = readers.ask(signal, render(slow, "sqlite"), undefined);
+  const asked = readers.ask("a", signal, render(slow, "sqlite"), undefined);
   await used.kill();
 
   assert.deepEqual((await asked).rows, [{ n: 2_000_000 }]);
+});
+
+test("who cost a reader its life waits for the next one itself, and others keep theirs", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  const readerOf = (tenant: string): Promise<SqliteReader> =>
+    readers.use(tenant, signal, async (reader) => (await reader.all(render(sql`select 1`, "sqlite")), reader));
+  const quiet = await readerOf("quiet");
+  const ended = new AbortController();
+
+  const noisy = readers.use("noisy", ended.signal, async (reader) => {
+    ended.abort();
+    return reader.all(render(slow, "sqlite"));
+  });
+  await assert.rejects(noisy);
+  const kept = await readerOf("quiet");
+
+  assert.equal(kept === quiet, false, "the idle one was taken by who came first, and ended");
+  assert.equal((await readerOf("noisy")) === kept, false);
+  assert.equal(await readerOf("other"), await readerOf("other"));
 });
 
 test("a reader that has closed refuses, and does not start again", async (t) => {

@@ -1,5 +1,6 @@
 // The readers of one book. Each serves one read at a time, so whoever has to be ended takes nobody along; they start
-// when they are needed and end when they are not for a while.
+// when they are needed and end when they are not for a while. A tenant whose read cost a reader its life waits for the
+// start of the next one itself, instead of taking one that serves others.
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { ReaderData } from "./reader-program.ts";
@@ -8,9 +9,9 @@ import { createReader, type Answered, type SqliteReader } from "./reader.ts";
 
 export type Readers = {
   /** Runs one statement. A reader that ended by itself, or by the system's hand, is no reason to fail: another is asked. */
-  ask(signal: AbortSignal, query: Query, bytesMax: number | undefined): Promise<Answered>;
+  ask(tenant: string, signal: AbortSignal, query: Query, bytesMax: number | undefined): Promise<Answered>;
   /** Runs `work` with a reader of its own. When the signal aborts, the reader is ended. */
-  use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
+  use<T>(tenant: string, signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
   /** Resolves once no reader holds the file. */
   close(): Promise<void>;
 };
@@ -19,13 +20,18 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   // The one that was used last is taken first, so that the others may rest and end.
   const idle = new Map<SqliteReader, Timer>();
   const dying = new Set<Promise<void>>();
+  const owed = new Map<string, number>();
 
   function kill(reader: SqliteReader): void {
     const ended = reader.kill().finally(() => dying.delete(ended));
     dying.add(ended);
   }
 
-  function take(): SqliteReader {
+  function take(tenant: string): SqliteReader {
+    const debt = owed.get(tenant) ?? 0;
+    if (debt > 1) owed.set(tenant, debt - 1);
+    else owed.delete(tenant);
+    if (debt > 0) return createReader(data, where);
     for (const [reader, timer] of [...idle].toReversed()) {
       timer.cancel();
       idle.delete(reader);
@@ -33,9 +39,11 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     }
     return createReader(data, where);
   }
-  function giveBack(reader: SqliteReader): void {
-    if (!reader.alive) return;
-    if (reader.yielded) return kill(reader);
+  function giveBack(reader: SqliteReader, tenant: string): void {
+    if (!reader.alive || reader.yielded) {
+      owed.set(tenant, Math.min((owed.get(tenant) ?? 0) + 1, limits.readsMax));
+      return kill(reader);
+    }
     const timer = systemClock.after(limits.readerIdleMs, () => {
       idle.delete(reader);
       kill(reader);
@@ -43,9 +51,9 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     idle.set(reader, timer);
   }
 
-  async function use<T>(signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T> {
+  async function use<T>(tenant: string, signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    const reader = take();
+    const reader = take(tenant);
     const end = (): void => kill(reader);
     signal.addEventListener("abort", end, { once: true });
     // The time that a new reader takes to start is not the read's.
@@ -57,19 +65,19 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     } finally {
       long.cancel();
       signal.removeEventListener("abort", end);
-      giveBack(reader);
+      giveBack(reader, tenant);
     }
   }
 
   return {
     use,
-    async ask(signal, query, bytesMax) {
+    async ask(tenant, signal, query, bytesMax) {
       let first: SqliteReader | undefined;
       try {
-        return await use(signal, (reader) => (first = reader).all(query, bytesMax));
+        return await use(tenant, signal, (reader) => (first = reader).all(query, bytesMax));
       } catch (error) {
         if (signal.aborted || first?.alive !== false) throw error;
-        return use(signal, (reader) => reader.all(query, bytesMax));
+        return use(tenant, signal, (reader) => reader.all(query, bytesMax));
       }
     },
     async close() {

@@ -81,10 +81,11 @@ export async function openSqlite(
     who: Partial<Reading> = {},
   ): Promise<Some<R>> {
     const query = render(statement, "sqlite");
-    return turns.run(readingNow(who), async (signal) => {
+    const reading = readingNow(who);
+    return turns.run(reading, async (signal) => {
       await wal.pass();
       wal.watch();
-      return (await readers.ask(signal, query, bytesMax)) as Some<R>;
+      return (await readers.ask(reading.tenant, signal, query, bytesMax)) as Some<R>;
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
@@ -125,14 +126,14 @@ export async function openSqlite(
       refuseClosed();
       return underWay.track(readsLong(run));
     },
-    snapshot: (run, who) =>
-      snapshots.run(readingNow(who), async (signal) => {
+    async snapshot(run, who) {
+      const reading = readingNow(who);
+      return snapshots.run(reading, async (signal) => {
         await wal.pass();
-        return readers.use(signal, (reader) => {
-          wal.watch();
-          return readSnapshot(reader, run);
-        });
-      }),
+        wal.watch();
+        return readers.use(reading.tenant, signal, (reader) => readSnapshot(reader, run));
+      });
+    },
     onWake: (hear) => waker.listen(hear),
     beforeCommit: (run) => void (stamp = run),
     amiss: () => (inMemory || options.readOnly === true ? [] : keptWrongly(writer, options.durability)),
