@@ -175,6 +175,7 @@ for (const backend of backends) {
       assert.equal(server.received.length, 1);
       assert.deepEqual(await counts(copy), {});
       assert.deepEqual(await copy.release(), { dryRun: false, dropped: false, jobs: 0, schedules: 0 });
+      await copy.schedules.pause("hourly");
       clock.step(hour);
       await workAll(copy);
       assert.deepEqual(ran.filter((name) => name === "work").length, 5, "the job whose time has come has run");
