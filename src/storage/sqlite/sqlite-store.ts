@@ -32,7 +32,6 @@ export async function openSqlite(
   const { writer, location } = inMemory
     ? { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file }
     : await openFile(file, migrations, options);
-  const isFixed = location !== file;
   let point: Connection;
   try {
     point = await patiently(options, () => openConnection(location, { readOnly: true }));
@@ -67,7 +66,7 @@ export async function openSqlite(
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
-    const own = createReaderThread({ location, writable: !isFixed });
+    const own = createReaderThread({ location, writable: true });
     try {
       return await run({
         dialect: "sqlite",
