@@ -10,6 +10,7 @@ import type { Benchmark } from "./harness/benchmark.ts";
 import { inLoop, oneByOne } from "./harness/load.ts";
 import { scratch } from "./harness/scratch.ts";
 import { startBareReader } from "./reads/bare-reader.ts";
+import { measureWorstPostgres, measureWorstSqlite } from "./reads/worst.ts";
 
 const rows = 10_000;
 
@@ -55,5 +56,7 @@ export const reads: Benchmark = {
     db.close();
     await book.close();
     await store.close();
+    await measureWorstSqlite(report);
+    await measureWorstPostgres(report);
   },
 };

@@ -236,6 +236,7 @@ create table daybook_event (
   headers text,
   published_at bigint not null,
   available_at bigint not null,
+  delay_ms bigint,
   root_event_id text not null,
   parent_event_id text,
   chain_depth bigint not null,
@@ -269,6 +270,7 @@ create table daybook_job (
   priority bigint not null,
   created_at bigint not null,
   due_at bigint,
+  delay_ms bigint,
   params text not null,
   attempts bigint not null,
   losses_max bigint not null,
@@ -607,6 +609,7 @@ create table daybook_record_commit (
   tenant_id text not null,
   id bigint not null,
   committed_at bigint not null,
+  clock_from bigint not null,
   changes bigint not null,
   actor text,
   reason text,
@@ -615,15 +618,17 @@ create table daybook_record_commit (
   root_run_id text,
   constraint daybook_record_commit_pkey PRIMARY KEY (tenant_id, id),
   constraint daybook_record_commit_changes_check CHECK ((changes >= 1)),
+  constraint daybook_record_commit_check CHECK ((clock_from <= id)),
   constraint daybook_record_commit_id_check CHECK ((id >= 1))
 );
 
-CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, committed_at, id);
+CREATE INDEX commits_by_time ON daybook.daybook_record_commit USING btree (tenant_id, clock_from, committed_at, id);
 
 create table daybook_record_head (
   tenant_id text not null,
   commit_id bigint not null,
   committed_at bigint not null,
+  clock_from bigint not null,
   constraint daybook_record_head_pkey PRIMARY KEY (tenant_id),
   constraint daybook_record_head_commit_id_check CHECK ((commit_id >= 0))
 );
@@ -968,6 +973,7 @@ create table daybook_schedule (
   failures bigint default 0 not null,
   cursor_at bigint not null,
   next_at bigint,
+  ahead_until bigint,
   last_fired_at bigint,
   paused_at bigint,
   paused_note text,

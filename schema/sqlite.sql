@@ -205,6 +205,8 @@ CREATE TABLE daybook_event (
   headers text,
   published_at integer not null,
   available_at integer not null,
+  -- How long that is from its publishing on; null when a moment was given, or nothing.
+  delay_ms integer,
   root_event_id text not null,
   parent_event_id text,
   -- One more than the limit of publishing: a dead letter is told even at the end of a chain.
@@ -236,6 +238,8 @@ CREATE TABLE daybook_job (
   created_at integer not null,
   -- When it was to run, if that was not at once.
   due_at integer,
+  -- How long it was to wait from its creation on; null when a moment was given instead.
+  delay_ms integer,
   params text not null,
   attempts integer not null check (attempts >= 1),
   losses_max integer not null,
@@ -540,6 +544,8 @@ CREATE TABLE daybook_record_commit (
   tenant_id text not null,
   id integer not null check (id >= 1),
   committed_at integer not null,
+  -- The first commit since the clock was last set back: from it on, times do not go back.
+  clock_from integer not null check (clock_from <= id),
   changes integer not null check (changes >= 1),
   actor text,
   reason text,
@@ -549,12 +555,13 @@ CREATE TABLE daybook_record_commit (
   primary key (tenant_id, id)
 ) strict, without rowid;
 
-CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, committed_at, id);
+CREATE INDEX commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id);
 
 CREATE TABLE daybook_record_head (
   tenant_id text not null primary key,
   commit_id integer not null check (commit_id >= 0),
-  committed_at integer not null
+  committed_at integer not null,
+  clock_from integer not null
 ) strict, without rowid;
 
 CREATE TABLE daybook_record_schema (
@@ -847,6 +854,8 @@ CREATE TABLE daybook_schedule (
   failures integer not null default 0,
   cursor_at integer not null,
   next_at integer,
+  -- Slots up to here may have been fired by a clock that ran ahead.
+  ahead_until integer,
   last_fired_at integer,
   paused_at integer,
   paused_note text,

@@ -1,5 +1,7 @@
 // book.records: the verbs of the records room, each a commit or a read of its own.
+import { calledFrom } from "./core/caller.ts";
 import { invalid } from "./core/error.ts";
+import { limits } from "./core/limits.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { storeReader } from "./records/record-reader.ts";
 import { recordVerbs, type RecordVerbs } from "./records/record-verbs.ts";
@@ -10,6 +12,7 @@ import { importRecords, type Imported, type ImportOptions } from "./records/impo
 import { retryConflicts } from "./records/transact.ts";
 import { withinUnitOf } from "./records/write-unit.ts";
 import type { Rooms } from "./rooms.ts";
+import { readAs } from "./storage/reading.ts";
 import type { Awaitable } from "./storage/store.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { runUserUnit, type UserTx } from "./user-tx.ts";
@@ -57,14 +60,23 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
   const within = withinUnitOf(records, tenant);
   return {
     ...recordVerbs(async (work, how) => {
-      refuse();
-      return within(work, how);
+      try {
+        refuse();
+        return await within(work, how);
+      } catch (error) {
+        throw calledFrom(error);
+      }
     }),
     ...recordReads({
       reader: storeReader(store, tenant),
+      exporter: storeReader(store, tenant, { tenant, verb: "book.records.export", msMax: limits.reportMs }),
       async run(verb, work) {
-        refuse(verb);
-        return work();
+        try {
+          refuse(verb);
+          return await readAs({ tenant, verb: `book.records.${verb}` }, work);
+        } catch (error) {
+          throw calledFrom(error);
+        }
       },
     }),
     async import(lines, options = {}) {

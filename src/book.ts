@@ -1,11 +1,14 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "./calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { invalid } from "./core/error.ts";
+import { calledFrom } from "./core/caller.ts";
+import { DaybookError, invalid } from "./core/error.ts";
+import { limits } from "./core/limits.ts";
 import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
-import type { Awaitable } from "./storage/store.ts";
+import { readAs } from "./storage/reading.ts";
+import type { Awaitable, Store } from "./storage/store.ts";
 import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "./events/events.ts";
 import { listenerVerbs, type Listeners } from "./events/listeners.ts";
@@ -16,8 +19,8 @@ import { reservationVerbs, type Reservations } from "./jobs/direct/reservation.t
 import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
-import { templateReads, templateVerbs, type Templates } from "./jobs/template/templates.ts";
-import { startWorker } from "./jobs/worker/start-worker.ts";
+import { templateReads, templateVerbs, type Templates } from "./jobs/template/template.ts";
+import { startWorker } from "./jobs/worker/worker.ts";
 import { graceMsOf, refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
@@ -25,6 +28,7 @@ import { startTicker } from "./schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
+import { mend, type Mended } from "./mend.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "./telemetry/runs.ts";
 import type { RetainOptions } from "./telemetry/retention/policy.ts";
@@ -80,13 +84,14 @@ export type Book = AsyncDisposable & {
    *  });
    *  ``` */
   write<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
-  /** Reads several things of one moment, off the event loop.
+  /** Reads several things of one moment, off the event loop, for at most five seconds.
    *
    *  ```ts
    *  const notes = await book.read((tx) => tx.sql<{ body: string }>`select body from note order by id`);
    *  ``` */
   read<T>(work: (tx: ReadTx) => Promise<T>): Promise<T>;
-  /** The same book seen by one tenant. Closing either closes both. */
+  /** The same book seen by one tenant: also of sessions, recovery and losses it is told its own. A handler's `book` is one of
+   *  these. Closing either closes both. */
   tenant(id: string): Book;
   /** Copies the book to `path` while it is in use, checks the copy, and only then gives it its name. Opened as a book, the copy
    *  holds everything that was open, until it is released. */
@@ -103,8 +108,15 @@ export type Book = AsyncDisposable & {
   /** Marks the book as a copy, as `backup` does with what it writes: for one that was copied by other means. Do it before
    *  anybody works on it, with a handle that was opened with `attach: false`. */
   markAsCopy(): Promise<Held>;
-  /** Checks every invariant of the book; an empty list means all is well. */
+  /** Checks every invariant of the book; an empty list means all is well. It is about all tenants, so `book.tenant(id)` and a
+   *  handler's `book` refuse it. */
   doctor(): Promise<Finding[]>;
+  /** Puts right what `doctor` finds and a rule can mend: times that were written while the clock was wrong.
+   *
+   *  ```ts
+   *  const { mended } = await book.mend({ dryRun: true });
+   *  ``` */
+  mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
   info(): Promise<BookInfo>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
@@ -117,12 +129,15 @@ export type Book = AsyncDisposable & {
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
    *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
   work(options?: WorkerOptions): Promise<void>;
-  /** Waits for what was begun, ends the session and closes the book. */
+  /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. */
   close(): Promise<void>;
 };
 
-export function createBook(rooms: Rooms, tenantId: string): Book {
+/** `whole`: the handle of whoever opened the book, which also sees what belongs to no tenant or to all. */
+export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
+  const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;
+  const of: Of = { store, tenant: tenantId };
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
@@ -151,13 +166,13 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     get sessionId() {
       return attachment?.id ?? null;
     },
-    sessions: outsideUnits(store, "sessions", openSessions(store, attachment)),
-    jobs: outsideUnits(store, "jobs", {
+    sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
+    jobs: outsideUnits(of, "jobs", {
       ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
         tenant: tenantId,
         enqueue: rooms.enqueue,
       }),
-      ...jobReads(rooms.jobs, tenantId),
+      ...jobReads(rooms.jobs, tenantId, seenBy),
       runNow: async (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
         rooms.worker === false
           ? refuseWithoutWorker()
@@ -171,51 +186,57 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
               options,
             ),
     }),
-    groups: outsideUnits(store, "groups", {
+    groups: outsideUnits(of, "groups", {
       ...groupVerbs(rooms.jobs, known, within),
       ...groupReads(store, tenantId),
     }),
-    reservations: outsideUnits(store, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
-    schedules: outsideUnits(store, "schedules", {
+    reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
+    schedules: outsideUnits(of, "schedules", {
       ...scheduleVerbs(rooms.jobs, within),
       ...scheduleReads(rooms.jobs, tenantId),
     }),
-    calls: outsideUnits(store, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    calls: outsideUnits(of, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
     events: {
-      ...outsideUnits(store, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
+      ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
       ...liveVerbs(rooms.live, rooms.events, tenantId),
     },
-    listeners: outsideUnits(store, "listeners", listenerVerbs(rooms.jobs, tenantId)),
-    sinks: outsideUnits(store, "sinks", sinkVerbs(rooms.jobs, tenantId)),
-    deadLetters: outsideUnits(store, "deadLetters", deadLetters(store, tenantId)),
+    listeners: outsideUnits(of, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    sinks: outsideUnits(of, "sinks", sinkVerbs(rooms.jobs, tenantId)),
+    deadLetters: outsideUnits(of, "deadLetters", deadLetters(store, tenantId)),
     apps: outsideUnits(
-      store,
+      of,
       "apps",
       appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
     ),
-    queues: outsideUnits(store, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
-    templates: outsideUnits(store, "templates", {
+    queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
+    templates: outsideUnits(of, "templates", {
       ...templateVerbs(known, within),
       ...templateReads(store, tenantId),
     }),
-    runs: outsideUnits(store, "runs", openRuns(store, tenantId)),
-    telemetry: outsideUnits(store, "telemetry", {
-      ...telemetryReads(store, tenantId),
+    runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
+    telemetry: outsideUnits(of, "telemetry", {
+      ...telemetryReads(store, tenantId, seenBy),
       retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
     }),
     records: bookRecords(rooms, tenantId),
     async write(work) {
-      refuse("write");
-      checkWork("write", work);
-      return store.write((tx) => runUserUnit(tx, rooms, work), {
-        by: "user",
-        tenant: tenantId,
-      });
+      try {
+        refuse("write");
+        checkWork("write", work);
+        return await store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      } catch (error) {
+        throw calledFrom(error);
+      }
     },
     async read(work) {
-      refuse("read");
-      checkWork("read", work);
-      return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)));
+      try {
+        refuse("read");
+        checkWork("read", work);
+        const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
+        return await store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
+      } catch (error) {
+        throw calledFrom(error);
+      }
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
@@ -236,7 +257,12 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     async doctor() {
       refuse("doctor");
-      return examine(store);
+      if (seenBy === null) return examine(store);
+      throw new DaybookError("forbidden", "doctor looks at all tenants: call it on the book that open() returned");
+    },
+    async mend(options) {
+      refuse("mend");
+      return mend(store, options);
     },
     async info() {
       refuse("info");
@@ -244,7 +270,8 @@ export function createBook(rooms: Rooms, tenantId: string): Book {
     },
     async metrics() {
       refuse("metrics");
-      return metrics(store, tenantId);
+      const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
+      return readAs(who, () => metrics(store, tenantId, seenBy));
     },
     startWorker: start,
     work: (options) =>
@@ -265,15 +292,27 @@ function checkWork(verb: string, work: unknown): void {
 }
 
 // Reading through the book inside `write` would show what was there before it, which is hardly ever meant.
-function outsideUnits<Verbs extends object>(store: object, what: string, verbs: Verbs): Verbs {
+// What it reads is read in its name, as one of this tenant's reads.
+function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: string, verbs: Verbs): Verbs {
   const entries = Object.entries(verbs) as [string, (...args: unknown[]) => unknown][];
+  const msMax = reports.has(what) ? limits.reportMs : limits.readMs;
   return Object.fromEntries(
-    entries.map(([name, verb]) => [
-      name,
-      async (...args: unknown[]) => {
-        refuseInsideUnit(`book.${what}.${name}`, store);
-        return verb(...args);
-      },
-    ]),
+    entries.map(([name, call]) => {
+      const verb = `book.${what}.${name}`;
+      const checked = async (...args: unknown[]): Promise<unknown> => {
+        try {
+          refuseInsideUnit(verb, store);
+          return await readAs({ tenant, verb, msMax }, () => call(...args));
+        } catch (error) {
+          throw calledFrom(error);
+        }
+      };
+      return [name, checked];
+    }),
   ) as Verbs;
 }
+
+type Of = { readonly store: Store; readonly tenant: string };
+
+/** Whose verbs sum up a stretch of time: they look at more than a list does. */
+const reports: ReadonlySet<string> = new Set(["telemetry", "runs"]);

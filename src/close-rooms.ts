@@ -7,6 +7,7 @@ import type { Rooms } from "./rooms.ts";
 
 export async function closeRooms(rooms: Rooms): Promise<void> {
   const { workers, store, ticker, live, apps } = rooms;
+  rooms.stopMending();
   await ticker?.stop();
   await Promise.all([...workers].map((worker) => worker.stop()));
   await apps?.here.close();

@@ -28,9 +28,10 @@ export function examine(store: Store): Promise<Finding[]> {
 }
 
 async function examineBy(store: Store, reader: Reader): Promise<Finding[]> {
+  const now = store.clock.now();
   const findings: Finding[] = [];
   for (const { promise, name, find, ask, advice } of checks) {
-    const rows = await reader.all<{ finding: unknown }>(find(reader.dialect));
+    const rows = await reader.all<{ finding: unknown }>(find(reader.dialect, now));
     const all = [...(ask?.(store) ?? []), ...rows.map((row) => String(row.finding))];
     if (all.length > 0) findings.push({ promise, name, found: all.slice(0, shownMax), count: all.length, advice });
   }

@@ -21,6 +21,7 @@ export type { Health, RunSummary, Tally } from "./telemetry/report/summary.ts";
 export type { Config, ConfigCommand } from "./config.ts";
 export type { ReadTx, UserTx } from "./user-tx.ts";
 export type { Finding } from "./examine.ts";
+export type { Mended } from "./mend.ts";
 export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";
 export type { Row } from "./storage/store.ts";
@@ -63,9 +64,9 @@ export type {
   Templates,
   TemplateSettings,
   TemplateVerbs,
-} from "./jobs/template/templates.ts";
+} from "./jobs/template/template.ts";
 export type { Pruned } from "./jobs/prune/prune.ts";
-export type { FinishedStatus, PruneOptions } from "./jobs/prune/rule.ts";
+export type { FinishedStatus, PruneOptions } from "./jobs/prune/prune.ts";
 export type { LaneLimits } from "./jobs/pause.ts";
 export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/move.ts";

@@ -8,11 +8,12 @@ import { runStatuses } from "./telemetry/run.ts";
 
 type Labels = Record<string, string>;
 
-export async function metrics(store: Store, tenant: string): Promise<string> {
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export async function metrics(store: Store, tenant: string, seenBy: string | null): Promise<string> {
   const prom = await import("prom-client");
   const registry = new prom.Registry();
   const counters = await readCounters(store, tenant);
-  const gauges = await readGauges(store, tenant);
+  const gauges = await readGauges(store, tenant, seenBy);
   const labelNames = ["kind", "name", "app", "instance"];
 
   const runs = new prom.Counter({
@@ -27,8 +28,9 @@ export async function metrics(store: Store, tenant: string): Promise<string> {
     registers: [registry],
   });
   for (const { queue, status, jobs: count } of await readOpenCounts(store, tenant)) jobs.set({ queue, status }, count);
-  const count = (name: string, help: string, value: number): void =>
-    new prom.Counter({ name, help, registers: [registry] }).inc(value);
+  const count = (name: string, help: string, value: number | null): void => {
+    if (value !== null) new prom.Counter({ name, help, registers: [registry] }).inc(value);
+  };
   new prom.Gauge({
     ...{ name: "daybook_sessions_running", help: "Processes that have the book open", registers: [registry] },
   }).set(gauges.sessions);

@@ -12,6 +12,7 @@ import type { Random } from "./core/random.ts";
 import { refuseUnknown } from "./core/suggest.ts";
 import { createBook, type Book } from "./book.ts";
 import { invalid } from "./core/error.ts";
+import { mendAfterSetBack } from "./mend.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
 import { createViews } from "./storage/view.ts";
@@ -83,13 +84,15 @@ export type OpenOptions = {
   readonly clock?: Clock;
   /** Replaces the system's randomness, in tests. */
   readonly random?: Random;
+  /** @internal By which others are waited for (storage/open-store.ts). */
+  readonly waitClock?: Clock;
   /** @internal Called around each statement; tests throw or kill from it. */
   readonly fault?: Fault;
 };
 
 const known: readonly (keyof OpenOptions)[] = [
   ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
-  ...(["views", "files", "calls", "clock", "random", "fault", "readOnly"] as const),
+  ...(["views", "files", "calls", "clock", "random", "waitClock", "fault", "readOnly"] as const),
 ];
 
 /** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
@@ -186,12 +189,14 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       ...{ store, attachment, jobs, folder, scheduled, events: room, calls, live, apps, records, worker },
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
+      // Who only looks at a book leaves it as it is.
+      stopMending: attachment === undefined ? () => undefined : mendAfterSetBack(store),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);
     await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.
     attachment?.watch.look().catch(() => undefined);
-    return createBook(rooms, tenant);
+    return createBook(rooms, tenant, { whole: true });
   } catch (error) {
     await store.close();
     throw error;

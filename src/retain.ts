@@ -1,4 +1,6 @@
 // Retention as the book has it: telemetry of live listeners by itself, and what apps' schedules did with its jobs.
+import { limits } from "./core/limits.ts";
+import { removalTime } from "./core/steady-time.ts";
 import { prune } from "./jobs/prune/prune.ts";
 import type { Rooms } from "./rooms.ts";
 import { sql } from "./storage/sql.ts";
@@ -15,7 +17,8 @@ export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "folder" | "sc
   return async () => {
     folder.soon();
     const now = store.clock.monotonic();
-    if (now - last >= retainEveryMs) {
+    // A clock that was set is waited for: another look follows in a minute.
+    if (now - last >= retainEveryMs && store.time.settled(limits.clockSettleMs) !== null) {
       last = now;
       void retain(rooms, null).catch(() => undefined);
     }
@@ -32,7 +35,7 @@ export async function retain(
   tenant: string | null,
   options: RetainOptions = {},
 ): Promise<RetainedAll> {
-  const now = store.clock.now();
+  const now = removalTime(store.time, options);
   const policy = toPolicy(now, tenant, options);
   const done = await retainTelemetry(store, policy);
   const tenants = await store.readHeavy<{ tenant_id: string }>(sql`select distinct tenant_id from daybook_run_series

@@ -43,6 +43,8 @@ export type Rooms = {
   /** False: names that this book does not know may be enqueued, and nothing runs here. */
   readonly worker: WorkerOptions | false;
   readonly workers: Set<Worker>;
+  /** Ends looking for a clock that is right again. */
+  readonly stopMending: () => void;
   /** Fires schedules, once somebody works here. */
   ticker?: Ticker;
   /** Set once somebody closes the book; everybody else who does waits for the same end. */

@@ -1,12 +1,13 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "./calls/calls.ts";
-import { invalid } from "./core/error.ts";
+import { calledFrom, placeOf, type Place } from "./core/caller.ts";
+import { DaybookError, invalid, isDaybookError } from "./core/error.ts";
 import type { ReadRows } from "./jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "./jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
-import { templateVerbs, type TemplateVerbs } from "./jobs/template/templates.ts";
+import { templateVerbs, type TemplateVerbs } from "./jobs/template/template.ts";
 import { callsParts, type Rooms } from "./rooms.ts";
 import { flushRecords, recordsTurn } from "./records/flush.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
@@ -14,9 +15,10 @@ import { snapshotReader, txReader } from "./records/record-reader.ts";
 import { recordUnit } from "./records/record-unit.ts";
 import { describeCommit, recordVerbs, type TxRecordVerbs } from "./records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
-import type { Sql, Value } from "./storage/sql.ts";
+import { checkValue, sql, Sql, type UserMark, type Value } from "./storage/sql.ts";
 import type { Awaitable, Reader, Row, Tx } from "./storage/store.ts";
-import { checkUserSql } from "./storage/user-sql.ts";
+import { checkUserSql, notYours, quoteSql } from "./storage/user-sql.ts";
+import { anyOf } from "./storage/word.ts";
 import { runUnit, type Unit } from "./storage/unit.ts";
 
 export type UserTx = {
@@ -56,42 +58,49 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
     get jobs() {
       return tracked(
         unit,
+        "jobs",
         jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
       );
     },
     get groups() {
       return tracked(
         unit,
+        "groups",
         groupVerbs(rooms.jobs, known, (work) => work(tx)),
       );
     },
     get schedules() {
       return tracked(
         unit,
+        "schedules",
         scheduleVerbs(rooms.jobs, (work) => work(tx), read),
       );
     },
     get calls() {
       return tracked(
         unit,
+        "calls",
         callVerbs(callsParts(rooms), (work) => work(tx)),
       );
     },
     get events() {
       return tracked(
         unit,
+        "events",
         eventVerbs(rooms.events, (work) => work(tx)),
       );
     },
     get queues() {
       return tracked(
         unit,
+        "queues",
         queueVerbs((work) => work(tx)),
       );
     },
     get templates() {
       return tracked(
         unit,
+        "templates",
         templateVerbs(known, (work) => work(tx)),
       );
     },
@@ -101,18 +110,61 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       const records = recordUnit(tx, rooms.records);
       const reader = txReader(tx);
       return {
-        ...tracked(unit, {
+        ...tracked(unit, "records", {
           ...recordVerbs((work) => work(records)),
           describe: (notes: Parameters<typeof describeCommit>[1]) => describeCommit(records, notes),
         }),
-        ...recordReads({ reader, run: (_verb, work) => unit.track(work) }),
+        ...recordReads({
+          reader,
+          run: function ask(verb, work) {
+            // Some of them are called by others of them.
+            return unit.track(`tx.records.${verb}`, placeOf(ask, 6), work);
+          },
+        }),
       };
     },
     tenant: tx.tenant,
     now: tx.now,
-    sql: <R>(strings: TemplateStringsArray, ...values: Value[]) =>
-      unit.track(async () => plainRows(await tx.all<R>(userStatement(strings, values)))),
+    sql: function ask<R>(strings: TemplateStringsArray, ...values: Value[]) {
+      return unit.track("tx.sql", placeOfTemplate(strings, ask), async () => {
+        const statement = userStatement(strings, values);
+        try {
+          await refuseOurIndex(tx, statement);
+          return plainRows(await tx.all<R>(statement));
+        } catch (error) {
+          throw withStatement(error, statement);
+        }
+      });
+    },
   };
+}
+
+// A template has one place, so its place is looked up once.
+const places = new WeakMap<readonly string[], Place>();
+
+function placeOfTemplate(strings: readonly string[], verb: (...args: never[]) => unknown): Place {
+  const known = typeof strings === "object" && strings !== null ? places.get(strings) : undefined;
+  if (known !== undefined) return known;
+  const place = placeOf(verb);
+  if (Array.isArray(strings)) places.set(strings, place);
+  return place;
+}
+
+/** An error of the database, with the user's statement in it. Its values are not shown. */
+function withStatement(error: unknown, { strings }: Sql): unknown {
+  if (!isDaybookError(error) || !("sqlite" in error.details || "sqlstate" in error.details)) return error;
+  const statement = strings.join("?");
+  return new DaybookError(error.code, `${error.message}: ${quoteSql(statement)}`, {
+    ...{ cause: error, details: { ...error.details, statement } },
+  });
+}
+
+// SQLite says itself whose an index is.
+async function refuseOurIndex(tx: Tx, { user, strings }: Sql): Promise<void> {
+  if (tx.dialect === "sqlite" || user === undefined || user.indexes.length === 0) return;
+  const found = await tx.get<{ name: string }>(sql`select tablename as name from pg_catalog.pg_indexes
+    where schemaname = current_schema() and tablename like ${"daybook\\_%"} and indexname ${anyOf("text", user.indexes)}`);
+  if (found !== undefined) throw notYours(found.name, strings.join("?"));
 }
 
 export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx {
@@ -120,23 +172,32 @@ export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx
   return {
     records: recordReads({ reader: snapshotReader(reader, tenant, at), run: (_verb, work) => work() }),
     tenant,
-    sql: <R>(strings: TemplateStringsArray, ...values: Value[]) => reader.all<R>(userStatement(strings, values)),
+    async sql<R>(strings: TemplateStringsArray, ...values: Value[]) {
+      const statement = userStatement(strings, values);
+      try {
+        return await reader.all<R>(statement);
+      } catch (error) {
+        throw calledFrom(withStatement(error, statement));
+      }
+    },
   };
 }
 
-const checked = new WeakSet<readonly string[]>();
+const marks = new WeakMap<readonly string[], UserMark>();
 
-// A template is the same array each time its line runs, so its text is read once.
+// A template is the same array each time its line runs, and never changes, so its text is read once.
 function userStatement(strings: TemplateStringsArray, values: readonly Value[]): Sql {
   if (!Array.isArray(strings) || !("raw" in strings)) {
     throw invalid("tx.sql is used as a template, without brackets: tx.sql`select … where id = ${id}`");
   }
-  const statement: Sql = { kind: "sql", strings, values };
-  if (!checked.has(strings)) {
-    checkUserSql(strings.join("?"));
-    checked.add(strings);
+  values.forEach(checkValue);
+  const texts: readonly string[] = Object.isFrozen(strings) ? strings : Object.freeze([...(strings as string[])]);
+  let mark = marks.get(texts);
+  if (mark === undefined) {
+    mark = checkUserSql(texts.join("?"));
+    marks.set(texts, mark);
   }
-  return statement;
+  return new Sql(texts, values, undefined, mark);
 }
 
 // node:sqlite's rows have no prototype, which surprises assertion libraries and spread-happy code.
@@ -145,9 +206,13 @@ function plainRows<R>(rows: R[]): R[] {
 }
 
 // Every verb of a transaction is noticed when it is not awaited, from its first step on.
-function tracked<Verbs extends object>(unit: Unit, verbs: Verbs): Verbs {
+function tracked<Verbs extends object>(unit: Unit, room: string, verbs: Verbs): Verbs {
   const entries = Object.entries(verbs) as [string, (...args: unknown[]) => Promise<unknown>][];
   return Object.fromEntries(
-    entries.map(([name, verb]) => [name, (...args: unknown[]) => unit.track(() => verb(...args))]),
+    entries.map(([name, verb]) => {
+      const tracking = (...args: unknown[]): unknown =>
+        unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
+      return [name, tracking];
+    }),
   ) as Verbs;
 }

@@ -22,7 +22,10 @@ export function openBareBook(db: DatabaseSync): BareBook {
 
   function insert(count: number): void {
     begin.run();
-    for (let n = 0; n < count; n++) statements.insert(systemClock.now(), JSON.stringify(sampleParams(n)));
+    statements.insert(
+      systemClock.now(),
+      Array.from({ length: count }, (_, n) => JSON.stringify(sampleParams(n))),
+    );
     commit.run();
   }
 

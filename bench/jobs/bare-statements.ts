@@ -1,7 +1,7 @@
 // Everything about the bare script that knows the tables of a book: the rows it writes and the statements of one turn of a
 // worker, in the order of the engine, those that look at the session, its lanes and their gates included. When the engine's
 // statements change, this file changes with them, and nothing else here does.
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { createIds } from "../../src/core/id.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
@@ -11,8 +11,8 @@ import { migrationTexts } from "../../src/storage/migrate.ts";
 export type BareClaim = { readonly seq: number; readonly run_id: string; readonly params: string };
 
 export type BareStatements = {
-  /** One job. */
-  insert(now: number, params: string): void;
+  /** A job for each of these params. */
+  insert(now: number, params: readonly string[]): void;
   /** Ends all of these with success and a run each. */
   settle(now: number, ended: readonly BareClaim[]): void;
   /** Takes at most `most` jobs. */
@@ -31,52 +31,64 @@ export function prepareBareBook(db: DatabaseSync): BareStatements {
   return { insert: prepareInsert(db), settle: prepareSettle(db), claim: prepareClaim(db) };
 }
 
-function prepareInsert(db: DatabaseSync): BareStatements["insert"] {
-  const last = db.prepare("select max(seq) as seq from daybook_job");
-  const job =
-    db.prepare(`insert into daybook_job (seq, tenant_id, id, lane_seq, name, priority, created_at, params, attempts,
-      losses_max, timeout_ms, backoff)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
-  const line = db.prepare(`insert into daybook_line (seq, lane_seq, status, waits_for, waits_key, priority, position,
-      available_at, ties)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`);
-  return (now, params) => {
-    const { seq: max } = last.get() as { seq: number | null };
-    const seq = (max ?? 0) + 1;
-    job.run(seq, "default", ids(), lane, "noop", 0, now, params, 4, 3, null, null);
-    line.run(seq, lane, "queued", null, null, 0, seq * 100, now, 0);
+/** Runs an insert for each row, ten at a time as long as there are ten, as the engine does. */
+function inTens(db: DatabaseSync, text: string): (rows: readonly (readonly SQLInputValue[])[]) => void {
+  const one = db.prepare(text);
+  const ten = db.prepare(
+    text.replace(/values (\([?, ]+\))/, (_, row: string) => `values ${Array(10).fill(row).join(", ")}`),
+  );
+  return (rows) => {
+    let next = 0;
+    for (; next + 10 <= rows.length; next += 10) ten.run(...rows.slice(next, next + 10).flat());
+    for (; next < rows.length; next++) one.run(...(rows[next] ?? []));
   };
 }
 
-const ran =
-  "(select value ->> 0 as seq, value ->> 1 as run_id, value ->> 2 as ms, value ->> 3 as result from json_each(?)) as v";
-const named = "(select value ->> 0 as seq, value ->> 1 as run_id from json_each(?)) as v";
-const ours = "line.seq = v.seq and line.run_id = v.run_id and line.started_at is not null";
+function prepareInsert(db: DatabaseSync): BareStatements["insert"] {
+  const last = db.prepare("select max(seq) as seq from daybook_job");
+  const insertJobs = inTens(
+    db,
+    `insert into daybook_job (seq, tenant_id, id, lane_seq, name, priority, created_at, params, attempts,
+      losses_max, timeout_ms, backoff)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+  );
+  const insertLines = inTens(
+    db,
+    `insert into daybook_line (seq, lane_seq, status, waits_for, waits_key, priority, position,
+      available_at, ties)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+  );
+  return (now, params) => {
+    const { seq: max } = last.get() as { seq: number | null };
+    const first = (max ?? 0) + 1;
+    insertJobs(params.map((text, n) => [first + n, "default", ids(), lane, "noop", 0, now, text, 4, 3, null, null]));
+    insertLines(params.map((_, n) => [first + n, lane, "queued", null, null, 0, (first + n) * 100, now, 0]));
+  };
+}
 
 function prepareSettle(db: DatabaseSync): BareStatements["settle"] {
   const listens = db.prepare("select stamp from daybook_listener_change where one = 1");
-  const keep =
-    db.prepare(`insert into daybook_run (tenant_id, kind, name, job_seq, attempt, cause_run_id, root_run_id, app,
-      instance, registration, id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message,
+  const keep = inTens(
+    db,
+    `with v (seq, run_id, ended_at, duration_ms, result) as (values (?, ?, ?, ?, ?))
+    insert into daybook_run (tenant_id, kind, name, job_seq, attempt, cause_run_id, root_run_id, app, instance,
+      registration, id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message,
       error_trace, result, result_refused)
     select job.tenant_id, coalesce(job.kind, 'job'), job.name, job.seq, job.attempt, job.cause_run_id, job.root_run_id,
-      job.app, job.instance, job.registration, line.run_id, line.session_seq, line.started_at, ?, v.ms, 'success',
-      null, null, null, v.result, null
-    from ${ran} cross join daybook_line line cross join daybook_job job where ${ours} and job.seq = line.seq`);
-  const more =
-    db.prepare(`select line.seq, line.run_id, line.lane_seq, line.awaited, line.kind, line.cancel_requested_at,
-      line.ties, line.position
-    from ${ran} cross join daybook_line line where ${ours} and (line.ties <> 0 or line.awaited <> 0 or line.kind is not null)`);
-  const end = db.prepare("delete from daybook_line where seq = ?");
+      job.app, job.instance, job.registration, line.run_id, line.session_seq, line.started_at, v.ended_at,
+      v.duration_ms, 'success', null, null, null, v.result, null
+    from v cross join daybook_line line cross join daybook_job job
+    where line.seq = v.seq and line.run_id = v.run_id and line.started_at is not null and job.seq = line.seq`,
+  );
+  const end = db.prepare(`delete from daybook_line
+    where seq = ? and run_id = ? and started_at is not null and ties = 0 and awaited = 0 and kind is null`);
   const gated = db.prepare(`select seq from daybook_lane lane where seq = ? and (limit_max is not null or exists (
       select 1 from daybook_reservation reservation where reservation.lane_seq = lane.seq
         and reservation.status = 'active')) limit 1`);
   return (now, ended) => {
-    const done = JSON.stringify(ended.map(({ seq, run_id }) => [seq, run_id, 0.1, null]));
     listens.get();
-    keep.run(now, done);
-    more.all(done);
-    for (const { seq } of ended) end.run(seq);
+    keep(ended.map(({ seq, run_id }) => [seq, run_id, now, 0.1, null]));
+    for (const { seq, run_id } of ended) end.run(seq, run_id);
     gated.get(lane);
   };
 }
@@ -102,10 +114,10 @@ function prepareClaim(db: DatabaseSync): BareStatements["claim"] {
       job.kind_seq, job.traceparent, line.lane_seq, '' as queue, '' as run_id
     from daybook_line line indexed by jobs_to_claim cross join daybook_job job
     where line.status = 'queued' and line.lane_seq = ? and job.seq = line.seq
-    order by line.priority desc, line.position, line.seq limit ?`);
-  const take = db.prepare(`update daybook_line as line set status = 'running', run_id = v.run_id, session_seq = 1,
-      started_at = ?, timeout_at = null
-    from ${named} where line.seq = v.seq`);
+    order by line.priority desc, line.position, line.seq limit +?`);
+  const take = db.prepare(`update daybook_line set status = 'running', run_id = ?, session_seq = ?, started_at = ?,
+      timeout_at = ?
+    where seq = ?`);
   return (now, most) => {
     alive.get();
     lanes.all(lane);
@@ -114,7 +126,7 @@ function prepareClaim(db: DatabaseSync): BareStatements["claim"] {
     paused.all();
     const rows = candidates.all(lane, most) as unknown as { seq: number; params: string }[];
     const claimed = rows.map(({ seq, params }) => ({ seq, params, run_id: ids() }));
-    take.run(now, JSON.stringify(claimed.map(({ seq, run_id }) => [seq, run_id])));
+    for (const { seq, run_id } of claimed) take.run(run_id, 1, now, null, seq);
     return claimed;
   };
 }

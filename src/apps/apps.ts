@@ -1,6 +1,6 @@
 // The apps of one open book: this process's instances of them.
 import { DaybookError, invalid } from "../core/error.ts";
-import { nearest } from "../core/suggest.ts";
+import { noSuch } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import { cancelFires } from "../schedules/cancel-fires.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
@@ -101,9 +101,7 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
 }
 
 function notHere(key: string, known: readonly string[]): DaybookError {
-  const near = nearest(key, known);
-  const hint = near === undefined ? "" : `: did you mean "${near}"?`;
-  return new DaybookError("not_found", `this process does not run the app "${key}"${hint}`, { details: { app: key } });
+  return noSuch("this process does not run the app", key, known, { app: key });
 }
 
 /** The apps of a list; a key that stands for two is refused. */

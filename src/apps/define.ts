@@ -4,6 +4,7 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
+import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 
 /** Where an error came from. `registration` is null when the setup itself failed. */
@@ -52,7 +53,7 @@ export function defineApp(key: string, options: Given): AnyApp {
   if (onError !== undefined && typeof onError !== "function") {
     throw invalid(`onError of ${what} is ${quote(onError)}; it must be a function`);
   }
-  if (config !== undefined && typeof config["~standard"]?.validate !== "function") {
+  if (config !== undefined && !isSchema(config)) {
     throw invalid(`the config of ${what} is no schema: give a Standard Schema (zod, valibot, arktype …)`);
   }
   return {

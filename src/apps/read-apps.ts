@@ -1,8 +1,6 @@
 // What a user asks about apps, of any process: their instances, and what these registered.
 import { goneSessions } from "../telemetry/gone-sessions.ts";
-import { DaybookError } from "../core/error.ts";
-import { quote } from "../core/quote.ts";
-import { nearest } from "../core/suggest.ts";
+import { noSuch } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { checkAppKey } from "./define.ts";
@@ -112,14 +110,8 @@ export async function readApp(store: Store, tenant: string, key: string): Promis
   checkAppKey(key);
   const all = await listApps(store, tenant);
   const found = all.find((each) => each.key === key);
-  if (found === undefined) {
-    const near = nearest(
-      key,
-      all.map((each) => each.key),
-    );
-    const hint = near === undefined ? "" : `: did you mean "${near}"?`;
-    throw new DaybookError("not_found", `there is no app ${quote(key)}${hint}`, { details: { app: key } });
-  }
+  const known = all.map((each) => each.key);
+  if (found === undefined) throw noSuch("there is no app", key, known, { app: key });
   const rows =
     await store.readHeavy<RegistrationRow>(sql`select id, instance_index, name, kind, handler_method, settings,
       source_location, registration_source, first_registered_at, last_registered_at, retired_at

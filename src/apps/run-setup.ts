@@ -1,13 +1,14 @@
 // Runs the setup of one instance: its config fits its schema, and it ends in time.
-import { DaybookError, invalid } from "../core/error.ts";
-import type { Clock } from "../core/clock.ts";
+import { DaybookError } from "../core/error.ts";
+import { fitting } from "../core/standard-schema.ts";
+import { afterEither, type Clock } from "../core/clock.ts";
 import type { AnyApp } from "./define.ts";
 import type { Setup } from "./setup.ts";
 
 export async function runSetup(clock: Clock, app: AnyApp, setup: Setup): Promise<void> {
   const { instance } = setup.verbs;
   const run = async (): Promise<void> => {
-    const config = await fitting(app, instance);
+    const config = await fittingConfig(app, instance);
     await (app.setup as (verbs: unknown, config: unknown) => unknown)(setup.verbs, config);
   };
   try {
@@ -18,18 +19,11 @@ export async function runSetup(clock: Clock, app: AnyApp, setup: Setup): Promise
   }
 }
 
-async function fitting({ key, config: schema, instances }: AnyApp, instance: number): Promise<unknown> {
+async function fittingConfig({ key, config: schema, instances }: AnyApp, instance: number): Promise<unknown> {
   const given = instances[instance];
   if (schema === undefined) return given;
-  const result = await schema["~standard"].validate(given);
-  if (result.issues === undefined) return result.value;
-  const issues = result.issues.map(({ path, message }) => {
-    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-    return where === "" ? message : `${where}: ${message}`;
-  });
-  throw invalid(`the config of instance ${instance} of app "${key}" does not fit its schema: ${issues.join("; ")}`, {
-    details: { app: key, instance, issues },
-  });
+  const what = `the config of instance ${instance} of app "${key}" does not fit its schema`;
+  return fitting(await schema["~standard"].validate(given), what, { app: key, instance });
 }
 
 function tooSlow({ key, timeoutMs }: AnyApp, instance: number): DaybookError {
@@ -50,7 +44,7 @@ export async function within<T>(
 ): Promise<T | undefined> {
   const over = Promise.withResolvers<undefined>();
   const end = (): void => (late === undefined ? over.resolve(undefined) : over.reject(late()));
-  const timer = clock.after(ms, end, { keepAlive: true });
+  const timer = afterEither(clock, ms, end, { keepAlive: true });
   try {
     return await Promise.race([work, over.promise]);
   } finally {

@@ -1,6 +1,10 @@
 // What must hold of calls and their attempts; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
+import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 import { sql } from "../storage/sql.ts";
+import { anyOf } from "../storage/word.ts";
+import { callKind } from "./call.ts";
+import { endLongPauses, pauseMsMax } from "./circuit.ts";
 
 const report = "report it: a call and its job are written in one transaction";
 
@@ -29,5 +33,26 @@ export const callChecks: readonly Check[] = [
         where call_attempt.tenant_id = call.tenant_id and call_attempt.call_id = call.id
           and call_attempt.finished_at is not null)`,
     advice: report,
+  },
+  {
+    promise: "D4",
+    name: "no call that has not begun was submitted in the future",
+    find: (_dialect, now) => sql`select id as finding, seq from daybook_call
+      where status = 'scheduled' and submitted_at > ${latestNow(now)}`,
+    advice: mendAdvice,
+    // Its job has the right time by now: jobs are mended before calls.
+    mend: async (tx, seqs) =>
+      tx.run(sql`update daybook_call set submitted_at = ${tx.now}, due_at = coalesce((select job.due_at
+          from daybook_line line join daybook_job job on job.seq = line.seq
+          where line.kind = ${callKind} and line.kind_seq = daybook_call.seq and line.kind is not null), ${tx.now})
+        where seq ${anyOf("integer", seqs)} and status = 'scheduled' and submitted_at > ${latestNow(tx.now)}`),
+  },
+  {
+    promise: "D4",
+    name: "no host is left alone for longer than a pause lasts",
+    find: (_dialect, now) => sql`select tenant_id || ' ' || host as finding, 0 as seq from daybook_call_host
+      where probe_at > ${latestNow(now) + pauseMsMax}`,
+    advice: mendAdvice,
+    mend: endLongPauses,
   },
 ];

@@ -1,6 +1,7 @@
 // A host that does not answer again and again is left alone for a while. Its calls wait outside the line, so that they hold
 // no place that others could use. One of them is due when the pause ends and tries it; if that is answered the others follow,
 // a few with each answer. Each tenant has its own view of a host: nobody learns from this, or suffers by it, what another does.
+import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
@@ -12,7 +13,7 @@ import { callKind, hostKey, hostOfKey } from "./call.ts";
 
 const failuresMax = 5;
 const pauseMs = 15_000;
-const pauseMsMax = 300_000;
+export const pauseMsMax = 300_000;
 /** How many follow with each answer. */
 const releasedEach = 10;
 const sweptMax = 100;
@@ -142,4 +143,16 @@ export async function sweepHosts(tx: Tx): Promise<number> {
 async function forget(tx: Tx, { tenant, host }: Of): Promise<void> {
   await tx.run(sql`delete from daybook_call_host where tenant_id = ${tenant} and host = ${host}
     and (failures = 0 or probe_at <= ${tx.now - pauseMsMax})`);
+}
+
+/** Pauses that a clock which ran ahead has begun end now, and the call that was to try the host then goes at once. */
+export async function endLongPauses(tx: Tx): Promise<number> {
+  const isLong = sql`probe_at > ${tx.now + limits.clockAheadMs + pauseMsMax}`;
+  const probes = await tx.all<{ seq: number }>(sql`select line.seq from daybook_call_host call_host
+    join daybook_line line on line.kind = ${callKind} and line.kind_seq = call_host.probe_call_seq
+      and line.kind is not null and line.available_at = call_host.probe_at
+    where call_host.${isLong} and line.status = 'waiting' and line.waits_for = 'time'`);
+  for (const { seq } of probes) await restand(tx, seq, { waitsFor: "time", availableAt: tx.now });
+  tx.wake(jobsChannel);
+  return tx.run(sql`update daybook_call_host set probe_at = ${tx.now}, opened_at = ${tx.now} where ${isLong}`);
 }

@@ -2,7 +2,8 @@
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
+import { notACursor } from "../telemetry/report/page.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -38,14 +39,13 @@ const filters: readonly (keyof CallFilter)[] = [
 
 /** The newest first. */
 export async function listCalls(store: Store, tenant: string, filter: CallFilter): Promise<CallPage> {
-  refuseUnknown(filter, filters, "the list of calls");
+  refuseUnknownFilter(filter, filters, "the list of calls");
   const limit = filter.limit ?? limits.pageDefault;
   if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
     throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
   }
   const before = filter.after === undefined ? Number.MAX_SAFE_INTEGER : Number(filter.after);
-  if (!Number.isSafeInteger(before) || before < 1)
-    throw invalid(`${filter.after} is not a cursor: give "next" of the page before`);
+  if (!Number.isSafeInteger(before) || before < 1) throw notACursor(filter.after);
   const rows = await store.readHeavy<ListedRow>(sql`${selectCalls}
     where call.tenant_id = ${tenant} and call.seq < ${before} ${conditions(tenant, filter)}
     order by call.seq desc limit ${limit + 1}`);

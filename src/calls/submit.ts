@@ -58,7 +58,7 @@ export async function submitCall(
     const columns = { tenant_id: "text", call_id: "text", tag: "text" } as const;
     await tx.run(sql`insert into daybook_call_tag (tenant_id, call_id, tag) ${eachRow(columns, tags)}`);
   }
-  await enqueueCall(tx, room, prepared, { id, seq: made.seq, dueAt });
+  await enqueueCall(tx, room, prepared, { id, seq: made.seq });
   await tellCalls(tx, ears, [{ topic: "call.submitted", row }]);
   return { id, name, status: "scheduled", dueAt, created: true };
 }
@@ -66,8 +66,8 @@ export async function submitCall(
 async function enqueueCall(
   tx: Tx,
   { settings: { perHost, perTenant } }: CallsRoom,
-  { host, policy, cause }: PreparedCall,
-  { id, seq, dueAt }: { readonly id: string; readonly seq: number; readonly dueAt: number },
+  { host, policy, cause, at, delayMs }: PreparedCall,
+  { id, seq }: { readonly id: string; readonly seq: number },
 ): Promise<void> {
   const key = hostKey(host);
   const rules: Limits = {
@@ -78,7 +78,7 @@ async function enqueueCall(
   };
   const lane = await laneOf(tx, tx.tenant, callQueue);
   const job = newJob(tx, lane, {
-    ...{ name: callJobName, queue: callQueue, priority: 0, params: JSON.stringify({ id }), at: dueAt, delayMs: 0 },
+    ...{ name: callJobName, queue: callQueue, priority: 0, params: JSON.stringify({ id }), at, delayMs },
     ...{ key: null, key_scope: null, keyWindowMs: null, onConflict: "keep", idempotency_key: null, tags: null },
     ...{ attempts: policy.attempts, backoff: policy.backoff, timeout_ms: policy.timeoutMs, losses_max: neverBlamed },
     ...{ limits: JSON.stringify(rules), limit_key: key, cause, traceparent: undefined, warning: undefined },

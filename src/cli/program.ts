@@ -17,6 +17,7 @@ import { info } from "./info.ts";
 import { jobs } from "./jobs.ts";
 import { listeners } from "./listeners.ts";
 import { logs } from "./logs.ts";
+import { mend } from "./mend.ts";
 import { metrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
@@ -38,7 +39,7 @@ import { views } from "./views.ts";
 const commands: readonly ((program: Command) => void)[] = [
   ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
   ...[queues, reservations],
-  ...[runs, errors, logs, records, commits, recover, prune, retain],
+  ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
   ...[migrate, info, sessions, tenants, metrics, backup, heldCommands, doctor, views],
 ];
 

@@ -1,8 +1,7 @@
 // daybook prune: finished jobs leave, with all that is theirs.
 import type { Command } from "commander";
 import { invalid } from "../core/error.ts";
-import type { Pruned } from "../jobs/prune/prune.ts";
-import type { PruneOptions } from "../jobs/prune/rule.ts";
+import type { PruneOptions, Pruned } from "../jobs/prune/prune.ts";
 import type { Answer } from "./answer.ts";
 import { wholeNumber } from "./whole-number.ts";
 import { changing, withBook } from "./with-book.ts";

@@ -50,8 +50,8 @@ async function inWords(command: Command, { items, next }: SessionsPage): Promise
   const head = ["id", "host", "pid", "status", "started", "last beat", "stopped", "dropped", "error"];
   const rows = items.map((each) => [
     each.id,
-    plainCell(each.host, 24),
-    String(each.pid),
+    plainCell(each.host ?? "", 24),
+    String(each.pid ?? ""),
     showStatus(each.status),
     timeCell(each.startedAt),
     timeCell(each.lastHeartbeatAt),
@@ -62,7 +62,8 @@ async function inWords(command: Command, { items, next }: SessionsPage): Promise
   return [await showTable(head, rows), ...nextPage(command, next)].join("\n");
 }
 
-function droppedCell({ runs, logs, events }: Session["dropped"]): string {
+function droppedCell(dropped: Session["dropped"]): string {
+  const { runs, logs, events } = dropped ?? { runs: 0, logs: 0, events: 0 };
   const words = [`${events} events`, `${runs} runs`, `${logs} log lines`];
   return words.filter((_, index) => [events, runs, logs][index] !== 0).join(", ");
 }

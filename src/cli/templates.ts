@@ -1,7 +1,6 @@
 // daybook templates: jobs with default params and settings, kept under a name.
 import { Option, type Command } from "commander";
-import type { TemplateRecord } from "../jobs/template/template.ts";
-import type { TemplatePage } from "../jobs/template/templates.ts";
+import type { TemplatePage, TemplateRecord } from "../jobs/template/template.ts";
 import type { Answer } from "./answer.ts";
 import { addPageOptions, nextPage, type PageOptions } from "./page.ts";
 import { readParams } from "./read-params.ts";

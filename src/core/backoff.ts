@@ -11,13 +11,13 @@ export type Backoff =
   | { readonly base?: Duration; readonly factor?: number; readonly max?: Duration; readonly spread?: number }
   | readonly Duration[];
 
-export function checkBackoff(backoff: Backoff): void {
+export function checkBackoff(backoff: Backoff): Backoff {
   if (isList(backoff)) {
     if (backoff.length === 0 || backoff.length > limits.backoffStepsMax) {
       throw invalid(`a list of backoffs has 1 to ${limits.backoffStepsMax} steps, not ${backoff.length}`);
     }
     for (const step of backoff) durationMs(step, "backoff");
-    return;
+    return backoff;
   }
   if (typeof backoff !== "object" || backoff === null) {
     throw invalid(`backoff is ${quote(backoff)}: give a list of waits, such as ["5s", "1m"], or { base, factor, max }`);
@@ -26,6 +26,7 @@ export function checkBackoff(backoff: Backoff): void {
   const { factor, spread } = exponential(backoff);
   if (!(factor >= 1 && factor <= 100)) throw invalid(`backoff factor ${factor} is not from 1 to 100`);
   if (!(spread >= 0 && spread <= 1)) throw invalid(`backoff spread ${spread} is not from 0 to 1`);
+  return backoff;
 }
 
 /** How long the retry after `failures` failures waits. */

@@ -41,6 +41,21 @@ function after(ms: number, run: () => void, options: { keepAlive?: boolean } = {
   return { cancel: () => clearTimeout(handle) };
 }
 
+/**
+ * Rings once `ms` have passed on this clock or in real time, whichever comes first. For bounds on code of this process,
+ * which may live by the book's clock or not: on a clock that a test has stopped, real time ends them all the same.
+ */
+export function afterEither(clock: Clock, ms: number, run: () => void, options?: { keepAlive?: boolean }): Timer {
+  if (clock === systemClock) return after(ms, run, options);
+  const ring = (): void => {
+    both.cancel();
+    run();
+  };
+  const timers = [clock.after(ms, ring, options), after(ms, ring, options)];
+  const both: Timer = { cancel: () => timers.forEach((timer) => timer.cancel()) };
+  return both;
+}
+
 /** The one meaning of `sleep`, shared with the manual clock so that both treat the signal alike. */
 export function sleepOn(start: Clock["after"], ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve();

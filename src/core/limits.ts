@@ -35,11 +35,39 @@ export const limits = {
   foreignAwaitMsMax: 1000,
   // How long we ask for a file that another process holds before saying `busy`.
   busyMsMax: 5000,
-  // An open snapshot keeps the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
-  snapshotMsMax: 5000,
+  // A wall clock that goes back by no more than this is waited for: time servers correct by so much.
+  clockSmoothMs: 1000,
+  // A wall clock that goes back further, to a time it never had, is not believed for so long.
+  clockHoldMs: 5000,
+  // Clocks of two machines may differ by so much; what is further ahead was written by one that was wrong. A clock that was set is
+  // believed after as long, where a mistake can be made good.
+  clockAheadMs: 60_000,
+  // Nothing is removed for its age until a clock that was set has kept its new time for so long.
+  clockSettleMs: 3_600_000,
+  // A read that takes longer is ended: it keeps others waiting, the WAL from shrinking (SQLite) and vacuum from cleaning
+  // (PostgreSQL). Reports, pages of exports and the engine's own reads look at more.
+  readMs: 5000,
+  reportMs: 30_000,
+  // Reads at once, and those of one tenant among them, so that another's turn comes at once. On SQLite each has a process.
+  readsMax: 4,
+  readsPerTenant: 2,
+  // The same for reads of one moment (book.read), which last as long as the function that reads.
   snapshotsMax: 4,
-  // The WAL is cut back to this when it begins anew; above it, new snapshots wait until it has.
+  snapshotsPerTenant: 3,
+  // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
+  readsWaitingMax: 100,
+  // After so long a read on SQLite lets all other processes come first: nobody waits for it in the next moment.
+  readYieldMs: 500,
+  // A process that reads is ended when it was not needed for so long.
+  readerIdleMs: 10_000,
+  // What one statement may answer, in memory; more is read in pages.
+  readBytesMax: 67_108_864,
+  // A page ends early here and can be gone on from: 500 documents of 1 MiB would be half a gigabyte.
+  pageBytesMax: 4_194_304,
+  // The WAL is cut back to this when it begins anew. Above it new reads wait until it has, and those are ended that have
+  // kept it from that for so long.
   walBytesMax: 67_108_864,
+  walHeldMs: 1000,
   // Prepared statements kept per connection. The product has fewer; the rest are the user's own texts.
   statementsCachedMax: 500,
   // A session is dead after this long without a beat. Longer than any delay seen under load, because the price of
@@ -189,6 +217,15 @@ export const limits = {
   // Each part of a condition is a part of a statement; more than a few are a list, which "in" takes as one.
   conditionsMax: 1000,
   conditionDepthMax: 16,
+  // What all values of one question take together; a longer list belongs into a record or a table of its own.
+  questionBytesMax: 1_048_576,
+  // More fields to sort by than these are never told apart.
+  ordersMax: 16,
+  // People search for a few words; each is a list of postings to be crossed with the others.
+  searchWordsMax: 32,
+  searchCharactersMax: 4096,
+  // Groups are held in memory and sorted there; more of them are a list of records, which has pages.
+  groupsMax: 10_000,
   // Further out from one record, a traversal is a report over everything; do it in steps.
   traversalHopsMax: 10,
   traversalPathsMax: 10_000,

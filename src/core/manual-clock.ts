@@ -1,10 +1,15 @@
 import { type Clock, sleepOn, systemClock, type Timer } from "./clock.ts";
+import { durationMs, type Duration } from "./duration.ts";
+import { invalid } from "./error.ts";
+import { quote } from "./quote.ts";
+import { refuseUnknown } from "./suggest.ts";
+import { timeMs, type TimeInput } from "./time.ts";
 
 export type ManualClock = Clock & {
   /** Moves wall and monotonic time, and fires the timers that fall due, in order, each at its own moment. */
-  advance(ms: number): Promise<void>;
-  /** Moves the wall clock only, as an operator or NTP would; may be negative. No timer fires. */
-  step(ms: number): void;
+  advance(duration: Duration): Promise<void>;
+  /** Moves the wall clock only, as an operator or NTP would; back with a number below 0 or a text such as "-1h". No timer fires. */
+  step(duration: Duration): void;
 };
 
 type Pending = { readonly dueMs: number; readonly run: () => void };
@@ -13,9 +18,19 @@ type Pending = { readonly dueMs: number; readonly run: () => void };
 // sets the next timer. Work in other threads can take longer: a test that waits for those awaits them itself.
 const turnsPerStep = 4;
 
-/** A clock for tests: it stands still until it is moved, so `after(0)` too waits for `advance`. */
-export function manualClock(options: { at?: number } = {}): ManualClock {
-  let wallMs = options.at ?? Date.UTC(2026, 0, 1);
+/** A clock for tests: it stands still until it is moved, so `after(0)` too waits for `advance`. Whoever waits for another process
+ *  or for the database does so in real time, so that a clock which stands still keeps nothing from being written or closed.
+ *
+ *  ```ts
+ *  const clock = manualClock({ at: "2026-11-01T00:00:00Z" });
+ *  await clock.advance("10m");
+ *  ``` */
+export function manualClock(options: { at?: TimeInput } = {}): ManualClock {
+  if (typeof options !== "object" || options === null) {
+    throw invalid(`manualClock takes options, not ${quote(options)}: manualClock({ at: "2026-11-01T00:00:00Z" })`);
+  }
+  refuseUnknown(options, ["at"], "manualClock");
+  let wallMs = options.at === undefined ? Date.UTC(2026, 0, 1) : timeMs(options.at, "at");
   let monotonicMs = 0;
   const pending = new Set<Pending>();
 
@@ -30,11 +45,11 @@ export function manualClock(options: { at?: number } = {}): ManualClock {
     monotonicMs = targetMs;
   };
 
-  const advance = async (ms: number): Promise<void> => {
-    if (!Number.isInteger(ms) || ms < 0) {
-      throw new RangeError(`a manual clock advances by whole milliseconds, not ${ms}; use step() to go back`);
+  const advance = async (duration: Duration): Promise<void> => {
+    if (typeof duration === "number" && duration < 0) {
+      throw invalid(`a manual clock does not advance by ${duration}: use step() to go back`);
     }
-    const targetMs = monotonicMs + ms;
+    const targetMs = monotonicMs + durationMs(duration, "advance");
     await settle();
     for (let timer = firstDue(pending, targetMs); timer !== undefined; timer = firstDue(pending, targetMs)) {
       pending.delete(timer);
@@ -54,8 +69,17 @@ export function manualClock(options: { at?: number } = {}): ManualClock {
     sleep: (ms, signal) => sleepOn(after, ms, signal),
     nextTurn: () => systemClock.nextTurn(),
     advance,
-    step: (ms) => void (wallMs += ms),
+    step: (duration) => void (wallMs += stepMs(duration)),
   };
+}
+
+function stepMs(duration: Duration): number {
+  // A clock may be set to any time, however far that is.
+  if (Number.isSafeInteger(duration)) return Number(duration);
+  if (typeof duration !== "string")
+    throw invalid(`step is ${quote(duration)}: give whole milliseconds or text such as "-1h"`);
+  const back = duration.startsWith("-");
+  return (back ? -1 : 1) * durationMs(back ? duration.slice(1) : duration, "step");
 }
 
 /** The earliest timer due by then. A set keeps the order of adding, so timers of one moment fire in that order. */

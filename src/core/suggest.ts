@@ -1,4 +1,4 @@
-import { invalid } from "./error.ts";
+import { invalid, notFound, type DaybookError } from "./error.ts";
 import { quote } from "./quote.ts";
 
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
@@ -21,6 +21,18 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 export function didYouMean(word: unknown, known: readonly string[]): string {
   const near = typeof word === "string" ? nearest(word, known) : undefined;
   return near === undefined ? "." : `: did you mean ${JSON.stringify(near)}?`;
+}
+
+/** There is no thing of that name; the error says which one was probably meant. */
+export function noSuch(
+  what: string,
+  name: string,
+  known: readonly string[],
+  details: Record<string, unknown>,
+): DaybookError {
+  const meant = nearest(name, known);
+  const hint = meant === undefined ? "" : `: did you mean ${quote(meant)}?`;
+  return notFound(`${what} ${quote(name)}${hint}`, { ...details, ...(meant === undefined ? {} : { meant }) });
 }
 
 /** Refuses a word that is none of the known ones. */
@@ -55,6 +67,16 @@ export function refuseUnknown(options: object, known: readonly string[], where: 
     throw invalid(`unknown option ${name} for ${where}${hint} Known: ${known.join(", ")}`, {
       details: { option: key, ...(meant === undefined ? {} : { meant }) },
     });
+  }
+}
+
+/** The same for a filter, in which null is refused as well: nothing equals it, so the list would be empty without a word. */
+export function refuseUnknownFilter(filter: object, known: readonly string[], where: string): void {
+  refuseUnknown(filter, known, where);
+  for (const [key, value] of Object.entries(filter)) {
+    if (value === null && key !== "after") {
+      throw invalid(`${key} is null in ${where}, which nothing equals: leave it out, or give a value`);
+    }
   }
 }
 

@@ -2,7 +2,9 @@
 import { jobNow } from "../jobs/job.ts";
 import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
+import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 import { sql } from "../storage/sql.ts";
+import { anyOf } from "../storage/word.ts";
 
 const report = "report it: an event, its deliveries and its dead letters are written in one transaction";
 
@@ -95,5 +97,17 @@ export const eventChecks: readonly Check[] = [
         and job.name = 'listener:' || listener.name and listener.state = 'catching_up'
         and listener.heard_seq < job.kind_seq)`,
     advice: "a worker's next sweep lets it go; if it stays, no worker is running",
+  },
+  {
+    promise: "D4",
+    name: "no event was published in the future",
+    find: (_dialect, now) => sql`select id as finding, seq from daybook_event where published_at > ${latestNow(now)}`,
+    advice: mendAdvice,
+    mend: async (tx, seqs) =>
+      tx.run(sql`update daybook_event set published_at = ${tx.now},
+          available_at = case when delay_ms is not null then ${tx.now} + delay_ms
+            when available_at > published_at then available_at else ${tx.now} end,
+          dedupe_until = ${tx.now} + dedupe_until - published_at
+        where seq ${anyOf("integer", seqs)} and published_at > ${latestNow(tx.now)}`),
   },
 ];

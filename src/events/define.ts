@@ -6,6 +6,7 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
+import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { checkBackoff, type Backoff } from "../core/backoff.ts";
@@ -99,7 +100,7 @@ export function defineEvent(topic: string, options: EventOptions): AnyEvent {
   checkTopic(topic);
   refuseUnknown(options, ["schema"], `event "${topic}"`);
   const { schema } = options;
-  if (schema !== undefined && typeof schema["~standard"]?.validate !== "function") {
+  if (schema !== undefined && !isSchema(schema)) {
     throw invalid(`the schema of event "${topic}" is none: give a Standard Schema (zod, valibot, arktype …)`);
   }
   return { kind: "event", topic, schema };

@@ -7,7 +7,7 @@ import { deliveryName, orderKey, type ListenerRow } from "./listener.ts";
 
 export type Delivered = Pick<
   EventRow,
-  "tenant_id" | "seq" | "id" | "priority" | "key" | "available_at" | "cause_run_id" | "root_run_id"
+  "tenant_id" | "seq" | "id" | "priority" | "key" | "available_at" | "delay_ms" | "cause_run_id" | "root_run_id"
 >;
 
 /** What a delivery is given as its params. */
@@ -27,6 +27,7 @@ export async function newDelivery(tx: Tx, listener: ListenerRow, event: Delivere
     priority: event.priority,
     created_at: tx.now,
     available_at: Math.max(tx.now, event.available_at),
+    delay_ms: waits ? event.delay_ms : null,
     params: `{"event":${JSON.stringify(event.id)}}`,
     attempts: listener.attempts,
     losses_max: listener.losses,

@@ -27,6 +27,8 @@ export type EventRow = {
   published_at: number;
   /** Not to be delivered before. */
   available_at: number;
+  /** How long that is from its publishing on; null when a moment was given, or nothing. */
+  delay_ms: number | null;
   root_event_id: string;
   parent_event_id: string | null;
   chain_depth: number;
@@ -39,7 +41,7 @@ export type EventRow = {
 
 /** All columns of an event, by name: of a star SQLite cannot make rows as quickly (decision 017). */
 export const eventColumns = sql`seq, tenant_id, id, topic, payload, priority, key, dedupe_key, dedupe_until, headers, published_at,
-  available_at, root_event_id, parent_event_id, chain_depth, cause_run_id, root_run_id, replay_of, deliveries`;
+  available_at, delay_ms, root_event_id, parent_event_id, chain_depth, cause_run_id, root_run_id, replay_of, deliveries`;
 
 /** The kind of the jobs that bring events to listeners; their `kind_seq` is the event. */
 export const deliveryKind = "delivery";

@@ -1,5 +1,6 @@
 // A durable listener as the book keeps it, by its name. Its deliveries are jobs of one name, so that they are hosted,
 // paused, limited and explained like any other.
+import { lockKeyOf } from "../storage/lock-key.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
@@ -55,7 +56,7 @@ export function listenerOfOrder(order: string): string {
 // a lock and whoever changes listeners holds it alone; an advisory one, because those who wait for it do so in turn, and
 // steady publishers cannot keep a new listener out for ever. The row is read after the lock, and locked as well: a
 // serializable transaction that began before the change is refused and run again instead of seeing the old row.
-const lockName = "daybook listeners";
+const lockName = "listeners";
 
 /** The stamp of what listeners there are; it stays true until the transaction ends. */
 export async function holdListeners(tx: Tx): Promise<string> {
@@ -63,7 +64,7 @@ export async function holdListeners(tx: Tx): Promise<string> {
   if (tx.dialect === "sqlite") return (await tx.get<{ stamp: string }>(read))?.stamp ?? "";
   // Both are on the way at once; the server takes one after the other.
   const [, row] = await Promise.all([
-    tx.all(sql`select pg_advisory_xact_lock_shared(hashtextextended(${lockName}, 0))`),
+    tx.all(sql`select pg_catalog.pg_advisory_xact_lock_shared(${lockKeyOf(lockName)})`),
     tx.get<{ stamp: string }>(read),
   ]);
   return row?.stamp ?? "";
@@ -73,7 +74,7 @@ export async function holdListeners(tx: Tx): Promise<string> {
  *  published is committed then, and has a lower number than whatever comes. */
 export async function closeListeners(tx: Tx): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select pg_advisory_xact_lock(hashtextextended(${lockName}, 0))`);
+  await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${lockKeyOf(lockName)})`);
 }
 
 /** Tells publishers, in this process and in others, that what they know of listeners is old. */

@@ -21,6 +21,8 @@ export const eventMigrations: readonly Migration[] = [
         headers text,
         published_at ${integer} not null,
         available_at ${integer} not null,
+        -- How long that is from its publishing on; null when a moment was given, or nothing.
+        delay_ms ${integer},
         root_event_id text not null,
         parent_event_id text,
         -- One more than the limit of publishing: a dead letter is told even at the end of a chain.

@@ -6,6 +6,7 @@ import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
+import { fitting } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkPriority } from "../jobs/define.ts";
@@ -86,19 +87,12 @@ export const eventPriority = 100;
 
 /** The payload as the event's schema gives it back. */
 export async function validatePayload({ topic, schema }: AnyEvent, payload: unknown): Promise<unknown> {
-  return schema === undefined ? payload : fitting(topic, await schema["~standard"].validate(payload));
+  return schema === undefined ? payload : fittingPayload(topic, await schema["~standard"].validate(payload));
 }
 
 /** What a schema made of a payload; throws when it does not fit. */
-export function fitting(topic: string, result: StandardSchemaV1.Result<unknown>): unknown {
-  if (result.issues === undefined) return result.value;
-  const issues = result.issues.map(({ path, message }) => {
-    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-    return where === "" ? message : `${where}: ${message}`;
-  });
-  throw invalid(`the payload of "${topic}" does not fit its schema: ${issues.join("; ")}`, {
-    details: { topic, issues },
-  });
+export function fittingPayload(topic: string, result: StandardSchemaV1.Result<unknown>): unknown {
+  return fitting(result, `the payload of "${topic}" does not fit its schema`, { topic });
 }
 
 function headersJson(headers: Readonly<Record<string, string>>): string {

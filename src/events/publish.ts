@@ -52,6 +52,7 @@ export function newEvent(
     headers: prepared.headers,
     published_at: tx.now,
     available_at: Math.max(tx.now, prepared.at ?? tx.now + prepared.delayMs),
+    delay_ms: prepared.at === null && prepared.delayMs > 0 ? prepared.delayMs : null,
     root_event_id: parent?.rootId ?? id,
     parent_event_id: parent?.id ?? null,
     chain_depth: parent === undefined ? 0 : parent.depth + 1,
@@ -108,10 +109,10 @@ async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<num
   const made = await tx.get<{
     seq: number;
   }>(sql`insert into daybook_event (tenant_id, id, topic, payload, priority, key,
-      dedupe_key, dedupe_until, headers, published_at, available_at, root_event_id, parent_event_id, chain_depth,
+      dedupe_key, dedupe_until, headers, published_at, available_at, delay_ms, root_event_id, parent_event_id, chain_depth,
       cause_run_id, root_run_id, replay_of, deliveries)
     values (${row.tenant_id}, ${row.id}, ${row.topic}, ${row.payload}, ${row.priority}, ${row.key},
-      ${row.dedupe_key}, ${row.dedupe_until}, ${row.headers}, ${row.published_at}, ${row.available_at},
+      ${row.dedupe_key}, ${row.dedupe_until}, ${row.headers}, ${row.published_at}, ${row.available_at}, ${row.delay_ms},
       ${row.root_event_id}, ${row.parent_event_id}, ${row.chain_depth}, ${row.cause_run_id}, ${row.root_run_id},
       ${row.replay_of}, ${deliveries})
     on conflict do nothing returning seq`);

@@ -2,7 +2,8 @@
 import { checkCount } from "../core/count.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownFilter } from "../core/suggest.ts";
+import { notACursor } from "../telemetry/report/page.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import type { DeadLetterRow, DeadLetterStatus } from "./dead-letter.ts";
@@ -56,7 +57,7 @@ export function whichLetters(tenant: string, { listener, topic, error }: LetterF
 }
 
 export function checkFilter(filter: LetterFilter): void {
-  refuseUnknown(filter, ["listener", "topic", "error"], "the filter of dead letters");
+  refuseUnknownFilter(filter, ["listener", "topic", "error"], "the filter of dead letters");
   if (filter.error !== undefined && typeof filter.error.type !== "string") {
     throw invalid('error is { type, message? }: give the "type" of the errors that are meant');
   }
@@ -115,9 +116,9 @@ export async function listLetters(
   checkFilter(which);
   checkCount(limit, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
+  if (!Number.isSafeInteger(before)) throw notACursor(after);
   const ended = status === undefined ? sql`and letter.ended_at is null` : sql`and letter.status = ${status}`;
-  const rows = await store.readHeavy<LetterRow>(
+  const { rows, more } = await store.readPage<LetterRow>(
     joinSql([
       sql`${selectLetters} where ${whichLetters(tenant, which)}`,
       ended,
@@ -125,7 +126,7 @@ export async function listLetters(
     ]),
   );
   const items = rows.slice(0, limit);
-  return { items: items.map(toRecord), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+  return { items: items.map(toRecord), next: rows.length > limit || more ? String(items.at(-1)?.seq) : null };
 }
 
 function toRecord(row: LetterRow): DeadLetterRecord {

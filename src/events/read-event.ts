@@ -1,8 +1,9 @@
 // Looking at events: one with what became of it, lists, and the tree of what it caused.
 import { checkCount } from "../core/count.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownFilter } from "../core/suggest.ts";
+import { notACursor } from "../telemetry/report/page.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -44,12 +45,12 @@ async function findEvent(store: Store, tenant: string, id: string): Promise<Even
 
 /** The newest first. A page of a pattern may hold fewer than its limit although there are more. */
 export async function listEvents(store: Store, tenant: string, filter: EventFilter): Promise<EventPage> {
-  refuseUnknown(filter, ["topic", "since", "until", "limit", "after"], "the list of events");
+  refuseUnknownFilter(filter, ["topic", "since", "until", "limit", "after"], "the list of events");
   const { limit = limits.pageDefault, after } = filter;
   checkCount(limit, "limit", 1, limits.pageMax);
   const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw invalid(`${after} is not a cursor: give "next" of the page before`);
-  const rows = await store.readHeavy<EventRow>(
+  if (!Number.isSafeInteger(before)) throw notACursor(after);
+  const { rows, more } = await store.readPage<EventRow>(
     sql`select * from daybook_event event where ${whichEvents(tenant, filter)} and seq < ${before} order by seq desc limit ${limit + 1}`,
   );
   const page = rows.slice(0, limit);
@@ -61,7 +62,7 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   );
   return {
     items: seen.map((row) => toRecord(row, deliveries.get(row.seq) ?? [])),
-    next: rows.length > limit ? String(page.at(-1)?.seq) : null,
+    next: rows.length > limit || more ? String(page.at(-1)?.seq) : null,
   };
 }
 

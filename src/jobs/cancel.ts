@@ -7,12 +7,10 @@ import { indexedBy } from "../storage/word.ts";
 import { holdGroupsOf, memberEnded, tellLeft } from "./group/group.ts";
 import type { JobHooks } from "./hooks.ts";
 import { cancelChannel, jobNow, type JobRow } from "./job.ts";
-import { lockJob } from "./lock-order.ts";
+import { lockJob, seqOf, type JobKey } from "./lock-order.ts";
 import { cancelInLine } from "./state.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
-
-type JobKey = { readonly tenant: string; readonly id: string };
 
 export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
   const job = { tenant, id };
@@ -32,15 +30,15 @@ export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Prom
   return tryCancelUnstarted(tx, hooks, job);
 }
 
-async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, { tenant, id }: JobKey): Promise<boolean> {
-  const [row] = await cancelInLine(tx, sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`);
+async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, job: JobKey): Promise<boolean> {
+  const [row] = await cancelInLine(tx, seqOf(job));
   if (row !== undefined) await tellCancelled(tx, hooks, row);
   return row !== undefined;
 }
 
-async function askToCancel(tx: Tx, { tenant, id }: JobKey): Promise<boolean> {
+async function askToCancel(tx: Tx, job: JobKey): Promise<boolean> {
   const asked = await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
-    where seq = (select seq from daybook_job where tenant_id = ${tenant} and id = ${id}) and started_at is not null`);
+    where seq = (${seqOf(job)}) and started_at is not null`);
   if (asked > 0) tx.wake(cancelChannel);
   return asked > 0;
 }
@@ -53,9 +51,8 @@ export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promi
 
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */
 export async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
-  const row = await tx.get<{ status: string }>(
-    sql`select job.status from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`,
-  );
+  const row = await tx.get<{ status: string }>(sql`select job.status from ${jobNow}
+    where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
   if (row === undefined) return notFound(`there is no job ${id}`, { id });
   return conflict(`job ${id} is ${row.status} and cannot be ${verb}`, { id, status: row.status });
 }
@@ -65,7 +62,6 @@ export const isCancelled = sql`(line.cancel_requested_at is not null
   or exists (select 1 from daybook_job_group job_group where job_group.seq = line.group_seq and (job_group.cancel_requested_at is not null
     or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`;
 
-/** The runs of a session that somebody asked to cancel. */
 export async function readCancelled(store: Store, sessionSeq: number): Promise<string[]> {
   const rows = await store.read<{ run_id: string }>(
     sql`select line.run_id from daybook_line line ${indexedBy("jobs_running")}

@@ -2,6 +2,7 @@
 import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
+import { jobTimeChecks } from "./time-checks.ts";
 
 const report = "report it: the tables' own rules and the engine should have made this impossible";
 
@@ -165,4 +166,5 @@ export const jobChecks: readonly Check[] = [
         or job.origin <> 'direct')`,
     advice: underOneLock,
   },
+  ...jobTimeChecks,
 ];

@@ -1,11 +1,9 @@
 // What a handler is given besides its params.
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
 import { storableText } from "../core/storable-text.ts";
-import { toJson } from "../core/json.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import { logLevels, type LogLevel } from "../telemetry/log.ts";
+import { checkLevel, toLogLine, type LogLevel, type RunLogRow } from "../telemetry/log.ts";
 import type { ClaimedJob } from "./claim.ts";
 import type { Step } from "./step.ts";
 
@@ -15,7 +13,6 @@ export type JobInfo = {
   readonly queue: string;
   readonly tenant: string;
   readonly runId: string;
-  /** When it was enqueued. */
   readonly createdAt: number;
   readonly tags: readonly string[];
   /** What the schedule that fired it says about the slot; null when none did. */
@@ -34,25 +31,7 @@ export type FireInfo = {
   readonly missed: number;
 };
 
-export type RunContext = {
-  readonly job: JobInfo;
-  /** Counts from 1; a lost process is not counted. */
-  readonly attempt: number;
-  readonly attempts: number;
-  /** Aborted when the run should end: its timeout, a cancel, a shutdown, or because the job is no longer this
-   *  process's. `signal.reason` is a DaybookError that says which. */
-  readonly signal: AbortSignal;
-  /** How far the work is, from 0 to 1, with a word about it. */
-  progress(done: number, note?: string): void;
-  /** A line that is kept with the run. */
-  log(message: string, fields?: Record<string, unknown>, level?: LogLevel): void;
-  /** Runs `work` and completes the job in one transaction, with `result` as its result. */
-  finish<T>(work: (tx: Tx) => Awaitable<T>): Promise<T>;
-  /** Runs a part of the work and keeps its result for the next runs of the chain. */
-  readonly step: Step<Tx>;
-};
-
-export type LogLine = { level: LogLevel; message: string; fields: string | null; at: number };
+export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: number };
 
 export type RunState = {
   readonly job: ClaimedJob;
@@ -66,7 +45,6 @@ export type RunState = {
   logged: number;
   /** Set once the run has been ended in the book: by finish, or by somebody else. */
   settled: boolean;
-  /** Made with the first step. */
   step: Step<Tx> | undefined;
 };
 
@@ -78,12 +56,12 @@ export type ContextParts = {
   step(state: RunState): Step<Tx>;
 };
 
-/** Made once for every run, so what most handlers never ask for is made when it is asked for. */
 export function createRunContext(state: RunState, parts: ContextParts): RunContext {
-  return new LazyContext(state, parts);
+  return new RunContext(state, parts);
 }
 
-class LazyContext implements RunContext {
+/** Made once for every run, so what most handlers never ask for is made when it is asked for. */
+export class RunContext {
   readonly #state: RunState;
   readonly #parts: ContextParts;
 
@@ -101,6 +79,7 @@ class LazyContext implements RunContext {
     };
   }
 
+  /** Counts from 1; a lost process is not counted. */
   get attempt(): number {
     return this.#state.job.attempt;
   }
@@ -109,6 +88,8 @@ class LazyContext implements RunContext {
     return this.#state.job.attempts;
   }
 
+  /** Aborted when the run should end: its timeout, a cancel, a shutdown, or because the job is no longer this
+   *  process's. `signal.reason` is a DaybookError that says which. */
   get signal(): AbortSignal {
     const state = this.#state;
     state.controller ??= new AbortController();
@@ -116,7 +97,8 @@ class LazyContext implements RunContext {
     return state.controller.signal;
   }
 
-  get progress(): RunContext["progress"] {
+  /** How far the work is, from 0 to 1, with a word about it. */
+  get progress(): (done: number, note?: string) => void {
     return (done, note) => {
       if (!(done >= 0 && done <= 1)) throw invalid(`progress ${done} is not between 0 and 1`);
       const text = note === undefined ? null : storableText(note, limits.progressNoteBytesMax);
@@ -125,24 +107,24 @@ class LazyContext implements RunContext {
     };
   }
 
-  get log(): RunContext["log"] {
+  /** A line that is kept with the run. */
+  get log(): (message: string, fields?: Record<string, unknown>, level?: LogLevel) => void {
     return (message, fields, level = "info") => {
-      if (!logLevels.includes(level)) throw invalid(`log level ${quote(level)} is not known: ${logLevels.join(", ")}`);
+      checkLevel(level, "log level");
       const state = this.#state;
       if (state.logged++ >= limits.logLinesMax) return;
-      const text = storableText(String(message), limits.logLineBytesMax);
-      const most = { what: "log fields", bytesMax: limits.logLineBytesMax };
-      const extra = fields === undefined ? null : toJson(fields, most);
-      state.logs.push({ level, message: text, fields: extra, at: this.#parts.now() });
+      state.logs.push({ ...toLogLine(message, fields, level), at: this.#parts.now() });
       this.#parts.changed(state);
     };
   }
 
-  get finish(): RunContext["finish"] {
+  /** Runs `work` and completes the job in one transaction, with `result` as its result. */
+  get finish(): <T>(work: (tx: Tx) => Awaitable<T>) => Promise<T> {
     return (work) => this.#parts.finish(this.#state, work);
   }
 
-  get step(): RunContext["step"] {
+  /** Runs a part of the work and keeps its result for the next runs of the chain. */
+  get step(): Step<Tx> {
     return (this.#state.step ??= this.#parts.step(this.#state));
   }
 }

@@ -3,8 +3,10 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
+import { fitting, isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
 import type { RunContext } from "./context.ts";
@@ -56,7 +58,6 @@ export type AnyJob = {
   readonly builtIn?: BuiltIn | undefined;
   /** Set on one that was found in the book, or nowhere, by its name alone. */
   readonly byName?: ByName;
-  /** The app's registration that its runs are recorded for. */
   readonly owner?: RunOwner;
 };
 
@@ -83,32 +84,52 @@ export type Given<Input, Options> =
       ? [params?: Input, options?: Options]
       : [params: Input, options?: Options];
 
-export const settingNames = ["queue", "priority", "attempts", "backoff", "timeout", "losses"] as const;
+/** How each setting is checked, and what a row keeps of it. */
+const settings = {
+  queue: (queue: string) => checkName(queue, "queue"),
+  priority: checkPriority,
+  attempts: (attempts: number) => checkCount(attempts, "attempts", 1),
+  backoff: (backoff: Backoff) => toJson(checkBackoff(backoff), { what: "backoff" }),
+  timeout: (timeout: Duration) => durationMs(timeout, "timeout", { min: 1 }),
+  losses: (losses: number) => checkCount(losses, "losses", 0),
+};
+type CheckedSettings = { readonly [Name in keyof JobSettings]?: ReturnType<Required<typeof settings>[Name]> };
+
+export const settingNames = Object.keys(settings) as (keyof JobSettings)[];
+
+/** Those that are given. */
+export function checkSettings(given: JobSettings): CheckedSettings {
+  const names = settingNames.filter((name) => given[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [name, settings[name](given[name] as never)]));
+}
+
 export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit", "rate", "run"] as const;
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");
   refuseUnknown(options, jobOptionNames, `job "${name}"`);
   if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function: job("${name}", { run })`);
-  if (options.params !== undefined && typeof options.params["~standard"]?.validate !== "function") {
+  if (options.params !== undefined && !isSchema(options.params)) {
     throw invalid(`the params of job "${name}" are no schema: give a Standard Schema (zod, valibot, arktype …)`);
   }
-  if (options.backoff !== undefined) checkBackoff(options.backoff);
   if (options.rate !== undefined) checkRate(options.rate);
   if (options.limit !== undefined) {
     refuseUnknown(options.limit, ["key", "concurrency"], "limit");
     if (typeof options.limit.key !== "function") throw invalid(`the limit of job "${name}" has no key function`);
     checkCount(options.limit.concurrency, "limit concurrency", 1);
   }
+  const {
+    queue = "default",
+    priority = 0,
+    attempts = 4,
+    timeout: timeoutMs = null,
+    losses = 3,
+  } = checkSettings(options);
   return {
     kind: "job",
     name,
-    queue: checkName(options.queue ?? "default", "queue"),
-    priority: checkPriority(options.priority ?? 0),
-    attempts: checkCount(options.attempts ?? 4, "attempts", 1),
+    ...{ queue, priority, attempts, timeoutMs, losses },
     backoff: options.backoff,
-    timeoutMs: options.timeout === undefined ? null : durationMs(options.timeout, "timeout", { min: 1 }),
-    losses: checkCount(options.losses ?? 3, "losses", 0),
     concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
     options,
   };
@@ -123,15 +144,8 @@ export function checkPriority(priority: number): number {
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
   const result = schema === undefined ? { value: input } : await schema["~standard"].validate(input);
-  if (result.issues !== undefined) {
-    const issues = result.issues.map(({ path, message }) => {
-      const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-      return where === "" ? message : `${where}: ${message}`;
-    });
-    throw invalid(`params of job "${definition.name}" do not fit its schema: ${issues.join("; ")}`, {
-      details: { job: definition.name, issues },
-    });
-  }
-  definition.builtIn?.check?.(result.value);
-  return result.value;
+  const { name: job, builtIn } = definition;
+  const params = fitting(result, `params of job "${job}" do not fit its schema`, { job });
+  builtIn?.check?.(params);
+  return params;
 }

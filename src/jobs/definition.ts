@@ -2,46 +2,23 @@
 // alone, from a shell or from another program, as the program that runs it would make it.
 import type { Backoff } from "../core/backoff.ts";
 import { standardSchema } from "../core/json-schema.ts";
-import type { StandardJSONSchemaV1 } from "@standard-schema/spec";
+import { jsonSchemaOf } from "../core/standard-schema.ts";
 import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";
-import { sql, type Sql } from "../storage/sql.ts";
-import type { Awaitable } from "../storage/store.ts";
-import type { Nullable, RowOf } from "../storage/word.ts";
+import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import { anyOf, greatest } from "../storage/word.ts";
 import { defineJob, type AnyJob } from "./define.ts";
 import type { Engine } from "./engine.ts";
+import { invalid } from "../core/error.ts";
 
-export const definitionColumns = {
-  name: "text",
-  queue: "text",
-  priority: "integer",
-  attempts: "integer",
-  backoff: "text",
-  timeout_ms: "integer",
-  losses: "integer",
-  concurrency: "integer",
-  // How many of one key may run; the key is a function of the params, and so only the program can make it.
-  key_concurrency: "integer",
-  rate_max: "integer",
-  rate_ms: "integer",
-  // 1 when the rate counts each key apart, which again only the program can make.
-  rate_by_key: "integer",
-  params_schema: "text",
-  app: "text",
-  instance: "integer",
-  registration: "text",
-} as const;
-
-type Cells = RowOf<typeof definitionColumns>;
-type Always = "name" | "queue" | "priority" | "attempts" | "losses" | "rate_by_key";
-type DefinitionRow = Readonly<Pick<Cells, Always> & Nullable<Omit<Cells, Always>>>;
+type DefinitionRow = ReturnType<typeof toRow>;
 
 /** How a statement is read: by the transaction that its caller is in, or by the book. */
 export type ReadRows = <R>(statement: Sql) => Awaitable<R[]>;
 
 /** What the book says of a definition that was found by its name alone. */
 export type ByName = {
-  /** What whoever makes a job of it should be told, if anything. */
   readonly warning: string | null;
   /** False when a limit of it needs a key that only its program can make: such a limit is not counted. */
   readonly countable: boolean;
@@ -65,16 +42,14 @@ export async function findDefinition(read: ReadRows, name: string): Promise<AnyJ
 const namesReadMax = 1000;
 
 export async function storedNames(read: ReadRows): Promise<string[]> {
-  const rows = await read<Cells>(sql`select name from daybook_definition order by name limit ${namesReadMax}`);
+  const rows = await read<DefinitionRow>(sql`select name from daybook_definition order by name limit ${namesReadMax}`);
   return rows.map(({ name }) => name);
 }
 
 /** The defaults stand in for a name that nobody has hosted, and the answer says so. */
 export function neverHosted(name: string): AnyJob {
-  return {
-    ...defineJob(name, { run: () => undefined }),
-    byName: { warning: neverHostedWarning(name), countable: true },
-  };
+  const byName = { warning: neverHostedWarning(name), countable: true };
+  return { ...defineJob(name, { run: () => undefined }), byName };
 }
 
 export function neverHostedWarning(name: string): string {
@@ -84,11 +59,8 @@ export function neverHostedWarning(name: string): string {
 function toDefinition(row: DefinitionRow): AnyJob {
   const { name, queue, priority, attempts, losses, rate_max: max, rate_ms: per, app, instance, registration } = row;
   const uncounted = [...(row.key_concurrency === null ? [] : ["limit"]), ...(row.rate_by_key === 1 ? ["rate"] : [])];
-  const warning =
-    uncounted.length === 0
-      ? null
-      : `the ${uncounted.join(" and the ")} of job "${name}" goes by a key that only its program can make of the params: ` +
-        "this job is not counted there";
+  const why = "goes by a key that only its program can make of the params: this job is not counted there";
+  const warning = uncounted.length === 0 ? null : `the ${uncounted.join(" and the ")} of job "${name}" ${why}`;
   const schema = row.params_schema === null ? {} : { params: standardSchema(JSON.parse(row.params_schema)) as never };
   const rate = max === null || per === null || row.rate_by_key === 1 ? {} : { rate: { max, per } };
   return {
@@ -101,18 +73,20 @@ function toDefinition(row: DefinitionRow): AnyJob {
   };
 }
 
-export function toDefinitionRow(definition: AnyJob): DefinitionRow {
+function toRow(definition: AnyJob) {
   const { name, queue, priority, attempts, backoff, timeoutMs, losses, concurrency, options, owner } = definition;
   const { limit, rate } = options;
   return {
     ...{ name, queue, priority, attempts, losses, concurrency },
     backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
     timeout_ms: timeoutMs,
+    // How many of one key may run; the key is a function of the params, and so only the program can make it.
     key_concurrency: limit?.concurrency ?? null,
     rate_max: rate?.max ?? null,
     rate_ms: rate === undefined ? null : durationMs(rate.per, "rate per"),
+    // 1 when the rate counts each key apart, which again only the program can make.
     rate_by_key: rate?.key === undefined ? 0 : 1,
-    params_schema: jsonSchemaOf(options.params),
+    params_schema: schemaText(options.params),
     app: owner?.app ?? null,
     instance: owner?.instance ?? null,
     registration: owner?.registration ?? null,
@@ -121,13 +95,75 @@ export function toDefinitionRow(definition: AnyJob): DefinitionRow {
 
 const schemaBytesMax = 65_536;
 
-// Not every library offers it, and one that does may find that a schema cannot be said in JSON: then it is left to the run.
-function jsonSchemaOf(schema: unknown): string | null {
-  const { jsonSchema } = (schema as Partial<StandardJSONSchemaV1> | undefined)?.["~standard"] ?? {};
+// One that cannot be written down, or is too large, is left to the run.
+function schemaText(schema: unknown): string | null {
+  const written = jsonSchemaOf(schema, "input");
   try {
-    const input = jsonSchema?.input({ target: "draft-2020-12" });
-    return input === undefined ? null : toJson(input, { what: "params schema", bytesMax: schemaBytesMax });
+    return written === undefined ? null : toJson(written, { what: "params schema", bytesMax: schemaBytesMax });
   } catch {
     return null;
   }
+}
+
+// Names that this process begins or ceases to run while its workers work: those of apps, which come and go.
+const heard = new WeakMap<Engine["definitions"], Set<() => Promise<void>>>();
+
+/** Calls back when the names have changed, until the function that it returns is called. */
+export function onHosting({ definitions }: Pick<Engine, "definitions">, hear: () => Promise<void>): () => void {
+  let ears = heard.get(definitions);
+  if (ears === undefined) heard.set(definitions, (ears = new Set()));
+  ears.add(hear);
+  return () => ears.delete(hear);
+}
+
+/** From now on they are run here. A name that is taken is refused, and then none of them is. */
+export async function hostJobs(engine: Engine, jobs: readonly AnyJob[]): Promise<void> {
+  const taken = jobs.find(({ name }) => engine.definitions.has(name));
+  if (taken !== undefined) throw invalid(`two jobs of this process are named "${taken.name}": rename one`);
+  for (const each of jobs) engine.definitions.set(each.name, each);
+  if (jobs.length === 0) return;
+  await writeDefinitions(engine, jobs);
+  await tellAll(engine);
+}
+
+/** They are claimed no more. What runs goes on to its end; what waits waits for another process, and says so. */
+export async function ceaseToHost(engine: Engine, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  for (const name of names) engine.definitions.delete(name);
+  await tellAll(engine);
+  const { seq } = engine.session();
+  await engine.store.write((tx) =>
+    tx.run(sql`delete from daybook_session_host where session_seq = ${seq} and name ${anyOf("text", names)}`),
+  );
+}
+
+async function tellAll({ definitions }: Pick<Engine, "definitions">): Promise<void> {
+  for (const hear of heard.get(definitions) ?? []) await hear();
+}
+
+/** Whoever hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins
+ *  to host a name wins, as the last deployment of a program does. */
+export async function writeDefinitions(engine: Engine, definitions: Iterable<AnyJob>): Promise<void> {
+  // Jobs that only their room makes are nobody's to enqueue. Two processes that start at once lock them in one order.
+  const rows = [...definitions]
+    .filter(({ builtIn }) => builtIn?.byHand === undefined)
+    .map(toRow)
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  if (rows.length === 0) return;
+  await engine.store.write(async (tx) => {
+    for (const row of rows) await writeRow(tx, row, engine.session().seq);
+  });
+}
+
+async function writeRow(tx: Tx, row: DefinitionRow, session: number): Promise<void> {
+  const names = Object.keys(row);
+  const list = (of: string): Sql => rawSql(names.map((name) => of + name).join(", "));
+  const cells = joinSql(Object.values(row).map((cell) => sql`${cell}, `));
+  const replaced = rawSql(names.map((name) => `${name} = excluded.${name}`).join(", "));
+  // The clock of the last process may be behind that of the first.
+  await tx.run(sql`insert into daybook_definition as definition (${list("")}, hosted_at, updated_at, session_seq)
+    values (${cells} ${tx.now}, ${tx.now}, ${session})
+    on conflict (name) do update set ${replaced}, session_seq = excluded.session_seq,
+      updated_at = ${greatest}(definition.hosted_at, excluded.updated_at)
+    where (${list("definition.")}) is distinct from (${list("excluded.")})`);
 }

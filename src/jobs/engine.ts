@@ -1,6 +1,6 @@
 // What the parts of this room share for one open book.
 import type { Clock } from "../core/clock.ts";
-import type { Awaitable, Store, Tx } from "../storage/store.ts";
+import type { Store } from "../storage/store.ts";
 import type { SessionKey } from "../telemetry/session.ts";
 import type { AnyJob } from "./define.ts";
 import type { JobHooks } from "./hooks.ts";
@@ -9,7 +9,7 @@ import type { RunContext } from "./context.ts";
 export type Engine = {
   readonly store: Store;
   readonly clock: Clock;
-  /** The definitions this process knows, by name; hosting.ts changes them. */
+  /** The definitions this process knows, by name; hostJobs changes them. */
   readonly definitions: Map<string, AnyJob>;
   readonly hooks: JobHooks;
   /** The folder for what is kept beside the book: the output of programs. */
@@ -23,8 +23,3 @@ export type Engine = {
   /** Adds what belongs to the front door (the book) to a handler's context. */
   contextFor(run: RunContext): unknown;
 };
-
-/** Runs a unit of the engine in the tenant of a job. */
-export function writeFor<T>(engine: Engine, tenant: string, unit: (tx: Tx) => Awaitable<T>): Promise<T> {
-  return engine.store.write(unit, { tenant });
-}

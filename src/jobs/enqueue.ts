@@ -25,7 +25,6 @@ export type Enqueued<Result = unknown> = {
   readonly "~result"?: Result;
 };
 
-/** What was made, with what there is to say of it. */
 export function withWarning(made: Enqueued, { warning }: Partial<Pick<Prepared, "warning">>): Enqueued {
   return warning === undefined ? made : { ...made, warning };
 }
@@ -38,12 +37,11 @@ export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
   return withWarning(made, prepared);
 }
 
+type Wanted = { readonly tenant: string; readonly prepared: Prepared };
+
 /** Jobs of any tenants. Those without keys go in as one statement; one with a key, which is of the transaction's own tenant, is
  *  decided by itself, in its turn. */
-export async function enqueueAll(
-  tx: Tx,
-  all: readonly { readonly tenant: string; readonly prepared: Prepared }[],
-): Promise<Enqueued[]> {
+export async function enqueueAll(tx: Tx, all: readonly Wanted[]): Promise<Enqueued[]> {
   const lanes = new Map<string, Map<string, number>>();
   for (const [tenant, some] of Map.groupBy(all, (each) => each.tenant)) {
     const queues = some.map(({ prepared }) => prepared.queue);
@@ -107,6 +105,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared, tenant = tx.ten
     waits_key: null,
     created_at: tx.now,
     available_at: availableAt,
+    delay_ms: waits && prepared.at === null ? prepared.delayMs : null,
     key_until: keyWindowMs === null ? null : tx.now + keyWindowMs,
     cause_run_id: cause?.runId ?? null,
     root_run_id: cause?.rootRunId ?? null,
@@ -120,11 +119,8 @@ type Holder = JobRow & { readonly key_until: number | null };
 /** What the holder of a taken key means for the enqueue; undefined when there is no holder any more. */
 async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise<Enqueued | undefined> {
   const { name, params, idempotency_key, onConflict } = prepared;
-  const same =
-    idempotency_key === null
-      ? undefined
-      : await tx.get<JobRow>(sql`select * from ${jobNow}
-          where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${idempotency_key}`);
+  const same = await tx.get<JobRow>(sql`select * from ${jobNow}
+    where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${idempotency_key}`);
   if (same !== undefined) {
     if (same.name === name && same.params === params) return kept(same);
     const whose = `belongs to job ${same.id} (${same.name}) with other params: use a new key for a new request`;
@@ -143,7 +139,6 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
   throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
 }
 
-/** Who has the key of this job. */
 export async function holderOf(
   tx: Tx,
   { tenant_id, name, key }: Pick<NewJob, "tenant_id" | "name" | "key">,
@@ -156,8 +151,8 @@ export function isTakenBy({ id, name, key, status }: JobRow): string {
   return `key ${quote(key)} of ${name} is taken by job ${id}, which is ${status}: wait for it`;
 }
 
-function kept(holder: JobRow): Enqueued {
-  return { id: holder.id, name: holder.name, status: holder.status, created: false };
+function kept({ id, name, status }: JobRow): Enqueued {
+  return { id, name, status, created: false };
 }
 
 // The place in line stays: replacing what to do must not cost the turn. A retry is not replaced: its chain has begun
@@ -172,23 +167,18 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
       position = case when priority = ${row.priority} then position else seq * 100 end,
       ties = ${tie.key | (row.limits == null ? 0 : tie.limit)}
     where seq = ${holder.seq}`);
-  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority}, due_at = ${availableAt}, tags = ${row.tags ?? null},
+  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority}, due_at = ${availableAt}, delay_ms = ${row.delay_ms ?? null}, tags = ${row.tags ?? null},
       limits = ${row.limits ?? null}, limit_key = ${row.limit_key ?? null}, attempts = ${row.attempts},
       backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms}, losses_max = ${row.losses_max},
       template_id = ${row.template_id ?? null}
     where seq = ${holder.seq}`);
   await passOn(tx, [holder]);
-  return { id: holder.id, name: holder.name, status: isHeld ? "waiting" : row.status, created: false };
+  return kept({ ...holder, status: isHeld ? "waiting" : row.status });
 }
 
 // Plain jobs that are enqueued on the book at the same time, each to be acknowledged by itself, are one unit: one statement
 // writes them all. Whoever asks while a unit is on its way is in the next one.
-type Asked = {
-  readonly tenant: string;
-  readonly prepared: Prepared;
-  readonly resolve: (made: Enqueued) => void;
-  readonly reject: (error: unknown) => void;
-};
+type Asked = Wanted & Pick<PromiseWithResolvers<Enqueued>, "resolve" | "reject">;
 
 export type EnqueueTogether = (tenant: string, prepared: Prepared) => Promise<Enqueued>;
 
@@ -232,9 +222,10 @@ export function enqueueTogether(store: Store): EnqueueTogether {
     void write();
   }
 
-  return (tenant, prepared) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ tenant, prepared, resolve, reject });
-      ask();
-    });
+  return (tenant, prepared) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Enqueued>();
+    waiting.push({ tenant, prepared, resolve, reject });
+    ask();
+    return promise;
+  };
 }

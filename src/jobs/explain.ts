@@ -22,28 +22,30 @@ export type Explanation = {
 };
 
 // How an explanation reads the book: rows, or a count of many, which is not made on this thread.
-type Look = Pick<Tx, "now" | "all" | "get"> & { count(statement: Sql): Promise<number> };
+type Look = Pick<Tx, "now" | "all" | "get"> & {
+  /** The tenant that asks; null for the owner of the whole book. */
+  readonly seenBy: string | null;
+  count(statement: Sql): Promise<number>;
+};
 
 type Explained = JobRow &
   Omit<LaneRow, "seq"> &
-  Pick<RunRow, "session_id" | "error_type" | "error_message"> & {
-    readonly host: string | null;
-    readonly pid: number | null;
-    readonly run_status: string | null;
-    readonly retried_by: string | null;
-    readonly name_paused_at: number | null;
-    readonly name_note: string | null;
-    readonly reserved_by: string | null;
-    readonly reserved_until: number;
-    readonly reserved_note: string | null;
-  };
+  Pick<RunRow, "session_id" | "error_type" | "error_message"> &
+  Record<"host" | "run_status" | "retried_by" | "name_note" | "reserved_by" | "reserved_note", string | null> &
+  Record<"pid" | "name_paused_at", number | null> & { readonly reserved_until: number };
 
 // A word, and the sentences after it.
 type Said = readonly string[];
 
-export async function explainJob(store: Store, tenant: string, id: string): Promise<Explanation> {
+export async function explainJob(
+  store: Store,
+  tenant: string,
+  id: string,
+  seenBy: string | null = null,
+): Promise<Explanation> {
   const look: Look = {
     now: store.clock.now(),
+    seenBy,
     all: (statement) => store.read(statement),
     get: async <R>(statement: Sql) => (await store.read<R>(statement))[0],
     count: async (statement) => (await store.readHeavy<{ n: number }>(statement))[0]?.n ?? 0,
@@ -67,30 +69,91 @@ export async function explainJob(store: Store, tenant: string, id: string): Prom
   return { id, status: job.status, reason, because };
 }
 
-const whyOpen: Partial<Record<WaitsFor | JobStatus, (look: Look, job: Explained) => Said | Promise<Said>>> = {
-  queued: explainQueued,
-  running: explainRunning,
-  time: explainTime,
-  key: explainKey,
-  host: explainHost,
-  alone: explainAlone,
-  group: explainGroup,
-  reservation: explainDirect,
-  order: explainOrder,
-  release: explainHeld,
+type Why = (look: Look, job: Explained) => Said | Promise<Said>;
+
+const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
+  async queued(look, job) {
+    const ahead = await countAhead(look, job, sql`status = 'queued'`);
+    const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${job.queue}.`;
+    return heldOr(look, job, ["place", place], (session) => [`Session ${session} runs ${job.name}.`]);
+  },
+  running(look, { started_at: since, session_id, pid, host, ...job }) {
+    // The process works for other tenants, too.
+    const where = look.seenBy === null ? ` (process ${pid} on ${host})` : "";
+    const by = `It runs since ${isoTime(since ?? 0)} in session ${session_id}${where}.`;
+    const asked = job.cancel_requested_at === null ? [] : ["It was asked to cancel and has not ended yet."];
+    return ["running", by, ...asked];
+  },
+  async time(look, job) {
+    const { rate } = limitsOf(job);
+    if (job.waits_key !== null && rate !== undefined) return explainRate(look, job, rate);
+    const again = `it is attempt ${job.attempt} of ${job.attempts}, after a backoff`;
+    const why = job.retry_of === null ? "it was enqueued for then" : again;
+    const at = job.available_at;
+    if (at > look.now) return ["time", `${until(look, at)}: ${why}.`];
+    const came = `Its time came at ${isoTime(at)} (${formatDuration(look.now - at)} ago): ${why}.`;
+    return heldOr(look, job, ["time", came], (session) => [willTakeIt(session, job)]);
+  },
+  async key(look, job) {
+    const { key } = reasonOf("key", job.waits_key ?? "");
+    const holders = await look.all<{ id: string }>(sql`select job.id
+      from daybook_permit permit join daybook_job job on job.seq = permit.job_seq
+      where permit.tenant_id = ${job.tenant_id} and permit.limit_key = ${key} order by permit.number`);
+    const most = mostOf(limitsOf(job), key);
+    const byKey = `with limit key ${JSON.stringify(key.slice(key.indexOf("\n") + 1))}`;
+    const limit = `At most ${most ?? "?"} ${nameOfKey(key) === undefined ? byKey : `of ${job.name}`} may run at the same time`;
+    const first = holders.slice(0, 5).map((row) => row.id);
+    const who = first.length === 0 ? "" : `: ${first.join(", ")}`;
+    if (holders.length >= (most ?? 0)) return ["key", `${limit}, and ${holders.length} do${who}.`];
+    // There is room. Whoever made it let the first of each lane in, and they take it when their lane lets them.
+    const free = `${limit}; ${holders.length} do${who}, and those that were let in before it have the first choice.`;
+    return heldOr(look, job, ["key", free]);
+  },
+  async host(look, job) {
+    const found = await hostOrPause(look, job);
+    return typeof found === "string" ? ["host", willTakeIt(found, job)] : found;
+  },
+  async alone(look, job) {
+    const why = "Its process was lost twice while it ran, so it runs alone, once a session has nothing else to run.";
+    return heldOr(look, job, ["alone", why], (session) => [`Session ${session} runs ${job.name}.`]);
+  },
+  async group(look, { group_seq: group, group_slot: slot }) {
+    const ahead = await look.get<Ahead & { group_id: string; slot: number }>(sql`select job.id, line.status,
+        job_group.id as group_id, line.group_slot as slot
+      from daybook_line line join daybook_job job on job.seq = line.seq
+      join daybook_job_group job_group on job_group.seq = line.group_seq
+      where line.group_seq = ${group} and coalesce(line.waits_for, '') <> 'group' limit 1`);
+    if (ahead === undefined) return ["group", "It waits for its group."];
+    const its = `It is number ${(slot ?? 0) + 1} of group ${ahead.group_id}, which runs one job after another`;
+    return ["group", `${its}; number ${ahead.slot + 1} (job ${ahead.id}) is ${ahead.status}.`];
+  },
+  async reservation(look, job) {
+    const running = await countRunning(look, job.lane_seq);
+    const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
+    return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
+  },
+  // The next one that its schedule made, or the delivery of an event of an ordered key. When no job is before that, what failed
+  // for the last time is.
+  async order(look, job) {
+    const byKey = job.limit_key !== null;
+    const earlier = byKey
+      ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
+      : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
+    const ahead = await look.get<Ahead>(sql`select job.id, line.status
+      from daybook_line line join daybook_job job on job.seq = line.seq where ${earlier} limit 1`);
+    const letter = byKey ? ": a dead letter stands before it, to be redriven or discarded" : "";
+    const who = ahead === undefined ? letter : `: job ${ahead.id} is ${ahead.status}`;
+    if (byKey) return ["order", `An older event of its key is not finished${who}.`];
+    return [
+      "order",
+      `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`,
+    ];
+  },
+  release() {
+    const why = "It was open when this book was copied, and the original may have done it since";
+    return ["held", `${why}: it waits until somebody releases it ("daybook release") or drops it.`];
+  },
 };
-
-async function explainQueued(look: Look, job: Explained): Promise<Said> {
-  const ahead = await countAhead(look, job, sql`status = 'queued'`);
-  const place = `${ahead} ${ahead === 1 ? "job stands" : "jobs stand"} before it in queue ${job.queue}.`;
-  return heldOr(look, job, ["place", place], (session) => [`Session ${session} runs ${job.name}.`]);
-}
-
-function explainRunning(_look: Look, { started_at: since, session_id, pid, host, ...job }: Explained): Said {
-  const by = `It runs since ${isoTime(since ?? 0)} in session ${session_id} (process ${pid} on ${host}).`;
-  const asked = job.cancel_requested_at === null ? [] : ["It was asked to cancel and has not ended yet."];
-  return ["running", by, ...asked];
-}
 
 function explainEnded(_look: Look, { status, finished_at: at, retried_by: next, ...job }: Explained): Said {
   const when = isoTime(at ?? 0);
@@ -98,17 +161,6 @@ function explainEnded(_look: Look, { status, finished_at: at, retried_by: next, 
   const ran = `Its run ended as ${job.run_status} at ${when}${error}.`;
   const how = job.run_status === null ? `It was ${status} at ${when}, before it ran.` : ran;
   return [status, how, ...(next === null ? [] : [`Job ${next} tries again.`])];
-}
-
-async function explainTime(look: Look, job: Explained): Promise<Said> {
-  const { rate } = limitsOf(job);
-  if (job.waits_key !== null && rate !== undefined) return explainRate(look, job, rate);
-  const again = `it is attempt ${job.attempt} of ${job.attempts}, after a backoff`;
-  const why = job.retry_of === null ? "it was enqueued for then" : again;
-  const at = job.available_at;
-  if (at > look.now) return ["time", `${until(look, at)}: ${why}.`];
-  const came = `Its time came at ${isoTime(at)} (${formatDuration(look.now - at)} ago): ${why}.`;
-  return heldOr(look, job, ["time", came], (session) => [willTakeIt(session, job)]);
 }
 
 function until({ now }: Look, time: number): string {
@@ -127,70 +179,7 @@ async function explainRate(look: Look, job: Explained, rate: NonNullable<Limits[
   return heldOr(look, job, ["rate", open, ...place]);
 }
 
-async function explainKey(look: Look, job: Explained): Promise<Said> {
-  const { key } = reasonOf("key", job.waits_key ?? "");
-  const holders = await look.all<{ id: string }>(sql`select job.id
-    from daybook_permit permit join daybook_job job on job.seq = permit.job_seq
-    where permit.tenant_id = ${job.tenant_id} and permit.limit_key = ${key} order by permit.number`);
-  const most = mostOf(limitsOf(job), key);
-  const byKey = `with limit key ${JSON.stringify(key.slice(key.indexOf("\n") + 1))}`;
-  const limit = `At most ${most ?? "?"} ${nameOfKey(key) === undefined ? byKey : `of ${job.name}`} may run at the same time`;
-  const first = holders.slice(0, 5).map((row) => row.id);
-  const who = first.length === 0 ? "" : `: ${first.join(", ")}`;
-  if (holders.length >= (most ?? 0)) return ["key", `${limit}, and ${holders.length} do${who}.`];
-  // There is room. Whoever made it let the first of each lane in, and they take it when their lane lets them.
-  const free = `${limit}; ${holders.length} do${who}, and those that were let in before it have the first choice.`;
-  return heldOr(look, job, ["key", free]);
-}
-
-async function explainHost(look: Look, job: Explained): Promise<Said> {
-  const found = await hostOrPause(look, job);
-  return typeof found === "string" ? ["host", willTakeIt(found, job)] : found;
-}
-
-async function explainAlone(look: Look, job: Explained): Promise<Said> {
-  const why = "Its process was lost twice while it ran, so it runs alone, once a session has nothing else to run.";
-  return heldOr(look, job, ["alone", why], (session) => [`Session ${session} runs ${job.name}.`]);
-}
-
 type Ahead = { readonly id: string; readonly status: string };
-
-async function explainGroup(look: Look, { group_seq: group, group_slot: slot }: Explained): Promise<Said> {
-  const ahead = await look.get<Ahead & { group_id: string; slot: number }>(sql`select job.id, line.status,
-      job_group.id as group_id, line.group_slot as slot
-    from daybook_line line join daybook_job job on job.seq = line.seq
-    join daybook_job_group job_group on job_group.seq = line.group_seq
-    where line.group_seq = ${group} and coalesce(line.waits_for, '') <> 'group' limit 1`);
-  if (ahead === undefined) return ["group", "It waits for its group."];
-  const its = `It is number ${(slot ?? 0) + 1} of group ${ahead.group_id}, which runs one job after another`;
-  return ["group", `${its}; number ${ahead.slot + 1} (job ${ahead.id}) is ${ahead.status}.`];
-}
-
-async function explainDirect(look: Look, job: Explained): Promise<Said> {
-  const running = await countRunning(look, job.lane_seq);
-  const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
-  return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
-}
-
-function explainHeld(): Said {
-  const why = "It was open when this book was copied, and the original may have done it since";
-  return ["held", `${why}: it waits until somebody releases it ("daybook release") or drops it.`];
-}
-
-// The next one that its schedule made, or the delivery of an event of an ordered key. When no job is before that, what failed
-// for the last time is.
-async function explainOrder(look: Look, job: Explained): Promise<Said> {
-  const byKey = job.limit_key !== null;
-  const earlier = byKey
-    ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
-    : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
-  const ahead = await look.get<Ahead>(sql`select job.id, line.status
-    from daybook_line line join daybook_job job on job.seq = line.seq where ${earlier} limit 1`);
-  const letter = byKey ? ": a dead letter stands before it, to be redriven or discarded" : "";
-  const who = ahead === undefined ? letter : `: job ${ahead.id} is ${ahead.status}`;
-  if (byKey) return ["order", `An older event of its key is not finished${who}.`];
-  return ["order", `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`];
-}
 
 // What keeps everybody from the job, before `because`: a gate of its queue, the pause of its name, or that nobody hosts it. When
 // nothing does, `because` after its own word, and what `taker` says of the session that will take it.

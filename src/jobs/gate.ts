@@ -1,7 +1,8 @@
 // The gates of a lane: pause, reservation, limit and rate. A claim enters its lanes and reads their gates once, before any of
 // their jobs, so a closed lane costs the same however many jobs stand in it. Whoever pauses, limits or reserves a lane waits for
 // the claims that are under way in it, and every later claim sees what was changed.
-import { sql } from "../storage/sql.ts";
+import { lockKey } from "../storage/lock-key.ts";
+import { rawSql, sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 import type { LaneRow } from "./lane.ts";
@@ -45,28 +46,27 @@ async function readGate(tx: Tx, lane: EnteredLane, contended: boolean): Promise<
   const running = lane.limit_max === null ? 0 : await countRunning(tx, lane.seq);
   const rule = laneRule(lane);
   const rate = rule === null ? null : await roomInRate(tx, rule);
-  const room = Math.min(
-    lane.limit_max === null ? Number.POSITIVE_INFINITY : Math.max(0, lane.limit_max - running),
-    rate?.room ?? Number.POSITIVE_INFINITY,
-  );
-  return { lane, room, rate, rule };
+  const free = lane.limit_max === null ? Number.POSITIVE_INFINITY : Math.max(0, lane.limit_max - running);
+  return { lane, room: Math.min(free, rate?.room ?? free), rate, rule };
 }
+
+const lockOfLane = rawSql(lockKey("value ->> 1"));
 
 // SQLite's only writer needs no lock.
 async function tryShare(tx: Tx, seqs: readonly number[]): Promise<Set<number>> {
   if (tx.dialect === "sqlite") return new Set();
   const busy = await tx.all<{ seq: number }>(sql`select (value ->> 0)::bigint as seq
     from jsonb_array_elements(${lockNames(seqs)}::jsonb)
-    where not pg_try_advisory_xact_lock_shared(hashtextextended(value ->> 1, 0))`);
+    where not pg_catalog.pg_try_advisory_xact_lock_shared(${lockOfLane})`);
   return new Set(busy.map(({ seq }) => seq));
 }
 
 /** PostgreSQL only: enters those of the lanes that nobody is changing, and leaves their numbers for the next statement of the
  *  transaction in its setting `daybook.lanes`, so that nobody has to wait for the answer. */
 export async function enterTogether(tx: Tx, seqs: readonly number[]): Promise<void> {
-  await tx.all(sql`select set_config('daybook.lanes', coalesce((select string_agg(value ->> 0, ',' order by ordinality)
+  await tx.all(sql`select pg_catalog.set_config('daybook.lanes', coalesce((select string_agg(value ->> 0, ',' order by ordinality)
     from jsonb_array_elements(${lockNames(seqs)}::jsonb) with ordinality
-    where pg_try_advisory_xact_lock_shared(hashtextextended(value ->> 1, 0))), ''), true)`);
+    where pg_catalog.pg_try_advisory_xact_lock_shared(${lockOfLane})), ''), true)`);
 }
 
 /** Waits for the claims that are under way in the lane, and keeps new ones out until this transaction ends. */
@@ -82,7 +82,6 @@ function lockName(seq: number): string {
   return `enter\n${seq}`;
 }
 
-/** The lock of a lane's limit and rate. */
 export function laneLock({ seq }: Pick<LaneRow, "seq">): string {
   return `lane\n${seq}`;
 }

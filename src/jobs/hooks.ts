@@ -85,10 +85,6 @@ export async function lockForKinds(tx: Tx, hooks: JobHooks, rows: readonly JobRo
   }
 }
 
-export function tellEnded(tx: Tx, hooks: JobHooks, job: JobRow, outcome: JobEnded): Promise<void> {
-  return tellAllEnded(tx, hooks, [{ job, outcome }]);
-}
-
 export async function tellAllEnded(tx: Tx, hooks: JobHooks, all: readonly Ended[]): Promise<void> {
   for (const [kind, ended] of Map.groupBy(all, ({ job }) => job.kind)) {
     if (kind !== null) await hooks.onSettled?.[kind]?.(tx, ended);

@@ -15,6 +15,8 @@ export type NewJob = Beginning &
     readonly holdsKey?: boolean;
     /** Until when its key is taken, if that is a window of time. */
     readonly key_until?: number | null;
+    /** How long it waits from now on, when that was asked for and not a moment. */
+    readonly delay_ms?: number | null;
   };
 
 type Columns = Readonly<Record<string, ColumnType>>;
@@ -23,6 +25,7 @@ const moreJobColumns = {
   ...someHave,
   key_scope: "text",
   due_at: "integer",
+  delay_ms: "integer",
   origin: "text",
   attempt: "integer",
   losses: "integer",
@@ -63,7 +66,7 @@ function insertOf(table: string, columns: Columns) {
   const cells = names.map((name) => (name === "position" ? "coalesce(v.position, v.seq * 100)" : `v.${name}`));
   return {
     names,
-    each: Object.freeze([`${into} ${values}`] as const),
+    each: `${into} ${values}`,
     fromRows: rawSql(`${into} select ${cells.join(", ")} from v`),
   };
 }

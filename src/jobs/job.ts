@@ -147,6 +147,10 @@ export async function readJobs(tx: Tx, seqs: readonly number[]): Promise<JobRow[
   return tx.all<JobRow>(sql`select * from ${jobNow} where job.seq ${anyOf("integer", seqs)} order by job.seq`);
 }
 
+export function seqsOf(rows: readonly { readonly seq: number }[]): number[] {
+  return rows.map(({ seq }) => seq);
+}
+
 /** The channel that tells workers that there may be something to claim, now or at another time than they know. */
 export const jobsChannel = "jobs";
 /** The channel that tells them that something was put in line, and nothing else has changed: the path of most jobs. */

@@ -4,28 +4,29 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
-import { cancelJob, type Cancelled } from "./cancel.ts";
+import { cancelJob } from "./cancel.ts";
 import type { AnyJob, Given, Job } from "./define.ts";
 import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
-import { explainJob, type Explanation } from "./explain.ts";
-import { findJob, listJobs, readChain, type JobFilter, type JobPage, type JobRecord } from "./list.ts";
-import { editJob, nameOfJob, prepareParams, type Edited } from "./line/edit.ts";
-import { moveJob, prioritiseJob, type Moved, type MoveTo } from "./line/move.ts";
-import { placeOf, type Place } from "./line/read-line.ts";
+import { explainJob } from "./explain.ts";
+import { findJob, listJobs, readChain, type JobFilter } from "./list.ts";
+import { editJob, nameOfJob, prepareParams } from "./line/edit.ts";
+import { moveJob, prioritiseJob, type MoveTo } from "./line/move.ts";
+import { placeOf } from "./line/read-line.ts";
 import { retryJob } from "./make-retry.ts";
-import { recover, type Recovery } from "./rescue.ts";
+import { recover } from "./rescue.ts";
 import { pauseName, resumeName } from "./pause.ts";
-import { prune, type Pruned } from "./prune/prune.ts";
-import type { PruneOptions } from "./prune/rule.ts";
+import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
 import type { AwaitOptions } from "./waiters.ts";
 import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
-export type JobVerbs = {
+export type JobVerbs = ReturnType<typeof jobVerbs>;
+
+type Making = {
   /** Makes a job. It will run once the transaction has committed.
    *
    *  ```ts
@@ -50,46 +51,11 @@ export type JobVerbs = {
     params: readonly unknown[],
     options?: EnqueueOptions | ((params: unknown, index: number) => EnqueueOptions),
   ): Promise<AwaitableJob[]>;
-  /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
-   *  nothing else. */
-  enqueueFrom(template: string, overrides?: unknown, options?: EnqueueOptions): Promise<AwaitableJob>;
-  cancel(id: string): Promise<Cancelled>;
-  /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
-  retry(id: string): Promise<AwaitableJob>;
-  /** Holds back all jobs of a name, in this tenant. */
-  pause(name: string, note?: string): Promise<void>;
-  resume(name: string): Promise<void>;
-  /** Moves a job that has not started within its queue and priority: to an end of the line, or next to another job.
-   *
-   *  ```ts
-   *  const first = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
-   *  const second = await book.jobs.enqueue(sendReceipt, { orderId: "o-18" });
-   *  await book.jobs.move(second.id, { before: first.id });
-   *  ``` */
-  move(id: string, to: MoveTo): Promise<Moved>;
-  /** Gives a job that has not started another priority; it goes last among those of that priority. */
-  prioritise(id: string, priority: number): Promise<Moved>;
-  /** Replaces the params of a job that has not started. It keeps its place; a retry is refused. */
-  edit(id: string, params: unknown): Promise<Edited>;
 };
 
-export type Jobs = JobVerbs & {
-  get(id: string): Promise<JobRecord>;
-  list(filter?: JobFilter): Promise<JobPage>;
-  /** The chain of retries that a job belongs to, the first one first. */
-  chain(id: string): Promise<JobRecord[]>;
-  /** Why a job has not run, or what became of it. */
-  explain(id: string): Promise<Explanation>;
-  /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
-   *  run says what they would find. It is about the whole book. */
-  recover(options?: { readonly dryRun?: boolean }): Promise<Recovery>;
-  /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
-   *  whole or not at all.
-   *
-   *  ```ts
-   *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
-   *  ``` */
-  prune(options: PruneOptions): Promise<Pruned>;
+export type Jobs = JobVerbs & ReturnType<typeof jobReads>;
+
+type Awaiting = {
   /** Waits, from any process, until a job has ended with all its retries, and gives what its handler returned.
    *
    *  ```ts
@@ -99,14 +65,11 @@ export type Jobs = JobVerbs & {
    *  ``` */
   result<Result>(job: Enqueued<Result>, options?: AwaitOptions): Promise<Result>;
   result(id: string, options?: AwaitOptions): Promise<unknown>;
-  /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
-  place(id: string): Promise<Place | null>;
 };
 
 /** How a verb reaches a transaction: the caller's own, or one that it begins. `shared` units may be grouped. */
 export type Within = <T>(unit: (tx: Tx) => Promise<T>, how?: { readonly shared: boolean }) => Promise<T>;
 
-/** The definition that a verb is about. */
 export type LookUp = (wanted: AnyJob | string) => Awaitable<AnyJob>;
 
 /** `read` is how definitions are looked up in the book: in a transaction, by it. */
@@ -117,12 +80,12 @@ export function jobVerbs(
   read?: ReadRows,
   /** On the book, jobs without keys that are enqueued at the same time share a unit. */
   together?: { readonly tenant: string; readonly enqueue: EnqueueTogether },
-): JobVerbs {
+) {
   const { store } = engine;
   const make = async <Result>(tx: Tx, prepared: Prepared): Promise<AwaitableJob<Result>> =>
     awaitable(store, tx.tenant, await enqueue(tx, prepared));
   const known: LookUp = (wanted) => lookUp(engine, wanted, strict, read);
-  return {
+  const making: Making = {
     async enqueue(definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await known(definition), params, options);
       // Two processes that enqueue several keys in one transaction each could wait for each other's.
@@ -152,15 +115,32 @@ export function jobVerbs(
         return (await enqueueAll(tx, asked)).map((made) => awaitable<Result>(store, tx.tenant, made));
       });
     },
-    enqueueFrom: (template, overrides, options = {}) =>
+  };
+  return {
+    ...making,
+    /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
+     *  nothing else. */
+    enqueueFrom: (template: string, overrides?: unknown, options: EnqueueOptions = {}): Promise<AwaitableJob> =>
       enqueueFrom(within, { template, overrides, options, lookUp: known, enqueue: make }),
-    cancel: (id) => within((tx) => cancelJob(tx, engine.hooks, id)),
-    retry: (id) => within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id))),
-    pause: (name, note) => within((tx) => pauseName(tx, name, note ?? null)),
-    resume: (name) => within((tx) => resumeName(tx, name)),
-    move: (id, to) => within((tx) => moveJob(tx, id, to)),
-    prioritise: (id, priority) => within((tx) => prioritiseJob(tx, id, priority)),
-    async edit(id, params) {
+    cancel: (id: string) => within((tx) => cancelJob(tx, engine.hooks, id)),
+    /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
+    retry: (id: string): Promise<AwaitableJob> =>
+      within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id))),
+    /** Holds back all jobs of a name, in this tenant. */
+    pause: (name: string, note?: string) => within((tx) => pauseName(tx, name, note ?? null)),
+    resume: (name: string) => within((tx) => resumeName(tx, name)),
+    /** Moves a job that has not started within its queue and priority: to an end of the line, or next to another job.
+     *
+     *  ```ts
+     *  const first = await book.jobs.enqueue(sendReceipt, { orderId: "o-17" });
+     *  const second = await book.jobs.enqueue(sendReceipt, { orderId: "o-18" });
+     *  await book.jobs.move(second.id, { before: first.id });
+     *  ``` */
+    move: (id: string, to: MoveTo) => within((tx) => moveJob(tx, id, to)),
+    /** Gives a job that has not started another priority; it goes last among those of that priority. */
+    prioritise: (id: string, priority: number) => within((tx) => prioritiseJob(tx, id, priority)),
+    /** Replaces the params of a job that has not started. It keeps its place; a retry is refused. */
+    async edit(id: string, params: unknown) {
       // A schema may take its time, so no transaction is held meanwhile.
       const name = await within((tx) => nameOfJob(tx, id));
       const prepared = await prepareParams(await knownJob(engine, name, read), params);
@@ -169,17 +149,32 @@ export function jobVerbs(
   };
 }
 
-export function jobReads(engine: Engine, tenant: string): Omit<Jobs, keyof JobVerbs> {
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export function jobReads(engine: Engine, tenant: string, seenBy: string | null = null) {
   const { store } = engine;
-  return {
-    get: (id) => findJob(store, tenant, id),
-    list: (filter = {}) => listJobs(store, tenant, filter),
-    chain: (id) => readChain(store, tenant, id),
-    explain: (id) => explainJob(store, tenant, id),
-    recover: (options = {}) => recover(engine, options),
-    prune: (options) => prune(store, tenant, engine.files, options ?? {}, engine.hooks.onPruned),
+  const awaiting: Awaiting = {
     result: (job: string | Enqueued, options?: AwaitOptions) => awaitResult(store, tenant, job, options),
-    place: (id) => placeOf(store, tenant, id),
+  };
+  return {
+    ...awaiting,
+    get: (id: string) => findJob(store, tenant, id),
+    list: (filter: JobFilter = {}) => listJobs(store, tenant, filter),
+    /** The chain of retries that a job belongs to, the first one first. */
+    chain: (id: string) => readChain(store, tenant, id),
+    /** Why a job has not run, or what became of it. */
+    explain: (id: string) => explainJob(store, tenant, id, seenBy),
+    /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
+     *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
+    recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),
+    /** Removes finished jobs with their runs, in slices of their own transactions. A chain of retries and a group leave as a
+     *  whole or not at all.
+     *
+     *  ```ts
+     *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
+     *  ``` */
+    prune: (options: PruneOptions) => prune(store, tenant, engine.files, options ?? {}, engine.hooks.onPruned),
+    /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
+    place: (id: string) => placeOf(store, tenant, id),
   };
 }
 
@@ -195,24 +190,22 @@ export function lookUp(
   if (typeof wanted !== "string" && wanted?.kind !== "job") {
     throw invalid(`job is ${quote(wanted)}: give a definition made with job(), or its name`);
   }
-  const name = typeof wanted === "string" ? wanted : wanted.name;
+  const name = given?.name ?? (wanted as string);
   const here = engine.definitions.get(name);
   if (here !== undefined && given !== undefined && given !== here) {
     throw invalid(`two definitions are named "${name}": enqueue the one that is in "use"`);
   }
-  return here ?? (strict ? undefined : given) ?? lookInBook(name, given, strict ? engine.definitions : undefined, read);
+  if (here !== undefined) return here;
+  if (!strict) return given ?? lookInBook(name, undefined, read);
+  const stored = lookInBook(name, engine.definitions.keys(), read);
+  return given === undefined ? stored : stored.then(() => given);
 }
 
-async function lookInBook(
-  name: string,
-  given: AnyJob | undefined,
-  mustBeKnown: ReadonlyMap<string, AnyJob> | undefined,
-  read: ReadRows,
-): Promise<AnyJob> {
+async function lookInBook(name: string, known: Iterable<string> | undefined, read: ReadRows): Promise<AnyJob> {
   const stored = await findDefinition(read, name);
-  if (stored !== undefined) return given ?? stored;
-  if (mustBeKnown === undefined) return neverHosted(name);
-  const meant = didYouMean(name, [...mustBeKnown.keys(), ...(await storedNames(read))]);
+  if (stored !== undefined) return stored;
+  if (known === undefined) return neverHosted(name);
+  const meant = didYouMean(name, [...known, ...(await storedNames(read))]);
   const advice = 'List it in "use", or open the book with worker: false to enqueue for others';
   throw invalid(`this book does not know the job "${name}"${meant} ${advice}`);
 }

@@ -142,9 +142,8 @@ export function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
 }
 
 async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<string>): Promise<number[]> {
-  const rows = await tx.all<{ seq: number; queue: string }>(
-    sql`select seq, queue from daybook_lane where seq ${anyOf("integer", lanes)}`,
-  );
+  const rows = await tx.all<{ seq: number; queue: string }>(sql`select seq, queue from daybook_lane
+    where seq ${anyOf("integer", lanes)}`);
   const ours = new Set(rows.flatMap(({ seq, queue }) => (queues.has(queue) ? seq : [])));
   return lanes.filter((lane) => ours.has(lane));
 }

@@ -2,7 +2,8 @@
 // name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
 // of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
 import { limits } from "../core/limits.ts";
-import { sql, type Sql } from "../storage/sql.ts";
+import { lockKey } from "../storage/lock-key.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
 import { waitingFor, type Reason } from "./park.ts";
@@ -81,12 +82,10 @@ export function reasonsOf(job: Limited): Reason[] {
   return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
 }
 
-/** The limits that `jobs` name, as locks. */
 export function lockNames(jobs: readonly Limited[]): string[] {
   return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
 }
 
-/** The lock of a limit or of a rate. */
 export function lockOf({ waitsFor, tenant, key }: Reason): string {
   return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
 }
@@ -97,7 +96,7 @@ export function lockOf({ waitsFor, tenant, key }: Reason): string {
 export async function lockLimits(tx: Tx, names: readonly string[]): Promise<void> {
   if (tx.dialect === "sqlite" || names.length === 0) return;
   const ordered = JSON.stringify([...new Set(names)].sort());
-  await tx.all(sql`select pg_advisory_xact_lock(hashtextextended(value, 0))
+  await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${rawSql(lockKey("value"))})
     from jsonb_array_elements_text(${ordered}::jsonb) with ordinality order by ordinality`);
 }
 
@@ -107,7 +106,7 @@ export async function tryLimits(tx: Tx, names: readonly string[]): Promise<Reado
   if (tx.dialect === "sqlite" || names.length === 0) return new Set();
   const wanted = JSON.stringify([...new Set(names)]);
   const busy = await tx.all<{ value: string }>(sql`select value from jsonb_array_elements_text(${wanted}::jsonb)
-    where not pg_try_advisory_xact_lock(hashtextextended(value, 0))`);
+    where not pg_catalog.pg_try_advisory_xact_lock(${rawSql(lockKey("value"))})`);
   return new Set(busy.map((row) => row.value));
 }
 
@@ -134,7 +133,6 @@ export async function roomFor(tx: Tx, of: Reason): Promise<number> {
   return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
 }
 
-/** What limits the first of those who wait for a limit or a rate; nothing when nobody does. */
 export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
   const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
     where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
@@ -185,7 +183,9 @@ export function createPermits(
         if (most === undefined) continue; // it keeps an order only
         const taken = await takenOf(tenant_id, limit_key);
         if (taken.size >= most) return { waitsFor: "key", key: limit_key, until: tx.now };
-        mine.push([taken, { tenant_id, limit_key, number: freeNumber(taken), job_seq }]);
+        let number = 0;
+        while (taken.has(number)) number++;
+        mine.push([taken, { tenant_id, limit_key, number, job_seq }]);
       }
       if (rules.rate !== undefined) {
         const until = await takeStart({ tenant: tenant_id, ...rules.rate });
@@ -195,12 +195,6 @@ export function createPermits(
       return mine.map(([, permit]) => permit);
     },
   };
-}
-
-function freeNumber(used: ReadonlySet<number>): number {
-  let number = 0;
-  while (used.has(number)) number++;
-  return number;
 }
 
 export async function writePermits(tx: Tx, permits: readonly Permit[]): Promise<void> {

@@ -3,14 +3,14 @@ import type { Duration } from "../core/duration.ts";
 import { invalid, notFound } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { checkWord, refuseUnknown } from "../core/suggest.ts";
+import { checkWord, refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { shape } from "../storage/shape.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Row, Store } from "../storage/store.ts";
 import { byNumber, indexedBy, jsonHas, jsonText, type Part } from "../storage/word.ts";
 import { goneSessions } from "../telemetry/gone-sessions.ts";
-import { checkPage, cutPage, type Page } from "../telemetry/report/page.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../telemetry/report/page.ts";
 import { momentMs, toWindow } from "../telemetry/report/window.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { commandColumns, type CommandRecord } from "./command/command-record.ts";
@@ -37,7 +37,6 @@ export type JobRecord = {
   readonly losses: number;
   readonly key: string | null;
   readonly tags: readonly string[];
-  /** The name of the template it was made from. */
   readonly template: string | null;
   readonly retryOf: string | null;
   readonly retriedBy: string | null;
@@ -66,7 +65,7 @@ export type JobRun = {
 /** Whose work a job is: `job` for one that was enqueued, else what made it. */
 export type ListedKind = "job" | "schedule" | "direct" | "delivery" | "catch_up" | "call";
 
-export type JobFilter = {
+export type JobFilter = PageOptions & {
   readonly status?: JobStatus | readonly JobStatus[];
   readonly queue?: string;
   readonly name?: string;
@@ -87,9 +86,6 @@ export type JobFilter = {
   readonly until?: TimeInput | Duration;
   /** False: only those that nobody tried again, so that `failed` means for good. True: only those that were. */
   readonly retried?: boolean;
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
 };
 
 export type JobPage = Page<JobRecord>;
@@ -138,13 +134,24 @@ const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
 export const listedKinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
-type Wanted = Required<Omit<JobFilter, "limit" | "after">>;
+type Wanted = Required<Omit<JobFilter, keyof PageOptions>>;
 type Conditions = { readonly [Name in keyof Wanted]: (wanted: Wanted[Name], asked: Asked) => Awaitable<Sql> };
 
-/** What each filter asks of a job. */
 const conditions: Conditions = {
-  status: ofStatus,
-  kind: ofKind,
+  status(given) {
+    const either = [...new Set([given].flat())].map((each) => {
+      const end = ended[checkWord(each, statuses, "status")];
+      return end === undefined ? `line.status = '${each}'` : `(line.seq is null and ${end})`;
+    });
+    return rawSql(either.length === 0 ? "true" : `(${either.join(" or ")})`);
+  },
+  kind(given) {
+    const asked = [given].flat().map((each) => checkWord(each, [...listedKinds, "all"], "kind"));
+    if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${listedKinds.join(", ")}, or "all"`);
+    const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
+    const all = asked.includes("all") || listedKinds.every((each) => asked.includes(each));
+    return rawSql(all ? "true" : `(${either.join(" or ")})`);
+  },
   queue: (queue) => sql`lane.queue = ${queue}`,
   name: (name) => sql`job.name = ${name}`,
   key: (key) => sql`job.key = ${key}`,
@@ -170,7 +177,7 @@ const conditions: Conditions = {
 const filters = Object.keys(conditions) as (keyof Conditions)[];
 
 export async function listJobs(store: Store, tenant: string, filter: JobFilter): Promise<JobPage> {
-  refuseUnknown(filter, [...filters, "limit", "after"], "the list of jobs");
+  refuseUnknownFilter(filter, [...filters, "limit", "after"], "the list of jobs");
   const { limit, after } = checkPage(filter);
   const { since, until, kind = filter.name === undefined ? usualKinds : "all" } = filter;
   if (since !== undefined && until !== undefined) toWindow(store.clock.now(), { since, until });
@@ -181,9 +188,10 @@ export async function listJobs(store: Store, tenant: string, filter: JobFilter):
     const given = { ...filter, kind }[name];
     if (given !== undefined) wanted.push(sql`and ${await conditions[name](given as never, { store, tenant, from })}`);
   }
-  const rows = await store.readHeavy<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${joinSql(wanted)}
+  const { rows, more } =
+    await store.readPage<Row>(sql`${selectBy(filter)} and job.tenant_id = ${tenant} ${joinSql(wanted)}
     and ${from}.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by ${from}.seq desc limit ${limit + 1}`);
-  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number, undefined, more || rows.length > limit);
   return { items: await toRecords(store, items), next };
 }
 
@@ -203,22 +211,6 @@ function isOpenOnly({ status = [] }: JobFilter): boolean {
   return wanted.length > 0 && wanted.every((each) => openStatuses.includes(each));
 }
 
-function ofStatus(given: JobStatus | readonly JobStatus[]): Sql {
-  const either = [...new Set([given].flat())].map((each) => {
-    const end = ended[checkWord(each, statuses, "status")];
-    return end === undefined ? `line.status = '${each}'` : `(line.seq is null and ${end})`;
-  });
-  return rawSql(either.length === 0 ? "true" : `(${either.join(" or ")})`);
-}
-
-function ofKind(given: NonNullable<JobFilter["kind"]>): Sql {
-  const asked = [given].flat().map((each) => checkWord(each, [...listedKinds, "all"], "kind"));
-  if (asked.length === 0) throw invalid(`kind is an empty list: give some of ${listedKinds.join(", ")}, or "all"`);
-  const either = asked.map((each) => (each === "job" ? "job.kind is null" : `job.kind = '${each}'`));
-  const all = asked.includes("all") || listedKinds.every((each) => asked.includes(each));
-  return rawSql(all ? "true" : `(${either.join(" or ")})`);
-}
-
 export async function findJob(store: Store, tenant: string, id: string): Promise<JobRecord> {
   const rows = await store.read<Row>(sql`${selectJobs(sql``)} and job.tenant_id = ${tenant} and job.id = ${id}`);
   const [record] = await toRecords(store, rows);
@@ -226,7 +218,6 @@ export async function findJob(store: Store, tenant: string, id: string): Promise
   return record;
 }
 
-/** The whole chain of retries that a job belongs to, the first one first. */
 export async function readChain(store: Store, tenant: string, id: string): Promise<JobRecord[]> {
   let first = await findJob(store, tenant, id);
   while (first.retryOf !== null) first = await findJob(store, tenant, first.retryOf);

@@ -15,13 +15,12 @@
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import { seqsOf } from "./job.ts";
 import { lockLimits, lockNames, type Limited } from "./limit.ts";
 import type { Ending } from "./outcome.ts";
 
 /** A job that is about to end. Of a `plain` one it is known that it is of no group and no direct work. */
 type Ends = Pick<Ending, "seq"> & Partial<Pick<Ending, "status" | "shutdown" | "plain" | "limited">>;
-
-type Locked = Limited & { readonly seq: number };
 
 /** Whether nothing has to be read before these are locked. */
 export function areLockedAtOnce(jobs: readonly Ends[]): boolean {
@@ -33,17 +32,16 @@ export function areLockedAtOnce(jobs: readonly Ends[]): boolean {
 export async function lockJobs(tx: Tx, jobs: readonly Ends[], session?: number): Promise<void> {
   if (tx.dialect === "sqlite" || (jobs.length === 0 && session === undefined)) return;
   const all = anyOf("integer", seqsOf(jobs));
-  if (session === undefined && areLockedAtOnce(jobs)) {
-    await tx.all(sql`select seq from daybook_line where seq ${all} order by seq for update`);
-    return;
-  }
+  if (session === undefined && areLockedAtOnce(jobs)) return lockRows(tx, "line", sql`${all}`);
   await holdMoved(tx, seqsOf(jobs.filter(keepsPlace)));
   const { groups, reservations } = await lockHolders(tx, seqsOf(jobs.filter((job) => job.plain !== true)), session);
   const failing = anyOf("integer", seqsOf(jobs.filter(({ status }) => status !== "success")));
   const reached = sql`= any(array(select seq from daybook_line where seq ${all}
     union all ${othersOf(sql`${all}`, sql`${failing}`)}
     union all select seq from daybook_line where kind = 'direct' and kind_seq ${anyOf("integer", reservations)}))`;
-  const rows = await tx.all<Locked>(sql`select line.seq, job.tenant_id, job.name, job.limits, job.limit_key
+  const rows = await tx.all<
+    Limited & { readonly seq: number }
+  >(sql`select line.seq, job.tenant_id, job.name, job.limits, job.limit_key
     from daybook_line line join daybook_job job on job.seq = line.seq
     where line.seq ${groups.length + reservations.length === 0 ? all : reached} order by line.seq for update of line`);
   const ending = new Set(seqsOf(jobs));
@@ -87,16 +85,15 @@ function nextOf(ending: Sql): Sql {
     where ended.seq ${ending}`;
 }
 
-type JobKey = { readonly tenant: string; readonly id: string };
+export type JobKey = { readonly tenant: string; readonly id: string };
 
-function seqOf({ tenant, id }: JobKey): Sql {
+export function seqOf({ tenant, id }: JobKey): Sql {
   return sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`;
 }
 
 /** Rows of the line that a statement is about to change in an order of its own. */
 export async function lockLines(tx: Tx, which: Sql): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select seq from daybook_line where seq = any(array(${which})) order by seq for update`);
+  if (tx.dialect !== "sqlite") await lockRows(tx, "line", sql`= any(array(${which}))`);
 }
 
 /** The row of the line of one job, for a verb that changes no other: whoever is just claiming it is waited for. */
@@ -107,17 +104,15 @@ export async function lockLine(tx: Tx, job: JobKey): Promise<void> {
 /** Rows of the line, if nobody else holds one of them. */
 export async function tryLines(tx: Tx, seqs: readonly number[]): Promise<boolean> {
   if (tx.dialect === "sqlite" || seqs.length === 0) return true;
-  const held = await tx.all(
-    sql`select seq from daybook_line where seq ${anyOf("integer", seqs)} order by seq for update skip locked`,
-  );
+  const held = await tx.all(sql`select seq from daybook_line
+    where seq ${anyOf("integer", seqs)} order by seq for update skip locked`);
   return held.length === seqs.length;
 }
 
 /** The group of one job, for a verb that knows the job by its id. */
 export async function lockGroupOf(tx: Tx, { tenant, id }: JobKey): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select seq from daybook_job_group job_group
-    where seq = (select group_seq from daybook_job where tenant_id = ${tenant} and id = ${id}) for update`);
+  const its = sql`= (select group_seq from daybook_job where tenant_id = ${tenant} and id = ${id})`;
+  if (tx.dialect !== "sqlite") await lockRows(tx, "job_group", its);
 }
 
 /** Holds the lines of these lanes until the transaction ends, so that one at a time changes places. SQLite's only writer needs
@@ -126,22 +121,19 @@ export async function lockGroupOf(tx: Tx, { tenant, id }: JobKey): Promise<void>
  *  enqueue; a `for update` would. */
 export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
-  const inOrder = [...new Set(lanes)].toSorted((a, b) => a - b);
-  for (const lane of inOrder)
+  for (const lane of [...new Set(lanes)].toSorted((a, b) => a - b)) {
     await tx.run(sql`update daybook_lane as lane set paused_at = paused_at where seq = ${lane}`);
+  }
 }
 
 // One that was lost is tried again where it stood, and another may have been moved onto its number meanwhile. Multiples of 100
 // are never given to anybody else.
 async function holdMoved(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (seqs.length === 0) return;
-  const moved = await tx.all<{ lane_seq: number }>(
-    sql`select lane_seq from daybook_line where seq ${anyOf("integer", seqs)} and position % 100 <> 0`,
-  );
-  await holdLines(
-    tx,
-    moved.map((job) => job.lane_seq),
-  );
+  const moved = await tx.all<{ lane_seq: number }>(sql`select lane_seq from daybook_line
+    where seq ${anyOf("integer", seqs)} and position % 100 <> 0`);
+  const lanes = moved.map((job) => job.lane_seq);
+  await holdLines(tx, lanes);
 }
 
 function keepsPlace({ status, shutdown }: Ends): boolean {
@@ -162,17 +154,11 @@ async function lockHolders(
   );
   const reservations = rows.flatMap((row) => row.reservation_seq ?? []);
   const groups = rows.flatMap((row) => row.group_seq ?? []);
-  await lockRows(tx, "reservation", reservations);
-  await lockRows(tx, "job_group", groups);
+  if (reservations.length > 0) await lockRows(tx, "reservation", sql`${anyOf("integer", reservations)}`);
+  if (groups.length > 0) await lockRows(tx, "job_group", sql`${anyOf("integer", groups)}`);
   return { groups, reservations };
 }
 
-async function lockRows(tx: Tx, table: "reservation" | "job_group", seqs: readonly number[]): Promise<void> {
-  if (seqs.length === 0) return;
-  const which = sql`where seq ${anyOf("integer", seqs)} order by seq for update`;
-  await tx.all(sql`select seq from ${rawSql(`daybook_${table}`)} ${which}`);
-}
-
-function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {
-  return jobs.map((job) => job.seq);
+async function lockRows(tx: Tx, table: "line" | "reservation" | "job_group", which: Sql): Promise<void> {
+  await tx.all(sql`select seq from ${rawSql(`daybook_${table}`)} where seq ${which} order by seq for update`);
 }

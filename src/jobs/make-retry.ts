@@ -12,11 +12,13 @@ import { lockGroupOf } from "./lock-order.ts";
 import type { Again } from "./outcome.ts";
 import { backoffMs, type Backoff } from "../core/backoff.ts";
 
-type By = { readonly origin?: "manual"; readonly behind?: string | undefined };
-
 /** The next job of the chain. It takes over a key that is held until the work is done. `behind` is the group whose current
  *  job it waits for. */
-export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise<string> {
+export async function makeRetry(
+  tx: Tx,
+  old: JobRow,
+  again: Again & { readonly origin?: "manual"; readonly behind?: string | undefined },
+): Promise<string> {
   const backoff = old.backoff === null ? null : (JSON.parse(old.backoff) as Backoff);
   const planned = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
   const delay = Math.max(planned, again.atLeastMs ?? 0);
@@ -31,6 +33,7 @@ export async function makeRetry(tx: Tx, old: JobRow, again: Again & By): Promise
     waits_key: again.behind ?? null,
     created_at: tx.now,
     available_at: tx.now + delay,
+    delay_ms: delay > 0 ? delay : null,
     origin: again.origin ?? "retry",
     attempt: again.attempt,
     losses: again.losses,

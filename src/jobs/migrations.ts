@@ -45,6 +45,8 @@ export const jobMigrations: readonly Migration[] = [
         created_at ${integer} not null,
         -- When it was to run, if that was not at once.
         due_at ${integer},
+        -- How long it was to wait from its creation on; null when a moment was given instead.
+        delay_ms ${integer},
         params text not null,
         attempts ${integer} not null check (attempts >= 1),
         losses_max ${integer} not null,

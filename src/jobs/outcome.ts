@@ -14,15 +14,12 @@ export type Ending = {
   readonly error?: { readonly type: string; readonly message: string; readonly trace: string | null } | undefined;
   /** For messages; the book knows by itself. */
   readonly job?: { readonly id: string; readonly name: string };
-  /** The attempt that it was, if the caller knows. */
   readonly attempt?: number;
   /** It is of no group and no direct work. Left out when that is not known. */
   readonly plain?: boolean;
   /** It has limits, or keeps an order. Left out when that is not known. */
   readonly limited?: boolean;
-  /** Its lane, if the caller knows. */
   readonly lane?: number;
-  /** JSON text. */
   readonly result?: string | null;
   /** Why what the handler returned is not kept. */
   readonly resultRefused?: string | null;
@@ -41,7 +38,6 @@ export type Again = {
   readonly backoff: boolean;
   /** It stands where the last one stood: what happened was not its doing. */
   readonly keepsPlace?: boolean;
-  /** It waits at least this long, whatever its backoff says. */
   readonly atLeastMs?: number | undefined;
 };
 

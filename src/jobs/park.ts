@@ -7,7 +7,6 @@ import { indexedBy, skipLocked } from "../storage/word.ts";
 import type { Claimer } from "./claim.ts";
 import { jobsChannel, type WaitsFor } from "./job.ts";
 import { queue } from "./state.ts";
-import { earlier } from "./worker/wake.ts";
 
 export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
 
@@ -57,13 +56,11 @@ export async function lanesThatWait(tx: Tx, reason: Reason, after = 0): Promise<
   return lanes.map((row) => row.lane_seq);
 }
 
-type Host = Pick<Claimer, "hosts" | "queues" | "hostCursors">;
-
 /** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names
  *  and lanes take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the
  *  others. What stands in a queue that is not ours stays: another would only park it again. True when there may be
  *  more. */
-export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Host, most: number): Promise<boolean> {
+export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Claimer, most: number): Promise<boolean> {
   const share = Math.max(hostShare, Math.ceil(most / hosts.size));
   let more = false;
   for (const name of hosts) {
@@ -104,11 +101,19 @@ export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
   return queue(tx, due, "time");
 }
 
+type Times = { readonly due_at: number | null; readonly opens_at: number | null };
+
+export const nextTimes = sql`
+  (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
+  (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`;
+
 /** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
 export async function nextDueAt(tx: Tx): Promise<number | null> {
-  const row = await tx.get<{ due_at: number | null; opens_at: number | null }>(sql`select
-    (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null)
-      as due_at,
-    (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`);
+  const row = await tx.get<Times>(sql`select ${nextTimes}`);
   return earlier(row?.due_at ?? null, row?.opens_at ?? null);
+}
+
+export function earlier(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
 }

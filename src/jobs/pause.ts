@@ -17,9 +17,8 @@ import { checkRate } from "./rate.ts";
 export async function pauseLane(tx: Tx, queue: string, note: string | null): Promise<void> {
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
   await closeLane(tx, lane);
-  await tx.run(
-    sql`update daybook_lane as lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note} where seq = ${lane}`,
-  );
+  await tx.run(sql`update daybook_lane as lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note}
+    where seq = ${lane}`);
 }
 
 export async function resumeLane(tx: Tx, queue: string): Promise<void> {
@@ -46,9 +45,8 @@ export async function resumeName(tx: Tx, name: string): Promise<void> {
 
 /** The names that are paused, each after its tenant. */
 export async function pausedNames(tx: Tx): Promise<Set<string>> {
-  const rows = await tx.all<{ tenant_id: string; name: string }>(
-    sql`select tenant_id, name from daybook_paused_name paused_name`,
-  );
+  const rows = await tx.all<{ tenant_id: string; name: string }>(sql`select tenant_id, name
+    from daybook_paused_name paused_name`);
   return new Set(rows.map((row) => `${row.tenant_id}\n${row.name}`));
 }
 

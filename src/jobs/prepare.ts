@@ -1,5 +1,4 @@
 // What an enqueue will write, checked and complete, before any transaction begins.
-import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -10,17 +9,10 @@ import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../telemetry/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
-import {
-  checkPriority,
-  settingNames,
-  validateParams,
-  type AnyJob,
-  type JobOptions,
-  type JobSettings,
-} from "./define.ts";
+import { checkSettings, settingNames, validateParams } from "./define.ts";
+import type { AnyJob, JobOptions, JobSettings } from "./define.ts";
 import type { JobRow } from "./job.ts";
 import type { Limits } from "./limit.ts";
-import { checkBackoff } from "../core/backoff.ts";
 
 export type EnqueueOptions = JobSettings & {
   /** Not before this time. */
@@ -60,12 +52,12 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
   // What is kept is what was given: a schema may transform, and then its output is not its input when the job runs.
   const given = input ?? {};
   const params = await validateParams(definition, given);
-  const backoff = options.backoff ?? definition.backoff;
-  if (options.backoff !== undefined) checkBackoff(options.backoff);
+  const own = checkSettings(options);
+  const backoff = definition.backoff === undefined ? null : toJson(definition.backoff, { what: "backoff" });
   return {
     name: definition.name,
-    queue: options.queue === undefined ? definition.queue : checkName(options.queue, "queue"),
-    priority: options.priority === undefined ? definition.priority : checkPriority(options.priority),
+    queue: own.queue ?? definition.queue,
+    priority: own.priority ?? definition.priority,
     params: toJson(given, { what: "params" }),
     // Either a moment, or a delay from the transaction's own time.
     at: options.at === undefined ? null : futureMs(options.at, "at"),
@@ -77,11 +69,10 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     onConflict: checkWord(options.onConflict ?? "keep", onConflicts, "onConflict"),
     idempotency_key: options.idempotencyKey === undefined ? null : checkKey(options.idempotencyKey, "idempotencyKey"),
     tags: options.tags === undefined ? null : tagsJson(options.tags),
-    attempts: options.attempts === undefined ? definition.attempts : checkCount(options.attempts, "attempts", 1),
-    backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
-    timeout_ms:
-      options.timeout === undefined ? definition.timeoutMs : durationMs(options.timeout, "timeout", { min: 1 }),
-    losses_max: options.losses === undefined ? definition.losses : checkCount(options.losses, "losses", 0),
+    attempts: own.attempts ?? definition.attempts,
+    backoff: own.backoff ?? backoff,
+    timeout_ms: own.timeout ?? definition.timeoutMs,
+    losses_max: own.losses ?? definition.losses,
     ...limitsOf(definition, params),
     cause: currentCause(),
     traceparent: currentTraceparent(),

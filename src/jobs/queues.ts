@@ -2,19 +2,13 @@
 import { shape } from "../storage/shape.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 import type { Row, Store } from "../storage/store.ts";
-import { normaliseLane, type Normalised, type NormaliseOptions } from "./line/normalise.ts";
-import { readLine, type LineOptions, type LinePage } from "./line/read-line.ts";
+import { normaliseLane, type NormaliseOptions } from "./line/normalise.ts";
+import { readLine, type LineOptions } from "./line/read-line.ts";
 import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./pause.ts";
 import type { Within } from "./jobs.ts";
 
-export type QueueVerbs = {
-  /** Nothing of the queue starts until it is resumed; what runs goes on. */
-  pause(queue: string, note?: string): Promise<void>;
-  resume(queue: string): Promise<void>;
-  limit(queue: string, to: LaneLimits): Promise<void>;
-  /** Renumbers the positions of a queue's open jobs to 50, 150, 250 … per priority; the order stays. */
-  normalise(queue: string, options?: NormaliseOptions): Promise<Normalised>;
-};
+export type QueueVerbs = ReturnType<typeof queueVerbs>;
+export type Queues = QueueVerbs & ReturnType<typeof queueReads>;
 
 export type QueueRecord = {
   readonly queue: string;
@@ -29,30 +23,27 @@ export type QueueRecord = {
   readonly rate: { readonly max: number; readonly perMs: number } | null;
 };
 
-export type Queues = QueueVerbs & {
-  list(): Promise<QueueRecord[]>;
-  /** Who stands in line in a queue, in the order in which they will be claimed. What waits, for its time or for a limit, is not
-   *  among them; `jobs.list({ queue, status: "waiting" })` has it.
-   *
-   *  ```ts
-   *  for (const { place, id } of (await book.queues.line("default", { limit: 10 })).items) console.log(place, id);
-   *  ``` */
-  line(queue: string, options?: LineOptions): Promise<LinePage>;
-};
-
-export function queueVerbs(within: Within): QueueVerbs {
+export function queueVerbs(within: Within) {
   return {
-    pause: (queue, note) => within((tx) => pauseLane(tx, queue, note ?? null)),
-    resume: (queue) => within((tx) => resumeLane(tx, queue)),
-    limit: (queue, to) => within((tx) => limitLane(tx, queue, to)),
-    normalise: (queue, options = {}) => within((tx) => normaliseLane(tx, queue, options)),
+    /** Nothing of the queue starts until it is resumed; what runs goes on. */
+    pause: (queue: string, note?: string) => within((tx) => pauseLane(tx, queue, note ?? null)),
+    resume: (queue: string) => within((tx) => resumeLane(tx, queue)),
+    limit: (queue: string, to: LaneLimits) => within((tx) => limitLane(tx, queue, to)),
+    /** Renumbers the positions of a queue's open jobs to 50, 150, 250 … per priority; the order stays. */
+    normalise: (queue: string, options: NormaliseOptions = {}) => within((tx) => normaliseLane(tx, queue, options)),
   };
 }
 
-export function queueReads(store: Store, tenant: string): Omit<Queues, keyof QueueVerbs> {
+export function queueReads(store: Store, tenant: string) {
   return {
     list: () => listQueues(store, tenant),
-    line: (queue, options = {}) => readLine(store, tenant, queue, options),
+    /** Who stands in line in a queue, in the order in which they will be claimed. What waits, for its time or for a limit, is
+     *  not among them; `jobs.list({ queue, status: "waiting" })` has it.
+     *
+     *  ```ts
+     *  for (const { place, id } of (await book.queues.line("default", { limit: 10 })).items) console.log(place, id);
+     *  ``` */
+    line: (queue: string, options: LineOptions = {}) => readLine(store, tenant, queue, options),
   };
 }
 

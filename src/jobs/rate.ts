@@ -3,6 +3,7 @@
 // opens.
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
+import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -32,15 +33,18 @@ export async function roomInRate(tx: Tx, rule: RateRule, take = 0): Promise<Rate
   const { window_at, used, let_in } = windowAt(tx.now, rule.ms, last);
   const room = Math.max(0, rule.max - used);
   const taken = Math.min(take, room);
+  const opensAt = window_at + rule.ms;
   // When the clock was set, what follows counts from here, also when nothing can start now.
   const wasSet = last !== undefined && window_at < last.window_at - (last.window_at % rule.ms);
   if (taken > 0 || wasSet) {
-    await tx.run(sql`insert into daybook_rate_window (tenant_id, rate_key, window_at, used, let_in)
+    await tx.run(sql`insert into daybook_rate_window as rate_window (tenant_id, rate_key, window_at, used, let_in)
       values (${rule.tenant}, ${rule.key}, ${window_at}, ${used + taken}, ${let_in})
       on conflict (tenant_id, rate_key) do update
-        set window_at = excluded.window_at, used = excluded.used, let_in = excluded.let_in`);
+        set window_at = excluded.window_at, used = excluded.used, let_in = excluded.let_in,
+          opens_at = case when rate_window.opens_at > ${opensAt} then ${opensAt} else rate_window.opens_at end`);
+    if (wasSet) tx.wake(jobsChannel);
   }
-  return { room, opensAt: window_at + rule.ms };
+  return { room, opensAt };
 }
 
 /** Somebody waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
@@ -52,7 +56,6 @@ export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<v
 
 type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
 
-/** The window that was last counted in, if anything was. */
 export async function readWindow(
   tx: Pick<Tx, "get">,
   { tenant, key }: Pick<RateRule, "tenant" | "key">,
@@ -69,5 +72,6 @@ export function windowAt(now: number, ms: number, last: RateWindow | undefined):
   // Clocks of two machines differ a little. The one behind counts in the window that the other has opened: if it went
   // back to its own, the other would find that one old and open the next anew. A larger difference means that the clock
   // was set: it goes on counting in the window it is in now, rather than closing the rate for as long as the step was.
-  return { ...last, window_at: lastAt - at <= ms ? lastAt : at };
+  const isNear = lastAt - at <= ms && lastAt - now <= limits.clockAheadMs;
+  return { ...last, window_at: isNear ? lastAt : at };
 }

@@ -10,7 +10,7 @@ import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
 import { endOrphans } from "./command/orphan.ts";
 import type { Engine } from "./engine.ts";
-import { expireReservations, freeReservationsOf } from "./direct/reservation.ts";
+import { expire, freeReservationsOf } from "./direct/reservation.ts";
 import { sessionRecovered, type JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { releaseFreeKeys, type From } from "./let-in.ts";
@@ -19,14 +19,9 @@ import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
 import { graceMs } from "./run.ts";
 
-type Lost = {
-  readonly seq: number;
-  readonly runId: string;
-  readonly startedAt: number;
-  readonly heardAt: number;
-  readonly cancelling: number;
-};
-type Late = Pick<Lost, "seq" | "runId" | "startedAt"> & { readonly timeoutMs: number };
+type Open = { readonly seq: number; readonly runId: string; readonly startedAt: number };
+type Lost = Open & { readonly heardAt: number; readonly cancelling: number };
+type Late = Open & { readonly timeoutMs: number };
 
 /** Ends what a dead session was running. Part of the transaction that declares it dead, or of a sweep after it. */
 export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
@@ -53,28 +48,32 @@ function lostEnding({ seq, runId, startedAt, heardAt, cancelling }: Lost): Endin
   const endedAt = Math.max(heardAt, startedAt);
   const lost = "session lost: the process that ran it ended or fell silent";
   const ending = { seq, runId, durationMs: endedAt - startedAt, endedAt };
-  if (cancelling === 0)
-    return { ...ending, status: "lost", error: { type: "SessionLost", message: lost, trace: null } };
-  const error = { type: "CancelledError", message: `the job was cancelled; ${lost}`, trace: null };
-  return { ...ending, status: "cancelled", error };
+  if (cancelling === 0) return { ...ending, status: "lost", error: toError("SessionLost", lost) };
+  return { ...ending, status: "cancelled", error: toError("CancelledError", `the job was cancelled; ${lost}`) };
 }
 
 function timedOutEnding(tx: Tx, { seq, runId, startedAt, timeoutMs }: Late): Ending {
   const message = `the run took longer than its timeout of ${timeoutMs} ms and its process did not end it`;
   // Nobody's monotonic clock saw the end, so the wall clock has to do; it may have been moved.
   const durationMs = Math.max(0, tx.now - startedAt);
-  return { seq, runId, durationMs, status: "timed_out", error: { type: "TimeoutError", message, trace: null } };
+  return { seq, runId, durationMs, status: "timed_out", error: toError("TimeoutError", message) };
+}
+
+function toError(type: string, message: string): NonNullable<Ending["error"]> {
+  return { type, message, trace: null };
 }
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
 export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
-  // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time.
+  // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time, but for
+  // a beat that was stamped while the clock ran ahead.
   const late = await tx.all<Late>(
     sql`select line.seq, line.run_id as "runId", line.started_at as "startedAt",
         line.timeout_at - line.started_at as "timeoutMs"
       from daybook_line line ${indexedBy("jobs_timing_out")} cross join daybook_session session
       where line.status = 'running' and line.timeout_at is not null and session.seq = line.session_seq
         and line.timeout_at < session.last_heartbeat_at - ${2 * graceMs}
+        and session.last_heartbeat_at <= ${tx.now + limits.clockAheadMs}
       order by line.timeout_at limit ${limits.claimParkedMax}`,
   );
   if (late.length === 0) return 0;
@@ -106,8 +105,9 @@ export async function sweep(engine: Engine): Promise<number> {
     }
   };
   for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
-  await attempt((tx) => expireReservations(tx, hooks));
-  await attempt((tx) => rescueTimedOut(tx, hooks));
+  await attempt((tx) => expire(tx, hooks));
+  // By a clock that was set, every run would be long past its timeout.
+  if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, hooks));
   await attempt(async (tx) => (await hooks.onSweep?.(tx)) ?? 0);
   for (let from: From | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));
@@ -125,30 +125,43 @@ export type Recovery = {
   readonly dryRun: boolean;
   /** Runs of sessions that have ended, or whose process is gone from this host. */
   readonly lost: number;
-  /** Their reservations. */
   readonly reservations: number;
-  /** How much was ended or released in all; 0 in a dry run. */
+  /** How much was ended or released in all, or to a tenant of these two; 0 in a dry run. */
   readonly recovered: number;
 };
 
-/** What a worker's sweep does, or in a dry run would do. */
-export async function recover(engine: Engine, options: { readonly dryRun?: boolean }): Promise<Recovery> {
+/** What a worker's sweep does, or in a dry run would do: for the whole book, of which a tenant that asks is told its own. */
+export async function recover(
+  engine: Engine,
+  options: { readonly dryRun?: boolean },
+  seenBy: string | null = null,
+): Promise<Recovery> {
   refuseUnknown(options, ["dryRun"], "recover");
+  const { lost, reservations } = await countOrphaned(engine, seenBy);
+  const dryRun = options.dryRun ?? false;
+  if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
+  let recovered = await sweep(engine);
+  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
+  await endOrphans(engine);
+  if (seenBy !== null) {
+    const left = await countOrphaned(engine, seenBy);
+    recovered = Math.max(0, lost + reservations - left.lost - left.reservations);
+  }
+  return { dryRun, lost, reservations, recovered };
+}
+
+async function countOrphaned(engine: Engine, seenBy: string | null): Promise<Pick<Recovery, "lost" | "reservations">> {
   // One that was killed a moment ago is called running until somebody looks for it.
   const gone = (await goneSessions(engine.store)).map(({ seq }) => seq);
   const isOver = sql`(session.status <> 'running' or session.seq ${anyOf("integer", gone)})`;
+  const isOwn = seenBy === null ? sql`` : sql`and lane.tenant_id = ${seenBy}`;
   const [found] = await engine.store.readHeavy<{ lost: number; reservations: number }>(sql`select
     (select count(*) from daybook_line line join daybook_session session on session.seq = line.session_seq
-      where line.status = 'running' and ${isOver}) as lost,
+      join daybook_lane lane on lane.seq = line.lane_seq where line.status = 'running' and ${isOver} ${isOwn}) as lost,
     (select count(*) from daybook_reservation reservation join daybook_session session on session.seq = reservation.session_seq
-      where reservation.status = 'active' and ${isOver}) as reservations`);
-  const dryRun = options.dryRun ?? false;
-  const { lost = 0, reservations = 0 } = found ?? {};
-  if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
-  const recovered = await sweep(engine);
-  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
-  await endOrphans(engine);
-  return { dryRun, lost, reservations, recovered };
+      join daybook_lane lane on lane.seq = reservation.lane_seq
+      where reservation.status = 'active' and ${isOver} ${isOwn}) as reservations`);
+  return { lost: found?.lost ?? 0, reservations: found?.reservations ?? 0 };
 }
 
 /** Writes down which names this session runs, and in which queues, so that a waiting job can say who it waits for. */

@@ -1,6 +1,6 @@
 // The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled:
 // the job's row says that somebody waits, and whoever ends it wakes them.
-import { DaybookError, invalid } from "../core/error.ts";
+import { DaybookError, invalid, notFound } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
@@ -39,7 +39,8 @@ export async function awaitResult(
   options: AwaitOptions = {},
 ): Promise<unknown> {
   refuseInsideUnit("result", store, "wait after it, because the job begins only then");
-  const id = idOf(job);
+  const id = typeof job === "string" ? job : job?.id;
+  if (typeof id !== "string") throw invalid(`${quote(job)} is not a job: give its id, or what enqueue returned`);
   const what = `job ${id}`;
   return awaitEnd(store, what, awaitMs(options, "result"), async (waited) => {
     const last = await lastOfChain(store, tenant, id);
@@ -50,12 +51,6 @@ export async function awaitResult(
     if (last.awaited === 0 && !(await markAwaited(store, last.seq))) return "again";
     return { waitsFor: { job: last.seq } };
   });
-}
-
-function idOf(job: unknown): string {
-  if (typeof job === "string") return job;
-  if (typeof job === "object" && job !== null && "id" in job && typeof job.id === "string") return job.id;
-  throw invalid(`${quote(job)} is not a job: give its id, or what enqueue returned`);
 }
 
 type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awaited" | "run_id"> &
@@ -76,7 +71,7 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
     from daybook_job job left join daybook_line line on line.seq = job.seq
     left join daybook_run run on run.job_seq = job.seq
     where job.seq = (select max(seq) from chain)`);
-  if (row === undefined) throw new DaybookError("not_found", `there is no job ${id}`, { details: { id } });
+  if (row === undefined) throw notFound(`there is no job ${id}`, { id });
   return row;
 }
 
@@ -119,10 +114,7 @@ function resultOf(last: Last): unknown {
 
 function tookTooLong(id: string, { id: lastId, status }: Last, waited: string): DaybookError {
   const retry = lastId === id ? "" : ` (its retry ${lastId})`;
-  return new DaybookError(
-    "timeout",
-    `job ${id}${retry} is still ${status} after ${waited} of waiting; it goes on: ` +
-      "ask again later, or see why with explain",
-    { details: { id, lastId, status } },
-  );
+  const still = `job ${id}${retry} is still ${status} after ${waited} of waiting; it goes on`;
+  const details = { id, lastId, status };
+  return new DaybookError("timeout", `${still}: ask again later, or see why with explain`, { details });
 }

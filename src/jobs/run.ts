@@ -1,6 +1,6 @@
 // Run: one execution of one claimed job's handler, from its params to its ending. Nothing here touches the database;
 // the worker settles what comes back.
-import type { Timer } from "../core/clock.ts";
+import { afterEither, type Timer } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { DaybookError, describeError } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -44,7 +44,7 @@ export function run(
   state.onAbort = () => {
     timer?.cancel();
     if (isShutdown(state.abortReason)) return;
-    timer = clock.after(graceMs, () => endWithout(), { keepAlive: true });
+    timer = afterEither(clock, graceMs, () => endWithout(), { keepAlive: true });
   };
   const endWithout = (): void => {
     const message = `the handler did not end within ${formatDuration(graceMs)} of its signal, and may still run`;

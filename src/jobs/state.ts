@@ -5,7 +5,7 @@
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type Part } from "../storage/word.ts";
+import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type ColumnType } from "../storage/word.ts";
 import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -28,20 +28,14 @@ const claimed = { seq: "integer", run_id: "text" } as const;
 // SQLite runs one statement for each row: it seeks the row whatever the planner believes of the line's size, which changes all
 // the time, and it is faster than a join with a list. PostgreSQL gets the list, because each statement costs a round trip.
 const onSqlite = {
-  take: Object.freeze([
-    "update daybook_line set status = 'running', run_id = ?, session_seq = ?, started_at = ?, timeout_at = ? where seq = ?",
-  ] as const),
-  park: Object.freeze([
-    "update daybook_line set status = 'waiting', waits_for = ?, waits_key = ?, available_at = ? where seq = ? and started_at is null",
-  ] as const),
-  queue: Object.freeze([
-    `update daybook_line set status = 'queued', waits_for = null, waits_key = null
+  take: "update daybook_line set status = 'running', run_id = ?, session_seq = ?, started_at = ?, timeout_at = ? where seq = ?",
+  park: "update daybook_line set status = 'waiting', waits_for = ?, waits_key = ?, available_at = ? where seq = ? and started_at is null",
+  queue: `update daybook_line set status = 'queued', waits_for = null, waits_key = null
       where seq = ? and status = 'waiting' and waits_for = ? returning seq`,
-  ] as const),
-  leave: Object.freeze([
-    "delete from daybook_line where seq = ? and started_at is null returning seq, waits_for, waits_key, awaited",
-  ] as const),
-  end: Object.freeze(["delete from daybook_line where seq = ?"] as const),
+  leave: "delete from daybook_line where seq = ? and started_at is null returning seq, waits_for, waits_key, awaited",
+  end: "delete from daybook_line where seq = ?",
+  endPlain: `delete from daybook_line
+      where seq = ? and run_id = ? and started_at is not null and ties = 0 and awaited = 0 and kind is null`,
 };
 
 /** Starts the runs of jobs that the caller has just found in line. */
@@ -64,26 +58,23 @@ export type TakenJob = Claimed & { readonly timeout_ms: number | null };
 export async function park(tx: Tx, jobs: readonly Parked[]): Promise<void> {
   if (jobs.length === 0) return;
   const columns = { waits_for: "text", waits_key: "text", available_at: "integer", seq: "integer" } as const;
-  if (tx.dialect === "sqlite") {
-    await tx.run(rowsInto(onSqlite.park, Object.keys(columns), jobs));
-    return;
-  }
-  await tx.run(sql`update daybook_line as line set status = 'waiting', waits_for = v.waits_for, waits_key = v.waits_key,
-      available_at = v.available_at
-    from ${rowSet("v", columns, jobs)} where line.seq = v.seq and line.started_at is null`);
+  const parked =
+    tx.dialect === "sqlite"
+      ? rowsInto(onSqlite.park, Object.keys(columns), jobs)
+      : sql`update daybook_line as line set status = 'waiting', waits_for = v.waits_for, waits_key = v.waits_key,
+          available_at = v.available_at
+        from ${rowSet("v", columns, jobs)} where line.seq = v.seq and line.started_at is null`;
+  await tx.run(parked);
 }
 
 /** Queues those of `which` (a select of numbers) that still wait for this, and names them. */
 export async function queue(tx: Tx, which: Sql, waitsFor: WaitsFor): Promise<number[]> {
+  const values = ({ seq }: Numbered): [number, WaitsFor] => [seq, waitsFor];
   const queued = await (tx.dialect === "sqlite"
-    ? eachOf(tx, which, (rows) => rowsInto(onSqlite.queue, ["seq", "waits_for"], withReason(rows, waitsFor)))
+    ? eachOf(tx, which, (rows) => valuesInto(onSqlite.queue, rows.map(values)))
     : tx.all<{ seq: number }>(sql`update daybook_line set status = 'queued', waits_for = null, waits_key = null
         where seq ${amongThe(which)} and status = 'waiting' and waits_for = ${waitsFor} returning seq`));
   return queued.map((row) => row.seq);
-}
-
-function withReason(rows: readonly Numbered[], waits_for: WaitsFor): { seq: number; waits_for: WaitsFor }[] {
-  return rows.map(({ seq }) => ({ seq, waits_for }));
 }
 
 type Numbered = { readonly seq: number };
@@ -126,11 +117,8 @@ export async function restand(tx: Tx, seq: number, to: Standing): Promise<boolea
 
 /** Says whether the end of a job concerns this as well. */
 export async function retie(tx: Tx, seq: number, bit: number, ties: boolean): Promise<void> {
-  await tx.run(
-    ties
-      ? sql`update daybook_line set ties = ties | ${bit} where seq = ${seq}`
-      : sql`update daybook_line set ties = ties & ~${bit} where seq = ${seq}`,
-  );
+  const changed = ties ? sql`ties | ${bit}` : sql`ties & ~${bit}`;
+  await tx.run(sql`update daybook_line set ties = ${changed} where seq = ${seq}`);
 }
 
 /** Cancels those of `which` that have not begun: they never run, and have no run. Returns them as they are then. */
@@ -148,8 +136,8 @@ export async function skipInLine(tx: Tx, which: Sql): Promise<JobRow[]> {
   const before = await leaveLine(tx, which);
   if (before.length === 0) return [];
   const runs = before.map(({ seq }) => ({ seq, run_id: tx.ids() }));
-  await tx.run(sql`insert into daybook_run (${runColumns})
-    select ${runOfJob}, v.run_id, null, ${tx.now}, ${tx.now}, 0, 'skipped', null, null, null, null, null
+  await tx.run(sql`insert into daybook_run (${rawSql(runColumns)})
+    select ${rawSql(runOfJob)}, v.run_id, null, ${tx.now}, ${tx.now}, 0, 'skipped', null, null, null, null, null
     from ${rowSet("v", claimed, runs)} cross join daybook_job job where job.seq = v.seq`);
   return afterwards(tx, before);
 }
@@ -179,7 +167,7 @@ export type Owned = Pick<JobRow, "seq" | "run_id" | "lane_seq" | "awaited" | "ki
   readonly position: number;
 };
 
-const ownedNames = ["seq", "run_id", "lane_seq", "awaited", "kind", "cancel_requested_at", "ties", "position"];
+const owned = "seq, run_id, lane_seq, awaited, kind, cancel_requested_at, ties, position";
 
 export type EndedRuns = {
   /** The jobs whose end concerns more than themselves, and every job whose run did not simply succeed. */
@@ -188,90 +176,104 @@ export type EndedRuns = {
   readonly late: ReadonlySet<string>;
 };
 
-const successColumns = { ...claimed, duration_ms: "real", result: "text" } as const;
-const endColumns = {
-  ...successColumns,
-  status: "text",
-  ended_at: "integer",
-  error_type: "text",
-  error_message: "text",
-  error_trace: "text",
-  result_refused: "text",
-} as const;
+// The run id is the fence. A row has `started_at` exactly while it runs: asked for its status, the planner would read all
+// that run for each of ours instead of seeking it.
+const stillOurs = "line.seq = v.seq and line.run_id = v.run_id and line.started_at is not null";
 
-type Ends = { readonly from: Part; readonly ended: Sql; readonly plain: boolean; readonly rows: readonly Claimed[] };
+/** A job of its own is of the kind `job`; others are what the room that made them calls them. */
+const runOfJob = `job.tenant_id, coalesce(job.kind, 'job'), job.name, job.seq, job.attempt, job.cause_run_id,
+  job.root_run_id, job.app, job.instance, job.registration`;
+
+const runColumns = `tenant_id, kind, name, job_seq, attempt, cause_run_id, root_run_id, app, instance, registration,
+  id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message, error_trace, result,
+  result_refused`;
+
+/** How runs end: the columns that an ending brings, and what its run makes of them. By a clock that was set back meanwhile a run
+ *  would end before it began, so it ends when it began. */
+const simply = endOf(
+  { ...claimed, ended_at: "integer", duration_ms: "real", result: "text" },
+  "v.duration_ms, 'success', null, null, null, v.result, null",
+);
+const anyhow = endOf(
+  {
+    ...simply.columns,
+    status: "text",
+    error_type: "text",
+    error_message: "text",
+    error_trace: "text",
+    result_refused: "text",
+  },
+  "v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused",
+);
+
+function endOf(columns: Readonly<Record<string, ColumnType>>, ended: string) {
+  const names = Object.keys(columns);
+  const keep = `insert into daybook_run (${runColumns}) select ${runOfJob}, line.run_id, line.session_seq, line.started_at,
+    max(line.started_at, v.ended_at), ${ended}`;
+  const each = `with v (${names.join(", ")}) as (values (${names.map(() => "?").join(", ")}))
+    ${keep} from v cross join daybook_line line cross join daybook_job job where ${stillOurs} and job.seq = line.seq`;
+  return { columns, names, ended, each: each };
+}
 
 /** Ends the runs that are still ours: each row of the line becomes a row of `run`. */
 export async function endRuns(tx: Tx, endings: readonly Ending[]): Promise<EndedRuns> {
   // Most batches only succeed and have a result to keep: every value that travels costs each job.
   const plain = endings.every(isPlain);
-  const rows = endings.map((ending) => toRow(tx, ending, plain));
-  const from = plain ? rowSet("v", successColumns, rows) : rowSet("v", endColumns, rows as FullRow[]);
-  const ended = plain
-    ? sql`${tx.now}, v.duration_ms, 'success', null, null, null, v.result, null`
-    : sql`v.ended_at, v.duration_ms, v.status, v.error_type, v.error_message, v.error_trace, v.result, v.result_refused`;
-  return (tx.dialect === "sqlite" ? endOnSqlite : endOnPostgres)(tx, { from, ended, plain, rows });
+  return (tx.dialect === "sqlite" ? endOnSqlite : endOnPostgres)(
+    tx,
+    plain,
+    endings.map((ending) => toRow(tx, ending, plain)),
+  );
 }
 
 function isPlain({ status, resultRefused, endedAt }: Ending): boolean {
   return status === "success" && (resultRefused ?? null) === null && endedAt === undefined;
 }
 
-type FullRow = { readonly [Name in keyof typeof endColumns]: string | number | null };
+type EndRow = Claimed & Readonly<Record<string, string | number | null>>;
 
-function toRow(tx: Tx, ending: Ending, plain: boolean): Claimed & Pick<FullRow, keyof typeof successColumns> {
-  const { seq, runId: run_id, durationMs, result = null } = ending;
-  const duration_ms = Math.max(0, durationMs);
-  if (plain) return { seq, run_id, duration_ms, result };
-  const full = {
-    seq,
-    run_id,
-    duration_ms,
-    result,
+function toRow(tx: Tx, ending: Ending, plain: boolean): EndRow {
+  const { seq, runId: run_id, durationMs, result = null, error } = ending;
+  const ended = { seq, run_id, ended_at: ending.endedAt ?? tx.now, duration_ms: Math.max(0, durationMs), result };
+  if (plain) return ended;
+  return {
+    ...ended,
     status: ending.status,
-    ended_at: ending.endedAt ?? tx.now,
-    error_type: ending.error?.type ?? null,
-    error_message: ending.error?.message ?? null,
-    error_trace: ending.error?.trace ?? null,
+    error_type: error?.type ?? null,
+    error_message: error?.message ?? null,
+    error_trace: error?.trace ?? null,
     result_refused: ending.resultRefused ?? null,
   };
-  return full;
 }
 
-/** Whether the end of a run that succeeded concerns anybody else. */
-function concernsOthers(alias: string): Sql {
-  return rawSql(`(${alias}.ties <> 0 or ${alias}.awaited <> 0 or ${alias}.kind is not null)`);
-}
-
-function ownedOf(alias: string): Sql {
-  return rawSql(ownedNames.map((name) => `${alias}.${name}`).join(", "));
-}
-
-// To be told of each row that is deleted would cost a microsecond a job, so one look asks for those that matter.
-async function endOnSqlite(tx: Tx, { from, ended, plain, rows }: Ends): Promise<EndedRuns> {
-  const kept = await tx.run(sql`insert into daybook_run (${runColumns})
-    select ${runOfJob}, line.run_id, line.session_seq, line.started_at, ${ended}
-    from ${from} cross join daybook_line line cross join daybook_job job where ${stillOurs} and job.seq = line.seq`);
-  const some = plain && kept === rows.length ? concernsOthers("line") : sql`true`;
-  const more = await tx.all<Owned>(sql`select ${ownedOf("line")} from ${from} cross join daybook_line line
-    where ${stillOurs} and ${some}`);
-  const late = kept === rows.length ? nobody : lateOnes(rows, more);
-  const ours = rows.flatMap(({ seq, run_id }) => (late.has(run_id) ? [] : [[seq]]));
-  await tx.run(valuesInto(onSqlite.end, ours));
-  return { more, late };
+// Most ends concern nobody else, and a row that says so can leave at once. The others are named before they leave: to be told of
+// each row that is deleted would cost a microsecond a job.
+async function endOnSqlite(tx: Tx, plain: boolean, rows: readonly EndRow[]): Promise<EndedRuns> {
+  const { each, names } = plain ? simply : anyhow;
+  const kept = await tx.run(rowsInto(each, names, rows));
+  const allOurs = kept === rows.length;
+  const quiet = plain && allOurs ? await tx.run(rowsInto(onSqlite.endPlain, ["seq", "run_id"], rows)) : 0;
+  if (quiet === rows.length) return { more: [], late: nobody };
+  const more = await tx.all<Owned>(sql`select ${rawSql(`line.${owned.replaceAll(", ", ", line.")}`)}
+    from ${rowSet("v", claimed, rows)} cross join daybook_line line where ${rawSql(stillOurs)}`);
+  await tx.run(rowsInto(onSqlite.end, ["seq"], more));
+  return { more, late: allOurs ? nobody : lateOnes(rows, more) };
 }
 
 // PostgreSQL deletes and inserts in one statement, because each one costs a round trip; SQLite cannot.
-async function endOnPostgres(tx: Tx, { from, ended, plain, rows }: Ends): Promise<EndedRuns> {
+async function endOnPostgres(tx: Tx, plain: boolean, rows: readonly EndRow[]): Promise<EndedRuns> {
+  const { columns, ended } = plain ? simply : anyhow;
+  const concernsOthers = plain ? sql`(v.ties <> 0 or v.awaited <> 0 or v.kind is not null)` : sql`true`;
   const found = await tx.all<{ kept: number } & (Owned | { readonly seq: null })>(sql`with v as (
-      delete from daybook_line line using ${from} where ${stillOurs} returning v.*, line.session_seq, line.started_at,
-        line.lane_seq, line.awaited, line.kind, line.cancel_requested_at, line.ties, line.position),
-    run as (insert into daybook_run (${runColumns})
-      select ${runOfJob}, v.run_id, v.session_seq, v.started_at, ${ended}
+      delete from daybook_line line using ${rowSet("v", columns, rows)} where ${rawSql(stillOurs)}
+        returning v.*, line.session_seq, line.started_at, line.lane_seq, line.awaited, line.kind, line.cancel_requested_at,
+          line.ties, line.position),
+    run as (insert into daybook_run (${rawSql(runColumns)})
+      select ${rawSql(runOfJob)}, v.run_id, v.session_seq, v.started_at, greatest(v.started_at, v.ended_at), ${rawSql(ended)}
       from v join daybook_job job on job.seq = v.seq),
     counted as (select count(*) as kept from v)
-    select counted.kept, ${ownedOf("v")} from counted
-    left join v on ${plain ? concernsOthers("v") : sql`true`} or counted.kept <> ${rows.length}`);
+    select counted.kept, ${rawSql(owned)} from counted
+    left join v on ${concernsOthers} or counted.kept <> ${rows.length}`);
   const more = found.filter((row) => row.seq !== null);
   return { more, late: found[0]?.kept === rows.length ? nobody : lateOnes(rows, more) };
 }
@@ -284,14 +286,9 @@ function lateOnes(rows: readonly Claimed[], ours: readonly Owned[]): ReadonlySet
   return new Set(rows.flatMap(({ run_id }) => (kept.has(run_id) ? [] : run_id)));
 }
 
-// The run id is the fence. A row has `started_at` exactly while it runs: asked for its status, the planner would read all
-// that run for each of ours instead of seeking it.
-const stillOurs: Sql = sql`line.seq = v.seq and line.run_id = v.run_id and line.started_at is not null`;
-
-/** A job of its own is of the kind `job`; others are what the room that made them calls them. */
-const runOfJob: Sql = sql`job.tenant_id, coalesce(job.kind, 'job'), job.name, job.seq, job.attempt, job.cause_run_id,
-  job.root_run_id, job.app, job.instance, job.registration`;
-
-const runColumns: Sql = sql`tenant_id, kind, name, job_seq, attempt, cause_run_id, root_run_id, app, instance, registration,
-  id, session_seq, started_at, ended_at, duration_ms, status, error_type, error_message, error_trace, result,
-  result_refused`;
+/** In a copy of a book: whatever was open, also what ran, waits for its release, but for what waits behind another of its group
+ *  or of its kind's own order (hold.ts). */
+export const holdOpen: Sql = sql`update daybook_line set status = 'waiting', waits_for = 'release',
+    waits_key = coalesce(kind, 'job'), run_id = null, session_seq = null, started_at = null, timeout_at = null,
+    progress = null, progress_note = null
+  where coalesce(waits_for, '') <> 'group' and not (coalesce(waits_for, '') = 'order' and order_key is null)`;

@@ -4,7 +4,7 @@
 //   called ──► place ──► kept by an earlier run? ──► yes: its result, nothing runs
 //                                               └──► no: run, keep the result if the job is still ours
 import { AsyncLocalStorage } from "node:async_hooks";
-import { DaybookError, invalid } from "../core/error.ts";
+import { conflict, invalid, type DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
@@ -59,10 +59,8 @@ export function createStep(engine: Engine, state: RunState): Step<Tx> {
       result = await run(place);
     } catch (error) {
       // Its place is empty: called again, it takes the same one, so that later runs find it there.
-      emptied.set(
-        name,
-        [...(emptied.get(name) ?? []), place].sort((a, b) => a - b),
-      );
+      const places = [...(emptied.get(name) ?? []), place].toSorted((a, b) => a - b);
+      emptied.set(name, places);
       throw error;
     }
     killPoint("jobs.step.kept");
@@ -131,12 +129,9 @@ function read<T>(result: string | null): T {
 }
 
 function otherOrder(id: string, place: number, { was, is }: { was: string; is: string }): DaybookError {
-  const error = new DaybookError(
-    "conflict",
-    `step ${place} of job ${id} is ${quote(is)}, but an earlier run of its chain kept ${quote(was)} at that place ` +
-      "(counted from 0): call steps in the same order in every run, or give the changed work another job name",
-    { details: { id, place, was, is } },
-  );
+  const found = `but an earlier run of its chain kept ${quote(was)} at that place (counted from 0)`;
+  const advice = "call steps in the same order in every run, or give the changed work another job name";
+  const error = conflict(`step ${place} of job ${id} is ${quote(is)}, ${found}: ${advice}`, { id, place, was, is });
   return Object.defineProperty(error, "name", { value: "StepOrderError" });
 }
 
@@ -157,9 +152,6 @@ export async function keepStep(
       where seq = ${job.seq} and run_id = ${job.run_id} and started_at is not null ${forShare}) as held
     cross join daybook_job job where job.seq = held.seq`);
   if (kept === 1) return;
-  throw new DaybookError(
-    "conflict",
-    `job ${job.id} is no longer this process's, so step "${name}" was not kept: it was cancelled, timed out or lost`,
-    { details: { id: job.id, place, step: name } },
-  );
+  const lost = `job ${job.id} is no longer this process's, so step "${name}" was not kept`;
+  throw conflict(`${lost}: it was cancelled, timed out or lost`, { id: job.id, place, step: name });
 }

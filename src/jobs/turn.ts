@@ -132,9 +132,8 @@ function unlessHeld(rows: readonly { readonly seq: number }[]): Sql {
 }
 
 // For each row by itself, as state.ts does.
-const setProgress = Object.freeze([
-  "update daybook_line set progress = ?, progress_note = ? where seq = ? and run_id = ? and started_at is not null",
-] as const);
+const setProgress =
+  "update daybook_line set progress = ?, progress_note = ? where seq = ? and run_id = ? and started_at is not null";
 
 async function writeProgress(tx: Tx, progress: TurnWork["progress"]): Promise<void> {
   if (progress.length === 0) return;

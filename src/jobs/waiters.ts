@@ -3,7 +3,7 @@
 // wait. Each of them looks for itself after that. Nothing is polled.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { conflict, DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
@@ -27,21 +27,22 @@ type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly
 /** `what` is undefined while it looks. */
 type Waiting = { what: AwaitedEnd | undefined; wake(): void };
 
-type Waiters = {
-  readonly all: Set<Waiting>;
-  /** How many wakes have been heard. */
-  heard: number;
+type Waiters = ReturnType<typeof noWaiters>;
+
+const noWaiters = () => ({
+  all: new Set<Waiting>(),
+  /** How many wakes there were. */
+  heard: 0,
   /** A read has been asked for and has not begun. */
-  asked: boolean;
-  closed: boolean;
-  stopListening: (() => void) | undefined;
-};
+  asked: false,
+  closed: false,
+  stopListening: undefined as (() => void) | undefined,
+});
 
 const known = new WeakMap<Store, Waiters>();
 
 function waitersOf(store: Store): Waiters {
-  const none: Waiters = { all: new Set(), heard: 0, asked: false, closed: false, stopListening: undefined };
-  const waiters = known.get(store) ?? none;
+  const waiters = known.get(store) ?? noWaiters();
   known.set(store, waiters);
   return waiters;
 }
@@ -153,8 +154,6 @@ export async function runAlone<T>(sessionSeq: number, handler: () => T): Promise
   }
 }
 
-type Blocked = { readonly id: string; readonly name: string; readonly queue: string };
-
 /** `which` are the jobs that are waited for, open ones and others. */
 export async function refuseToBlock(
   store: Store,
@@ -170,7 +169,7 @@ export async function refuseToBlock(
   }
   const alone = aloneRuns.getStore();
   if (alone === undefined || alone.over) return;
-  const [blocked] = await store.read<Blocked>(sql`select job.id, job.name, lane.queue
+  const [blocked] = await store.read<Record<"id" | "name" | "queue", string>>(sql`select job.id, job.name, lane.queue
     from daybook_job job join daybook_line line on line.seq = job.seq join daybook_lane lane on lane.seq = job.lane_seq
     where ${which} and job.tenant_id = ${tenant} and job.origin <> 'direct'
       and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})
@@ -178,11 +177,8 @@ export async function refuseToBlock(
         where session.status = 'running' and session.seq <> ${alone.sessionSeq} and host.name = job.name
           and (host.queue is null or host.queue = lane.queue)) limit 1`);
   if (blocked === undefined) return;
-  const { id, name, queue } = blocked;
-  throw new DaybookError(
-    "conflict",
-    `this run is alone in its process after two losses, and nobody else runs job ${id} ("${name}" in queue "${queue}"), so ` +
-      `${what} would never end: start another process that runs it; the next attempt is not alone`,
-    { details: { id, name, queue } },
-  );
+  const nobody = `nobody else runs job ${blocked.id} ("${blocked.name}" in queue "${blocked.queue}")`;
+  const advice = "start another process that runs it; the next attempt is not alone";
+  const why = `this run is alone in its process after two losses, and ${nobody}, so ${what} would never end`;
+  throw conflict(`${why}: ${advice}`, { ...blocked });
 }

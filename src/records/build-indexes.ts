@@ -1,7 +1,9 @@
 // Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type that has
 // such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
+import { dirname } from "node:path";
 import type { Ids } from "../core/id.ts";
 import { rawSql, render, sql, type Dialect } from "../storage/sql.ts";
+import { bookBytes, refuseFullDisk } from "../storage/sqlite/book-file.ts";
 import { openSideWriter } from "../storage/side-writer.ts";
 import type { Store } from "../storage/store.ts";
 import type { Path } from "./field-index.ts";
@@ -44,6 +46,10 @@ async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRe
   if (wanted.size === 0) return;
   const present = await presentIndexes(store);
   const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
+  if (missing.length > 0 && store.dialect === "sqlite" && store.location !== ":memory:") {
+    // An index holds less than a quarter of what is indexed, and is in the WAL before it is in the file.
+    refuseFullDisk(dirname(store.location), "an index", bookBytes(store.location) / 2);
+  }
   for (const index of missing) await build(store, index);
   // Without statistics the planner takes a new index for no better than the ones it knows.
   const tables = missing.map(({ table }) => table).filter((table) => table !== "record_words");

@@ -37,11 +37,12 @@ export const recordChecks: readonly Check[] = [
   },
   {
     promise: "R4",
-    name: "commits are numbered without gaps up to the head, and their times never go back",
-    find: () => sql`select tenant_id || ' commit ' || id as finding from (select tenant_id, id, committed_at,
+    name: "commits are numbered without gaps up to the head, and their times go back only where the clock was set back",
+    find: () => sql`select tenant_id || ' commit ' || id as finding from (select tenant_id, id, committed_at, clock_from,
           row_number() over (partition by tenant_id order by id) as place,
-          lag(committed_at) over (partition by tenant_id order by id) as before from daybook_record_commit) as made
-        where place <> id or before > committed_at
+          lag(committed_at) over (partition by tenant_id order by id) as before,
+          lag(clock_from) over (partition by tenant_id order by id) as from_before from daybook_record_commit) as made
+        where place <> id or (clock_from <> id and (before > committed_at or clock_from is distinct from from_before))
       union all select head.tenant_id || ' head ' || head.commit_id from daybook_record_head as head
         where commit_id <> coalesce((select max(id) from daybook_record_commit as made where made.tenant_id = head.tenant_id), 0)
       union all select distinct tenant_id || ' has no head' from daybook_record_commit

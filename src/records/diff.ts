@@ -49,17 +49,20 @@ export async function readDiff<Value>(
   let after = options.after === undefined ? undefined : readPlace(options.after);
   // Records that are the same again are left out, so a page may take several looks.
   for (;;) {
-    const rows = await reader.heavy<DiffRow>(selectDiff(reader.tenant, a, b, options.type?.name, after, limit + 1));
+    const { rows, more: cut } = await reader.page<DiffRow>(
+      selectDiff(reader.tenant, a, b, options.type?.name, after, limit + 1),
+    );
     for (const [index, row] of rows.entries()) {
       if (index === limit) break;
       const difference = toDifference<Value>(row);
       if (difference !== undefined) items.push(difference);
       after = { type: row.type_seq, key: row.key };
       if (items.length < limit) continue;
-      const more = index + 1 < rows.length;
+      const more = cut || index + 1 < rows.length;
       return { items, next: more ? writePlace(after) : null };
     }
-    if (rows.length <= limit) return { items, next: null };
+    if (cut && items.length > 0 && after !== undefined) return { items, next: writePlace(after) };
+    if (rows.length <= limit && !cut) return { items, next: null };
   }
 }
 

@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
+import { fitting } from "../core/standard-schema.ts";
 import { entityKey, relationKey, type RecordKey } from "./record-key.ts";
 import type { AnyEntity } from "./entity.ts";
 import type { AnyRecordType, AnyRelation } from "./relation.ts";
@@ -18,15 +19,8 @@ export async function checkDocument(type: AnyRecordType, input: unknown): Promis
 }
 
 async function validate(name: string, schema: StandardSchemaV1, input: unknown): Promise<unknown> {
-  const result = await schema["~standard"].validate(input);
-  if (result.issues === undefined) return result.value;
-  const issues = result.issues.map(({ path, message }) => {
-    const where = (path ?? []).map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-    return where === "" ? message : `${where}: ${message}`;
-  });
-  throw invalid(`the document does not fit the schema of "${name}": ${issues.join("; ")}`, {
-    details: { type: name, issues },
-  });
+  const what = `the document does not fit the schema of "${name}"`;
+  return fitting(await schema["~standard"].validate(input), what, { type: name });
 }
 
 function checkEmpty(name: string, input: unknown): unknown {

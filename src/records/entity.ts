@@ -2,6 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
+import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { StoredType } from "./record-type.ts";
 import { checkIndexes, checkPath, type IndexInput, type Index, type Path, type PathInput } from "./field-index.ts";
@@ -68,8 +69,7 @@ export function checkTypeName(name: string, kind: string): void {
 }
 
 export function checkSchema(schema: unknown, what: string): void {
-  const standard: unknown = isObject(schema) ? Reflect.get(schema, "~standard") : undefined;
-  if (isObject(standard) && typeof Reflect.get(standard, "validate") === "function") return;
+  if (isSchema(schema)) return;
   throw invalid(`${what} has no schema: give a Standard Schema, such as z.object({ id: z.string() })`);
 }
 

@@ -4,6 +4,7 @@ import { checkCount } from "../core/count.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
+import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
 import { keyOfRow } from "./entry.ts";
 import { checkCommit, readHead } from "./moment.ts";
@@ -41,6 +42,7 @@ export type SinceOptions = {
 
 type ChangeRow = {
   commit_id: number;
+  position: number;
   committed_at: number;
   kind: ChangeKind;
   name: string;
@@ -64,8 +66,9 @@ export async function readSince<Value>(
   const head = (await readHead(reader)).commit ?? 0;
   checkCommit(commit, head, "since");
   const until = await lastWhole(reader, commit, limit);
-  const items = until === commit ? [] : await readChanges<Value>(reader, commit, until, options.type?.name);
-  return { items, commit: until, more: until < head };
+  if (until === commit) return { items: [], commit, more: until < head };
+  const { items, commit: last } = await readChanges<Value>(reader, commit, until, options.type?.name);
+  return { items, commit: last, more: last < head };
 }
 
 /** The last commit up to which there are about `limit` changes; at least one commit is taken. */
@@ -81,17 +84,40 @@ async function lastWhole(reader: RecordReader, after: number, limit: number): Pr
   return last;
 }
 
-/** The changes of the commits after `from` up to `to`, in the order in which they were made. */
-export async function readChanges<Value>(
+/** The changes of the commits after `from` up to `to`, in the order in which they were made; large ones end earlier, with a
+ *  whole commit. */
+async function readChanges<Value>(
   reader: RecordReader,
   from: number,
   to: number,
-  name?: string,
-): Promise<ChangeRecord<Value>[]> {
+  name: string | undefined,
+): Promise<{ items: ChangeRecord<Value>[]; commit: number }> {
+  const found: ChangeRow[] = [];
+  for (;;) {
+    const { rows, more } = await readChangesPage(reader, from, to, name, found.at(-1));
+    for (const row of rows) found.push(row);
+    const last = found.at(-1);
+    if (!more || last === undefined) return { items: found.map((row) => toChange<Value>(row)), commit: to };
+    const whole = found.filter((row) => row.commit_id < last.commit_id);
+    if (whole.length > 0) return { items: whole.map((row) => toChange<Value>(row)), commit: last.commit_id - 1 };
+  }
+}
+
+async function readChangesPage(
+  reader: RecordReader,
+  from: number,
+  to: number,
+  name: string | undefined,
+  after: ChangeRow | undefined,
+): Promise<Some<ChangeRow>> {
   const only = name === undefined ? sql`` : sql`and record_type.name = ${name}`;
+  const beyond =
+    after === undefined
+      ? sql``
+      : sql`and (change.commit_id, change.position) > (${after.commit_id}, ${after.position})`;
   // What a change replaced is the newest version that began before it: one seek, however many versions the key has.
-  const rows = await reader.heavy<ChangeRow>(sql`
-    select change.commit_id, made.committed_at, change.kind, record_type.name, change.key, change.revision,
+  return reader.page<ChangeRow>(sql`
+    select change.commit_id, change.position, made.committed_at, change.kind, record_type.name, change.key, change.revision,
       coalesce(now.from_key, past.from_key, before.from_key) as from_key,
       coalesce(now.to_key, past.to_key, before.to_key) as to_key,
       coalesce(now.instance_key, past.instance_key, before.instance_key) as instance_key,
@@ -107,9 +133,12 @@ export async function readChanges<Value>(
       and before.key = change.key and before.to_commit = change.commit_id
       and before.from_commit = (select max(from_commit) from daybook_record_version as older where older.tenant_id = change.tenant_id
         and older.type_seq = change.type_seq and older.key = change.key and older.from_commit < change.commit_id)
-    where change.tenant_id = ${reader.tenant} and change.commit_id > ${from} and change.commit_id <= ${to} ${only}
+    where change.tenant_id = ${reader.tenant} and change.commit_id > ${from} and change.commit_id <= ${to} ${only} ${beyond}
     order by change.commit_id, change.position`);
-  return rows.map((row) => ({
+}
+
+function toChange<Value>(row: ChangeRow): ChangeRecord<Value> {
+  return {
     commit: row.commit_id,
     at: row.committed_at,
     kind: row.kind,
@@ -118,5 +147,5 @@ export async function readChanges<Value>(
     revision: row.revision,
     value: row.body === null ? null : (JSON.parse(row.body) as Value),
     before: row.before === null ? null : (JSON.parse(row.before) as Value),
-  }));
+  };
 }

@@ -1,5 +1,6 @@
 // A commit on SQLite: one prepared statement after the other, since each costs microseconds and nobody else can write.
-import { sql } from "../storage/sql.ts";
+import { limits } from "../core/limits.ts";
+import { rawSql, sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
 import type { FlushCommit, Flushed, FlushRow } from "./flush.ts";
@@ -14,16 +15,23 @@ export async function flushSqlite(tx: Tx, commits: readonly FlushCommit[]): Prom
   return { first: last - commits.length + 1, closed };
 }
 
+type Head = { commit_id: number; committed_at: number; clock_from: number };
+
+/** Times that went back by little are smoothed like those of transactions (core/steady-time.ts). */
+const wasSetBack = sql`committed_at > excluded.committed_at + ${rawSql(String(limits.clockSmoothMs))}`;
+
 async function flushOne(tx: Tx, made: FlushCommit): Promise<{ commit: number; closed: number }> {
-  const head = await tx.get<{ commit_id: number; committed_at: number }>(sql`
-    insert into daybook_record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 1, ${tx.now})
-    on conflict (tenant_id) do update set commit_id = commit_id + 1, committed_at = max(committed_at, excluded.committed_at)
-    returning commit_id, committed_at`);
-  const { commit_id: commit, committed_at: at } = head as { commit_id: number; committed_at: number };
+  const head = await tx.get<Head>(sql`
+    insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tx.tenant}, 1, ${tx.now}, 1)
+    on conflict (tenant_id) do update set commit_id = commit_id + 1,
+      committed_at = case when ${wasSetBack} then excluded.committed_at else max(committed_at, excluded.committed_at) end,
+      clock_from = case when ${wasSetBack} then commit_id + 1 else clock_from end
+    returning commit_id, committed_at, clock_from`);
+  const { commit_id: commit, committed_at: at, clock_from: from } = head as Head;
   const { actor, reason, metadata, run_id: run, root_run_id: root, rows } = made;
   await tx.run(sql`insert into daybook_record_commit
-      (tenant_id, id, committed_at, changes, actor, reason, metadata, run_id, root_run_id)
-    values (${tx.tenant}, ${commit}, ${at}, ${rows.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
+      (tenant_id, id, committed_at, clock_from, changes, actor, reason, metadata, run_id, root_run_id)
+    values (${tx.tenant}, ${commit}, ${at}, ${from}, ${rows.length}, ${actor}, ${reason}, ${metadata}, ${run}, ${root})`);
   const closed = await close(tx, rows, commit);
   const fresh = rows.filter((row) => row.kind === "created");
   if (fresh.length > 0) await insert(tx, fresh, commit);

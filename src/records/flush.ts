@@ -1,9 +1,9 @@
 // The end of a unit: everything it made of records becomes one commit. A unit that made nothing makes no commit.
 import { DaybookError } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
-import { rawSql, sql, type Sql } from "../storage/sql.ts";
+import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { turnKey } from "../storage/turn-key.ts";
+import { lockKeyOf } from "../storage/lock-key.ts";
 import { forUpdate } from "../storage/word.ts";
 import { flushPostgres } from "./flush-postgres.ts";
 import { flushSqlite } from "./flush-sqlite.ts";
@@ -147,12 +147,12 @@ export function recordsTurn(tenant: string): string {
 export async function holdHead(tx: Tx): Promise<void> {
   if (tx.dialect === "sqlite") return;
   const hold = sql`select commit_id from daybook_record_head where tenant_id = ${tx.tenant} ${forUpdate}`;
-  const [key, end] = turnKey("?").split("?").map(rawSql) as [Sql, Sql];
-  const turn = sql`select pg_advisory_xact_lock_shared(${key}${recordsTurn(tx.tenant)}${end})`;
+  const turn = sql`select pg_catalog.pg_advisory_xact_lock_shared(${lockKeyOf(recordsTurn(tx.tenant))})`;
   // Sent together, and the lock of the turn comes first.
   const [, held] = await Promise.all([tx.get(turn), tx.get(hold)]);
   if (held !== undefined) return;
-  await tx.run(sql`insert into daybook_record_head (tenant_id, commit_id, committed_at) values (${tx.tenant}, 0, 0)
+  await tx.run(sql`insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from)
+    values (${tx.tenant}, 0, 0, 1)
     on conflict (tenant_id) do nothing`);
   await tx.get(hold);
 }

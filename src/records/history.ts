@@ -3,6 +3,7 @@ import { checkCount } from "../core/count.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
+import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
 import { recordKey, type RecordKey } from "./record-key.ts";
 import type { RecordReader } from "./record-reader.ts";
@@ -55,12 +56,12 @@ export async function readHistory<Value>(
   refuseUnknown(options, ["limit", "after"], "history");
   const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
   const after = checkCount(options.after ?? 0, "after", 0, Number.MAX_SAFE_INTEGER);
-  const rows = await readVersions(reader, type.name, recordKey(type, key), after, limit + 1);
+  const { rows, more } = await readVersions(reader, type.name, recordKey(type, key), after, limit + 1);
   const found = rows
     .flatMap((row, index) => toVersions<Value>(row, rows[index - 1]))
     .filter((each) => each.commit > after);
   const items = found.slice(0, limit);
-  return { items, next: found.length > limit ? (items.at(-1)?.commit ?? null) : null };
+  return { items, next: found.length > limit || more ? (items.at(-1)?.commit ?? null) : null };
 }
 
 /** The versions that tell the next `count` things that happened: each tells when it was made, and may tell that it was
@@ -71,11 +72,11 @@ async function readVersions(
   { key }: RecordKey,
   after: number,
   count: number,
-): Promise<VersionRow[]> {
+): Promise<Some<VersionRow>> {
   const type = await reader.typeOf(name);
-  if (type === undefined) return [];
+  if (type === undefined) return { rows: [], more: false };
   const mine = sql`tenant_id = ${reader.tenant} and type_seq = ${type.seq} and key = ${key}`;
-  return reader.heavy<VersionRow>(sql`
+  return reader.page<VersionRow>(sql`
     select version.*, made.committed_at as made_at, made.actor as made_actor, made.reason as made_reason,
       gone.committed_at as gone_at, gone.actor as gone_actor, gone.reason as gone_reason
     from (select * from (select from_commit, to_commit, case ended when 'deleted' then 1 else 0 end as deleted, revision,

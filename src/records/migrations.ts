@@ -58,12 +58,15 @@ export const recordMigrations: readonly Migration[] = [
       sql`create table daybook_record_head (
         tenant_id text not null primary key,
         commit_id ${integer} not null check (commit_id >= 0),
-        committed_at ${integer} not null
+        committed_at ${integer} not null,
+        clock_from ${integer} not null
       )${clustered}`,
       sql`create table daybook_record_commit (
         tenant_id text not null,
         id ${integer} not null check (id >= 1),
         committed_at ${integer} not null,
+        -- The first commit since the clock was last set back: from it on, times do not go back.
+        clock_from ${integer} not null check (clock_from <= id),
         changes ${integer} not null check (changes >= 1),
         actor text,
         reason text,
@@ -72,7 +75,7 @@ export const recordMigrations: readonly Migration[] = [
         root_run_id text,
         primary key (tenant_id, id)
       )${clustered}`,
-      sql`create index commits_by_time on daybook_record_commit (tenant_id, committed_at, id)`,
+      sql`create index commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id)`,
       // By type first: a type has one tenant, and SQLite counts fastest where one number tells when to stop.
       sql`create table daybook_record (seq ${sequence}, ${what}, ${document},
         unique (type_seq, tenant_id, key), ${endsTogether})${strict}`,

@@ -25,9 +25,23 @@ export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Pr
   if (at > Math.max(reader.now(), head.at ?? 0)) {
     throw invalid(`asOf ${isoTime(at)} is in the future: what will be known then is not known yet`);
   }
-  const [row] = await reader.point<{ id: number }>(sql`select id from daybook_record_commit
-    where tenant_id = ${reader.tenant} and committed_at <= ${at} order by committed_at desc, id desc limit 1`);
-  return row?.id ?? 0;
+  return lastCommitBy(reader, at);
+}
+
+/** The last commit whose time is not later. Their order is that of their ids; when the clock was set back, times begin anew, so the
+ *  stretches between such moments are looked at from the newest on, each by one seek. */
+async function lastCommitBy(reader: RecordReader, at: number): Promise<number> {
+  const { tenant } = reader;
+  for (let before = Number.MAX_SAFE_INTEGER; ;) {
+    const [stretch] = await reader.point<{ from: number; id: number | null }>(sql`select stretch.clock_from as "from",
+        (select id from daybook_record_commit where tenant_id = ${tenant} and clock_from = stretch.clock_from
+          and committed_at <= ${at} order by committed_at desc, id desc limit 1) as id
+      from (select max(clock_from) as clock_from from daybook_record_commit
+        where tenant_id = ${tenant} and clock_from < ${before}) as stretch where stretch.clock_from is not null`);
+    if (stretch === undefined) return 0;
+    if (stretch.id !== null) return stretch.id;
+    before = stretch.from;
+  }
 }
 
 /** Checks that the commit exists; 0 stands for the time before the first. */

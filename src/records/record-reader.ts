@@ -1,7 +1,8 @@
 // Where records are read from: the book as it is committed, a moment of it, or a transaction, which sees its own changes.
 import type { Ids } from "../core/id.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
-import type { Awaitable, Reader, Store, Tx } from "../storage/store.ts";
+import type { Reading } from "../storage/reading.ts";
+import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
 import { findType, type TypeRow } from "./record-type.ts";
 import { isBuilt } from "./build-indexes.ts";
 import { recordUnitOf, type Change } from "./record-unit.ts";
@@ -15,6 +16,8 @@ export type RecordReader = {
   point<R>(statement: Sql): Awaitable<R[]>;
   /** A read of unknown cost. */
   heavy<R>(statement: Sql): Awaitable<R[]>;
+  /** A page of documents: fewer rows where they are large, and whether there are more. */
+  page<R>(statement: Sql): Awaitable<Some<R>>;
   /** What the transaction has changed and not written yet. */
   pending(): readonly Change[];
   typeOf(name: string): Promise<TypeRow | undefined>;
@@ -22,14 +25,15 @@ export type RecordReader = {
   isBuilt(type: AnyRecordType): boolean;
 };
 
-export function storeReader(store: Store, tenant: string): RecordReader {
+export function storeReader(store: Store, tenant: string, who: Partial<Reading> = { tenant }): RecordReader {
   const { ids } = store;
   return {
     dialect: store.dialect,
     tenant,
     now: () => store.clock.now(),
     point: (statement) => store.read(statement),
-    heavy: (statement) => store.readHeavy(statement),
+    heavy: (statement) => store.readHeavy(statement, who),
+    page: (statement) => store.readPage(statement, who),
     pending: () => [],
     typeOf: (name) => findType({ all: (statement) => store.read(statement), ids, committed: true }, tenant, name),
     isBuilt: (type) => isBuilt(ids, type),
@@ -44,6 +48,8 @@ export function txReader(tx: Tx): RecordReader {
     now: () => tx.now,
     point: all,
     heavy: all,
+    // The transaction's own connection has no way to stop in between.
+    page: async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false }),
     pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
     typeOf: (name) => findType({ all, ids: tx.ids, committed: false }, tx.tenant, name),
     isBuilt: (type) => isBuilt(tx.ids, type),
@@ -54,6 +60,7 @@ export function snapshotReader(reader: Reader, tenant: string, at: { ids: Ids; n
   const all = <R>(statement: Sql): Promise<R[]> => reader.all<R>(statement);
   return {
     ...{ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all },
+    page: (statement) => reader.page(statement),
     pending: () => [],
     typeOf: (name) => findType({ all, ids: at.ids, committed: true }, tenant, name),
     isBuilt: (type) => isBuilt(at.ids, type),

@@ -97,7 +97,7 @@ export function recordReads(asking: Asking): RecordReads {
     blame: (type, key) => run("blame", () => readBlame(reader, type, key)),
     types: () => run("types", () => listTypes(reader)),
     type: (name) => run("type", () => storedDefinition(reader, name)),
-    export: (options = {}) => exportRecords(reader, options),
+    export: (options = {}) => exportRecords(asking.exporter ?? reader, options),
     traverse: (type, key, options) => run("traverse", () => traverse(reader, type, key, options)),
     commits: (filter = {}) => run("commits", () => listCommits(reader, filter)),
     commit: (id) => run("commit", () => readCommit(reader, id)),

@@ -1,8 +1,9 @@
 // What a type's schema says, as canonical text with a hash: the text is for people and for later comparison, the hash
 // tells whether two programs mean the same.
 import { createHash } from "node:crypto";
-import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { toJson } from "../core/json.ts";
+import { jsonSchemaOf } from "../core/standard-schema.ts";
 import type { AnyRecordType } from "./relation.ts";
 
 export type SchemaText = { readonly text: string; readonly hash: string };
@@ -26,15 +27,10 @@ function describe(type: AnyRecordType): Record<string, unknown> {
     : { kind: "relation", from: type.from.name, to: type.to.name, instanceKey: type.instanceField, document };
 }
 
-// Not every library can write its schemas as JSON Schema, and none can write its own functions. What cannot be written is
-// known by its library alone, and then a changed schema looks like the old one.
+// What cannot be written, such as a schema's own functions, is known by its library alone, and then a changed schema looks like
+// the old one.
 function describeDocument(schema: StandardSchemaV1): Record<string, unknown> {
-  const standard = schema["~standard"] as StandardSchemaV1["~standard"] & Partial<StandardJSONSchemaV1.Props>;
-  const { vendor } = standard;
-  try {
-    const written: unknown = standard.jsonSchema?.output({ target: "draft-2020-12" });
-    return written === undefined ? { vendor } : { vendor, jsonSchema: JSON.parse(JSON.stringify(written)) as unknown };
-  } catch {
-    return { vendor };
-  }
+  const { vendor } = schema["~standard"];
+  const written = jsonSchemaOf(schema, "output");
+  return written === undefined ? { vendor } : { vendor, jsonSchema: written };
 }

@@ -1,7 +1,11 @@
 // The index of words in declared fields. Both engines bring one: PostgreSQL keeps it by itself, on SQLite triggers do, so that
 // it holds whoever writes. What is built last is the sign that all of it was.
+//
+// Each entry also holds whose it is, its type's number, as a word that no search can say. Both engines cross it with the words
+// from the rarer to the more frequent, so what a search costs does not tell how often others use a word.
 import { createHash } from "node:crypto";
 import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
 import { joinSql, rawSql, render, sql, type Dialect, type Sql } from "../storage/sql.ts";
 import type { Path } from "./field-index.ts";
 import type { Built } from "./item-index.ts";
@@ -11,7 +15,7 @@ export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]
   const family = `record_words_${hashOf(type)}_`;
   const name = `${family}${hashOf(JSON.stringify(paths))}`;
   if (dialect === "postgres") {
-    const { text } = render(sql`using gin ((${vectorOf(rawSql("body"), paths)}))`, "postgres");
+    const { text } = render(sql`using gin ((${vectorOf(rawSql("type_seq"), rawSql("body"), paths)}))`, "postgres");
     return {
       name,
       table: "record",
@@ -22,14 +26,14 @@ export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]
     `${row}.type_seq in (select seq from daybook_record_type where name = '${type.replaceAll("'", "''")}')`;
   const words = (row: string): string => render(wordsOf(dialect, rawSql(`${row}.body`), paths), dialect).text;
   const gone = `delete from daybook_record_words where rowid = old.seq`;
-  const put = `insert into daybook_record_words (rowid, words) values (new.seq, ${words("new")})`;
+  const put = `insert into daybook_record_words (rowid, type, words) values (new.seq, new.type_seq, ${words("new")})`;
   const texts = [
-    `create virtual table if not exists daybook_record_words using fts5(words, content='', contentless_delete=1,
+    `create virtual table if not exists daybook_record_words using fts5(type, words, content='', contentless_delete=1,
       tokenize='unicode61 remove_diacritics 0')`,
     `create trigger if not exists ${name}_made after insert on daybook_record when ${ours("new")} begin ${put}; end`,
     `create trigger if not exists ${name}_changed after update of body on daybook_record when ${ours("new")} begin ${gone}; ${put}; end`,
     `create trigger if not exists ${name}_gone after delete on daybook_record when ${ours("old")} begin ${gone}; end`,
-    `insert into daybook_record_words (rowid, words) select seq, ${words("record")} from daybook_record record
+    `insert into daybook_record_words (rowid, type, words) select seq, type_seq, ${words("record")} from daybook_record record
       where ${ours("record")} and seq not in (select rowid from daybook_record_words)`,
     `create index if not exists ${name} on daybook_record_type (seq) where name = '${type.replaceAll("'", "''")}'`,
   ];
@@ -46,15 +50,33 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 12);
 }
 
-/** Whether a record has all these words, in any of the fields. */
-export function hasWords(dialect: Dialect, alias: Sql, paths: readonly Path[], text: string): Sql {
+export function checkWords(text: string): string {
   if (typeof text !== "string") throw invalid("search takes a text: the words to look for");
-  const words = text.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
-  if (words.length === 0) throw invalid(`search ${JSON.stringify(text.slice(0, 60))} has no word in it`);
-  if (dialect === "postgres") {
-    return sql`${vectorOf(sql`${alias}.body`, paths)} @@ plainto_tsquery('simple'::regconfig, ${words.join(" ")}::text)`;
+  if (text.length > limits.searchCharactersMax) {
+    throw invalid(
+      `search looks for a text of ${text.length} characters, and ${limits.searchCharactersMax} at most: leave some words out`,
+    );
   }
-  const match = words.map((word) => `"${word}"`).join(" ");
+  const words = wordsIn(text);
+  if (words.length === 0) throw invalid(`search ${JSON.stringify(text.slice(0, 60))} has no word in it`);
+  if (words.length > limits.searchWordsMax) {
+    throw invalid(`search looks for ${words.length} words, and at most for ${limits.searchWordsMax}: leave some out`);
+  }
+  return text;
+}
+
+function wordsIn(text: string): string[] {
+  return text.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+}
+
+/** Whether a record of the type has all these words, in any of the fields. */
+export function hasWords(dialect: Dialect, alias: Sql, typeSeq: number, paths: readonly Path[], text: string): Sql {
+  const words = wordsIn(text);
+  if (dialect === "postgres") {
+    const vector = vectorOf(sql`${alias}.type_seq`, sql`${alias}.body`, paths);
+    return sql`${vector} @@ (${`'=${typeSeq}'`}::tsquery && plainto_tsquery('simple'::regconfig, ${words.join(" ")}::text))`;
+  }
+  const match = `type : "${typeSeq}" AND words : (${words.map((word) => `"${word}"`).join(" ")})`;
   return sql`${alias}.seq in (select rowid from daybook_record_words where daybook_record_words match ${match})`;
 }
 
@@ -62,10 +84,10 @@ export function hasWords(dialect: Dialect, alias: Sql, paths: readonly Path[], t
 // signs become spaces first.
 const signs = "!\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~";
 
-function vectorOf(body: Sql, paths: readonly Path[]): Sql {
+function vectorOf(typeSeq: Sql, body: Sql, paths: readonly Path[]): Sql {
   const spaces = " ".repeat(signs.length - 1);
   const plain = sql`translate(${wordsOf("postgres", body, paths)}, ${rawSql(`'${signs}', '${spaces}'`)})`;
-  return sql`to_tsvector('simple'::regconfig, ${plain})`;
+  return sql`(array_to_tsvector(array['=' || ${typeSeq}::text]) || to_tsvector('simple'::regconfig, ${plain}))`;
 }
 
 /** The texts of all fields, one after the other. */

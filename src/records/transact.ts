@@ -6,13 +6,13 @@ import type { Store } from "../storage/store.ts";
 
 const firstPauseMs = 10;
 
-export async function retryConflicts<T>({ clock, random }: Store, attempt: () => Promise<T>): Promise<T> {
+export async function retryConflicts<T>({ waitClock, random }: Store, attempt: () => Promise<T>): Promise<T> {
   for (let retries = 0; ; retries++) {
     try {
       return await attempt();
     } catch (error) {
       if (!isDaybookError(error) || error.code !== "conflict" || retries >= limits.transactRetriesMax) throw error;
-      await clock.sleep(jitter(random, firstPauseMs * 2 ** retries));
+      await waitClock.sleep(jitter(random, firstPauseMs * 2 ** retries));
     }
   }
 }

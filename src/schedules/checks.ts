@@ -1,6 +1,8 @@
 // What must hold of schedules and their decisions; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
+import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 import { sql } from "../storage/sql.ts";
+import { countAnew, stepBack } from "./step-back.ts";
 
 const report = "report it: a decision and its job are written in one transaction";
 
@@ -57,5 +59,29 @@ export const scheduleChecks: readonly Check[] = [
       where next_at is null and paused_at is null and removed_at is null and held = 0 and ends_at is null and kind <> 'once'
         and (max_fires is null or fires < max_fires)`,
     advice: "pause and resume it; if it comes again, report it",
+  },
+  {
+    promise: "D4",
+    name: "no schedule has decided slots that are still to come",
+    find: (_dialect, now) => sql`select name as finding, seq from daybook_schedule
+      where cursor_at > ${latestNow(now)} and removed_at is null`,
+    advice: mendAdvice,
+    async mend(tx, seqs) {
+      let count = 0;
+      for (const seq of seqs) if (await stepBack(tx, seq)) count++;
+      return count;
+    },
+  },
+  {
+    promise: "D4",
+    name: 'no schedule with "in" is counted from a time that is still to come',
+    find: (_dialect, now) => sql`select name as finding, seq from daybook_schedule
+      where kind = 'once' and anchor_at > ${latestNow(now)} and removed_at is null`,
+    advice: mendAdvice,
+    async mend(tx, seqs) {
+      let count = 0;
+      for (const seq of seqs) if (await countAnew(tx, seq)) count++;
+      return count;
+    },
   },
 ];

@@ -1,7 +1,6 @@
 // One schedule by its name, for whoever changes it, and what to say when there is none.
-import { DaybookError } from "../core/error.ts";
-import { quote } from "../core/quote.ts";
-import { nearest } from "../core/suggest.ts";
+import type { DaybookError } from "../core/error.ts";
+import { noSuch } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
@@ -26,10 +25,6 @@ export async function unknownSchedule(read: Read, tenant: string, name: string):
   const names = await read(
     sql`select name from daybook_schedule where tenant_id = ${tenant} and removed_at is null order by name limit 1000`,
   );
-  const near = nearest(
-    name,
-    names.map((each) => each.name),
-  );
-  const hint = near === undefined ? "" : `: did you mean "${near}"?`;
-  return new DaybookError("not_found", `there is no schedule ${quote(name)}${hint}`, { details: { name } });
+  const known = names.map((each) => each.name);
+  return noSuch("there is no schedule", name, known, { name });
 }

@@ -67,7 +67,7 @@ export async function backfillSchedule(
   const taken = await firedSlots(tx, row, from, to);
   const open = slots.filter((slot) => !taken.has(slot.at));
   if (!dryRun && open.length > 0) {
-    await forgetSkipped(tx, row, open);
+    await forgetSkipped(tx, row, { first: open[0]?.at ?? 0, last: open.at(-1)?.at ?? 0 });
     await fireSlots(tx, hooks, row, { slots: open, kind: "backfilled" });
     await moveCursor(tx, row, open);
   }
@@ -140,10 +140,13 @@ async function decidedSlots(tx: Tx, row: ScheduleRow, from: number, to: number):
   return new Set(rows.map((each) => each.slot_at));
 }
 
-// A skipped slot that is fired after all has one decision: the new one. A span keeps the rest of its count.
-async function forgetSkipped(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Promise<void> {
-  const first = open[0]?.at ?? 0;
-  const last = open.at(-1)?.at ?? 0;
+/** Takes back that slots of this stretch were skipped: one that is decided anew has one decision, the new one. A span keeps the rest
+ *  of its count. */
+export async function forgetSkipped(
+  tx: Tx,
+  row: ScheduleRow,
+  { first, last }: { readonly first: number; readonly last: number },
+): Promise<void> {
   await tx.run(sql`delete from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
     and job_id is null and event_id is null and slot_at >= ${first} and until_at <= ${last}`);
   const cut = await tx.all<{ seq: number; slot_at: number; until_at: number; slots: number }>(sql`select seq, slot_at,

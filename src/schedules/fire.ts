@@ -18,6 +18,7 @@ import { laneOf } from "../jobs/lane.ts";
 import { decide, type Fire } from "./decide.ts";
 import { openFires } from "./open-fires.ts";
 import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { undecided } from "./fired-ahead.ts";
 import { targetOf, type Target } from "./target.ts";
 import { insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
 
@@ -37,12 +38,13 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
     // The rest follows with the next look.
     full = written.decisions.length >= limits.decisionsPerTickMax;
     if (full) break;
-    const timing = readTiming(row);
-    if ("unreadable" in timing) {
+    const whole = readTiming(row);
+    if ("unreadable" in whole) {
       // One that this machine cannot read must not keep the others from firing: it pauses, and says why.
-      written.rows.push({ ...row, paused_at: tx.now, paused_note: timing.unreadable, next_at: null });
+      written.rows.push({ ...row, paused_at: tx.now, paused_note: whole.unreadable, next_at: null });
       continue;
     }
+    const timing = await undecided(tx, row, whole);
     const plan = decide(row, timing, tx.now);
     for (const each of plan.skips) written.decisions.push(skipped(tx, row, each));
     const pausedNote = await fireAll(tx, hooks, row, plan.fires, busy, written);

@@ -35,6 +35,8 @@ export const scheduleMigrations: readonly Migration[] = [
         failures ${integer} not null default 0,
         cursor_at ${integer} not null,
         next_at ${integer},
+        -- Slots up to here may have been fired by a clock that ran ahead.
+        ahead_until ${integer},
         last_fired_at ${integer},
         paused_at ${integer},
         paused_note text,

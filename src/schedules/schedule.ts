@@ -3,7 +3,7 @@
 // never one without the other, and two processes that see the same slot cannot both fire it.
 //
 //   cursor ─────── slots ───────► now
-//      │  every slot up to the cursor is decided; the cursor never goes back
+//      │  every slot up to the cursor is decided; it goes back only when the clock had run ahead (step-back.ts)
 //      ▼
 //   fired · late · caught_up · shifted_dst · skipped_missed · skipped_overlap · skipped_paused · backfilled · manual
 import { describeError } from "../core/error.ts";
@@ -45,6 +45,8 @@ export type ScheduleRow = {
   failures: number;
   /** Every slot up to here is decided. */
   cursor_at: number;
+  /** Slots after the cursor and up to here may have been fired by a clock that ran ahead; null when none was. */
+  ahead_until: number | null;
   /** When the next slot is fired: its time and the schedule's own jitter; null when there is none, or it is paused. */
   next_at: number | null;
   last_fired_at: number | null;

@@ -8,10 +8,10 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
 import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
-import { findDefinition, neverHostedWarning } from "../jobs/definition.ts";
+import { findDefinition, neverHostedWarning, type ReadRows } from "../jobs/definition.ts";
 import type { JobHooks, ToSay } from "../jobs/hooks.ts";
 import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
-import { mergeParams, selectTemplates, type TemplateRow } from "../jobs/template/template.ts";
+import { mergeParams, readTemplate } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
@@ -195,12 +195,11 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
     const prepared = await withSettings(tx, stored, row.target_name);
     return { prepared: { ...prepared, ...nobody } };
   }
-  const template = await tx.get<TemplateRow>(sql`${selectTemplates}
-    where tenant_id = ${row.tenant_id} and name = ${row.target_name} ${forShare}`);
+  const read: ReadRows = (statement) => tx.all(statement);
+  const template = await readTemplate(read, row.tenant_id, row.target_name, sql`${forShare}`);
   if (template === undefined) return { refused: `there is no template "${row.target_name}"` };
   if (template.archivedAt !== null) return { refused: `template "${row.target_name}" is archived` };
-  const defaults = JSON.parse(template.params) as unknown;
-  const merged = mergeParams(defaults, overrides);
+  const merged = mergeParams(template.params, overrides);
   const prepared = await withSettings(tx, stored, template.job);
   return {
     prepared: {
@@ -210,7 +209,7 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
       queue: settings.queue ?? template.queue ?? prepared.queue,
       priority: settings.priority ?? template.priority ?? prepared.priority,
       attempts: template.attempts ?? prepared.attempts,
-      backoff: template.backoff ?? prepared.backoff,
+      backoff: template.backoff === null ? prepared.backoff : toJson(template.backoff, { what: "backoff" }),
       timeout_ms: template.timeoutMs ?? prepared.timeout_ms,
       losses_max: template.losses ?? prepared.losses_max,
       template_id: template.id,

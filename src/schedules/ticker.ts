@@ -6,6 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { fireDue } from "./fire.ts";
 import { schedulesChannel } from "./schedule.ts";
+import { stepBackAll } from "./step-back.ts";
 
 export type Ticker = {
   /** Fires what is due now; resolves when nothing is left that is. */
@@ -30,6 +31,8 @@ export function startTicker(
   let armedFor = Number.POSITIVE_INFINITY;
   let preparedAt = Number.NEGATIVE_INFINITY;
 
+  // The time to the next slot was computed by the clock as it was before.
+  const stopHearing = store.time.onSet(() => void tick());
   const stopListening = store.onWake((channel) => {
     if (channel === schedulesChannel) void tick();
     // On SQLite another process has written something; only an earlier slot than the one we wait for is news.
@@ -68,6 +71,8 @@ export function startTicker(
 
   async function look(): Promise<void> {
     let waitMs = lookEveryMs;
+    // The next slot is waited for by the book's clock; another process, or a book that cannot be written, in real time.
+    let { clock } = store;
     try {
       await prepare();
       const firedUntil = store.clock.now();
@@ -78,14 +83,17 @@ export function startTicker(
       // It has come due since: nobody holds it.
       if (at !== null && inMs <= 0 && at > firedUntil) again = true;
       waitMs = Math.min(lookEveryMs, inMs > 0 ? inMs : heldMs);
+      if (inMs <= 0) clock = store.waitClock;
     } catch {
       waitMs = retryMs; // what could not be decided is still due
+      clock = store.waitClock;
     }
-    if (!stopped) timer = store.clock.after(waitMs, () => void tick());
+    if (!stopped) timer = clock.after(waitMs, () => void tick());
   }
 
   async function prepare(): Promise<void> {
     if (store.clock.monotonic() - preparedAt < lookEveryMs) return;
+    await stepBackAll(store);
     preparedAt = store.clock.monotonic();
     // What it could not do waits for the next minute; what is due must not wait for it.
     await beforeLook().catch(() => undefined);
@@ -110,6 +118,7 @@ export function startTicker(
     async stop() {
       stopped = true;
       timer?.cancel();
+      stopHearing();
       stopListening();
       await ticking;
     },

@@ -4,6 +4,7 @@ import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
 import { skip, type Skip } from "./decide.ts";
 import type { DecisionKind, ScheduleRow } from "./schedule.ts";
+import { undecided } from "./fired-ahead.ts";
 import type { Timing } from "./timing/timing.ts";
 
 export type DecisionRow = {
@@ -49,9 +50,10 @@ export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, no
 export async function insertSkips(
   tx: Tx,
   row: ScheduleRow,
-  timing: Timing,
+  whole: Timing,
   { until, note }: { readonly until: number; readonly note: string },
 ): Promise<void> {
+  const timing = await undecided(tx, row, whole);
   const skips: Skip[] = [];
   const { cursor_at: after, paused_at: paused } = row;
   if (paused === null) skip(timing, after, until, "skipped_missed", note, skips);

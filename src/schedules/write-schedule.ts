@@ -92,7 +92,7 @@ async function put(
   if (!begun && !over && until !== null) await passBy(tx, old, until);
   const base: ScheduleRow = old ?? {
     ...{ seq: 0, tenant_id: tx.tenant, id: tx.ids(), name, source, ...settings, fires: 0, failures: 0 },
-    ...{ cursor_at: tx.now, next_at: null, last_fired_at: null, paused_at: null, paused_note: null },
+    ...{ cursor_at: tx.now, ahead_until: null, next_at: null, last_fired_at: null, paused_at: null, paused_note: null },
     ...{ removed_at: null, held: 0, pruned_until: null, revision: 0, created_at: tx.now, updated_at: tx.now },
   };
   const fresh = {

@@ -8,8 +8,8 @@ import { pathToFileURL } from "node:url";
 import { DaybookError, invalid, type ErrorCode } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { checkBookFile } from "./sqlite/book-file.ts";
-import { createReaderThread } from "./sqlite/reader.ts";
+import { bookBytes, checkBookFile, refuseFullDisk } from "./sqlite/book-file.ts";
+import { createReader } from "./sqlite/reader.ts";
 import { render, sql, type Sql } from "./sql.ts";
 import type { Store } from "./store.ts";
 
@@ -36,6 +36,7 @@ export async function backupBook(
   const unchecked = `${target}.${store.ids()}.partial`;
   try {
     refuseTarget(store, target, options.overwrite === true);
+    if (store.location !== ":memory:") refuseFullDisk(dirname(target), "the backup", bookBytes(store.location));
     look(`${unchecked}-journal`); // the longest of the names that are needed: the system says here if it is too long
   } catch (error) {
     throw fromFileError(error, target);
@@ -127,28 +128,30 @@ function fromFileError(error: unknown, target: string): unknown {
 
 async function markCopy(path: string, marks: readonly Sql[]): Promise<void> {
   if (marks.length === 0) return;
-  const thread = createReaderThread({ location: path, writable: true });
+  const reader = createReader({ location: path, writable: true });
   try {
-    for (const mark of marks) await thread.all(render(mark, "sqlite"));
+    for (const mark of marks) await reader.all(render(mark, "sqlite"));
   } finally {
-    await thread.close();
+    await reader.close();
   }
 }
 
 async function checkCopy(path: string): Promise<number> {
   if (checkBookFile(path) !== "existing") throw new DaybookError("internal", `the copy ${path} is not a book`);
-  const thread = createReaderThread({ location: path, writable: false });
+  const reader = createReader({ location: path, writable: false });
   try {
-    const found = (await thread.all({ text: "pragma integrity_check", params: [] })) as { integrity_check: string }[];
+    const found = (await reader.all({ text: "pragma integrity_check", params: [] })).rows as {
+      integrity_check: string;
+    }[];
     if (found[0]?.integrity_check !== "ok") {
       throw new DaybookError(
         "internal",
         `the copy is damaged: ${found[0]?.integrity_check}. Check the disk, try again`,
       );
     }
-    return (await thread.all({ text: "select name from sqlite_schema where type = 'table'", params: [] })).length;
+    return (await reader.all({ text: "select name from sqlite_schema where type = 'table'", params: [] })).rows.length;
   } finally {
-    await thread.close();
+    await reader.close();
   }
 }
 

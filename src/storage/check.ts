@@ -1,17 +1,21 @@
 // An invariant of the book as a question to it: every row that `find` returns is a violation. Rooms list their own;
 // doctor asks them all, off the event loop.
 import { sql, type Dialect, type Sql } from "./sql.ts";
-import type { Store } from "./store.ts";
+import type { Store, Tx } from "./store.ts";
 
 export type Check = {
   /** The number of the promise it holds, as in docs/promises.md. */
   readonly promise: string;
   readonly name: string;
-  find(dialect: Dialect): Sql;
+  /** `now` is for what is told by its time. */
+  find(dialect: Dialect, now: number): Sql;
   /** For what no statement can tell, because it is of this process's own connection. */
   ask?(store: Store): readonly string[];
   /** What to do when it finds something. */
   readonly advice: string;
+  /** Puts right what was found, where a rule says how (`daybook mend`). It is given the numbers that `find` names as `seq`, looks at
+   *  them again, and says how many it has changed. */
+  readonly mend?: (tx: Tx, seqs: readonly number[]) => Promise<number>;
 };
 
 const nothing = sql`select 1 as finding where 1 = 0`;

@@ -15,6 +15,9 @@ export type StoreOptions = {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly random: Random;
+  /** By which others are waited for: another process, a connection, the server. Real time, whatever `clock` is; tests of these
+   *  very waits replace it. */
+  readonly waitClock: Clock;
   /** False: refuse a book whose schema is not up to date, and never make a new one. */
   readonly migrate?: boolean | undefined;
   /** True: nothing is written, and a file that may not be written can be looked at. */
@@ -37,8 +40,9 @@ export async function openStore(
   const clock = options.clock ?? systemClock;
   const random = options.random ?? systemRandom;
   const ids = options.ids ?? createIds(clock, random);
+  const waitClock = options.waitClock ?? systemClock;
   const readOnly = options.readOnly === true;
-  const complete: StoreOptions = { ...options, clock, random, ids, ...(readOnly ? { migrate: false } : {}) };
+  const complete: StoreOptions = { ...options, clock, waitClock, random, ids, ...(readOnly ? { migrate: false } : {}) };
   const where = parseLocation(url);
   refuseIdle(where.dialect, options);
   const store = await openWhere(where, migrations, complete);

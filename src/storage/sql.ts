@@ -12,14 +12,39 @@ export type Dialect = "sqlite" | "postgres";
 /** What a statement may carry. Times are integers, JSON is text: rooms convert before they bind. */
 export type Value = string | number | bigint | boolean | null | Uint8Array;
 
-/** A statement that has not been rendered for an engine yet. */
-export type Sql = {
-  readonly kind: "sql";
+/** What is known of a user's own statement: `leaves` when it may leave something behind in its session, and the `indexes` that
+ *  it drops or alters, whose names do not say whose they are. */
+export type UserMark = { readonly leaves: boolean; readonly indexes: readonly string[] };
+
+/** A statement that has not been rendered for an engine yet. Only the functions of the house make one: an object that came in
+ *  from elsewhere may say that it is one, and is refused as a value. */
+export class Sql {
+  readonly kind = "sql";
   readonly strings: readonly string[];
   readonly values: readonly Slot[];
   /** Set by `rowsInto`: the text is all there, and runs once for each of these rows. */
-  readonly rows?: readonly (readonly Value[])[];
-};
+  readonly rows: readonly (readonly Value[])[] | undefined;
+  /** Set when it is a user's own. */
+  readonly user: UserMark | undefined;
+  // oxlint-disable-next-line no-unused-private-class-members -- `isOne` asks whether it is there
+  readonly #made = true;
+
+  constructor(
+    strings: readonly string[],
+    values: readonly Slot[],
+    rows?: readonly (readonly Value[])[],
+    user?: UserMark,
+  ) {
+    this.strings = strings;
+    this.values = values;
+    this.rows = rows;
+    this.user = user;
+  }
+
+  static isOne(value: object): value is Sql {
+    return #made in value;
+  }
+}
 type Slot = Value | Sql | Part;
 
 /** A rendered statement: a plain value, so it can be sent to another thread. */
@@ -28,20 +53,21 @@ export type Query = {
   readonly params: readonly Value[];
   /** Set when the statement inserts many rows and the engine (SQLite) runs it once per row; `params` is then empty. */
   readonly rows?: readonly (readonly Value[])[];
+  readonly user?: UserMark;
 };
 
 export function sql(strings: TemplateStringsArray, ...values: Slot[]): Sql {
-  return { kind: "sql", strings, values };
+  return new Sql(strings, values);
 }
 
 /** Text that is already SQL: migrations and tests use it. Never give it anything a user typed. */
 export function rawSql(text: string): Sql {
-  return { kind: "sql", strings: Object.freeze([text]), values: [] };
+  return new Sql(Object.freeze([text]), []);
 }
 
 /** Statements one after the other, as one: for conditions that are there or not. */
 export function joinSql(parts: readonly Sql[]): Sql {
-  return { kind: "sql", strings: Object.freeze(["", ...parts.map(() => " ")]), values: parts };
+  return new Sql(Object.freeze(["", ...parts.map(() => " ")]), parts);
 }
 
 // Templates whose slots are all plain values always render to the same text, so it is kept per template.
@@ -51,6 +77,11 @@ const plainTexts: Record<Dialect, WeakMap<readonly string[], string>> = {
 };
 
 export function render(statement: Sql, dialect: Dialect): Query {
+  const query = rendered(statement, dialect);
+  return statement.user === undefined ? query : { ...query, user: statement.user };
+}
+
+function rendered(statement: Sql, dialect: Dialect): Query {
   if (statement.rows !== undefined) return { text: statement.strings[0] ?? "", params: [], rows: statement.rows };
   const known = plainTexts[dialect].get(statement.strings);
   if (known !== undefined && statement.values.every(isValue)) {
@@ -91,14 +122,15 @@ export function bind(out: Rendering, value: Value): void {
 export function pushParam(out: Rendering, value: Value): string {
   if (out.filled === true) throw invalid("eachRow must be the only source of values in its statement");
   out.params.push(value);
-  return out.dialect === "sqlite" ? "?" : `$${out.params.length}`;
+  if (out.dialect === "postgres") return `$${out.params.length}`;
+  // SQLite plans anew for every value of a bare mark behind `limit`, which takes longer than a claim of one job.
+  return out.text.endsWith("limit ") ? "+?" : "?";
 }
 
-// A statement or a part is made by code. An object that came in as JSON may claim to be one, and would be run as SQL if
-// it were believed; but it holds no frozen array and no function, so it stays a value, and is refused as one.
+// A part is made by code: an object that came in as JSON may claim to be one, but it holds no function.
 function isValue(slot: Slot): slot is Value {
   if (typeof slot !== "object" || slot === null || !("kind" in slot)) return true;
-  if (slot.kind === "sql") return !(Array.isArray(slot.strings) && Object.isFrozen(slot.strings));
+  if (slot.kind === "sql") return !Sql.isOne(slot);
   return typeof slot.render !== "function";
 }
 

@@ -1,10 +1,12 @@
 // What the rooms see of storage: a store, transactions and reads. Which engine and which thread did the work is not
 // visible from here.
 import type { Clock } from "../core/clock.ts";
-import { DaybookError } from "../core/error.ts";
+import { invalid, type DaybookError } from "../core/error.ts";
 import type { Ids } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import type { Random } from "../core/random.ts";
+import type { Reading } from "./reading.ts";
+import type { SteadyTime } from "../core/steady-time.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
 export type Row = Record<string, Value>;
@@ -15,7 +17,7 @@ export type Awaitable<T> = T | PromiseLike<T>;
 export type Tx = {
   readonly dialect: Dialect;
   readonly tenant: string;
-  /** Fixed when the unit begins and never earlier than that of an earlier unit of this process. */
+  /** Fixed when the unit begins. It is what the wall clock says, but for small steps back; order never rests on it. */
   readonly now: number;
   /** One per store: what rooms know about its committed state may be kept in a WeakMap under it. */
   readonly ids: Ids;
@@ -27,7 +29,7 @@ export type Tx = {
   /** Tells whoever waits on `channel`, in this process and in others, once this transaction has committed. */
   wake(channel: string): void;
   /** Names what this unit competes for with others. Should it lose, it is run again when it is its turn: on PostgreSQL it
-   *  then holds the name's lock (see `turnKey`) from before it first reads. SQLite's units never lose. */
+   *  then holds the name's lock (see `lockKey`) from before it first reads. SQLite's units never lose. */
   compete(name: string): void;
   /** Runs once this transaction has committed, in this process only; never after a rollback. */
   afterCommit(run: () => void): void;
@@ -55,7 +57,12 @@ export type WriteOptions = {
 export type Reader = {
   readonly dialect: Dialect;
   all<R>(statement: Sql): Promise<R[]>;
+  /** As `readPage`. */
+  page<R>(statement: Sql): Promise<Some<R>>;
 };
+
+/** Rows, and whether there are more that did not fit. */
+export type Some<R> = { readonly rows: R[]; readonly more: boolean };
 
 export type Stamp = { due(): boolean; run(tx: Tx): Awaitable<void> };
 
@@ -70,20 +77,27 @@ export type Store = {
   /** PostgreSQL only: the schema that holds the book's tables. */
   readonly schema?: string;
   readonly clock: Clock;
+  /** By which others are waited for, in real time: a clock that a test has stopped stops none of them. */
+  readonly waitClock: Clock;
+  /** The time of transactions, and whether the wall clock was set. */
+  readonly time: SteadyTime;
   readonly ids: Ids;
   readonly random: Random;
   /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */
   write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
   /** A point read: few rows by an index, on this thread. */
   read<R>(statement: Sql): Promise<R[]>;
-  /** A read of unknown cost (lists, reports): never on this thread. */
-  readHeavy<R>(statement: Sql): Promise<R[]>;
+  /** A read of unknown cost (lists, reports): never on this thread. It takes its turn among those of its tenant and is
+   *  ended at its deadline; both are those of the verb under way unless `who` says otherwise. */
+  readHeavy<R>(statement: Sql, who?: Partial<Reading>): Promise<R[]>;
+  /** The same for rows that may be large: it answers at least one, and no more once `limits.pageBytesMax` are full. */
+  readPage<R>(statement: Sql, who?: Partial<Reading>): Promise<Some<R>>;
   /** A statement that may take minutes (backup, integrity): on a thread and a connection of its own. */
   readLong<R>(statement: Sql): Promise<R[]>;
   /** Several of them, one after the other on the same thread: to start one costs more than most of them take. */
   readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
-  /** Several reads of one moment; lives at most `limits.snapshotMsMax`. */
-  snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T>;
+  /** Several reads of one moment, with the turn and the deadline of a read. */
+  snapshot<T>(run: (reader: Reader) => Promise<T>, who?: Partial<Reading>): Promise<T>;
   /** Hears the channels that committed transactions woke; `null` means another process wrote something. */
   onWake(hear: (channel: string | null) => void): () => void;
   /** Run in one of this store's transactions, just before it commits, whenever it is due: the session's beat. */
@@ -95,13 +109,11 @@ export type Store = {
   close(): Promise<void>;
 };
 
-export function tooLong(): DaybookError {
-  return new DaybookError(
-    "timeout",
-    `a read held its snapshot for ${limits.snapshotMsMax} ms, so it was ended: read less at once, or in several reads`,
-  );
+export function endedReader(): DaybookError {
+  return invalid("a reader was used after its read ended: await everything inside book.read");
 }
 
-export function endedReader(): DaybookError {
-  return new DaybookError("invalid", "a reader was used after its read ended: await everything inside book.read");
+export function answerTooLarge(): DaybookError {
+  const mb = limits.readBytesMax / 1_048_576;
+  return invalid(`a read answers more than ${mb} MB: select fewer columns, or read it in pages with limit`);
 }

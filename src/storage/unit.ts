@@ -1,14 +1,15 @@
 // One unit of a user's `write`: it is watched, because one that misbehaves would hold up everyone's commit. It must
 // await every operation it starts, await nothing else for long, and leave its tx alone once it has ended.
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Clock, Timer } from "../core/clock.ts";
+import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
+import { calledAt, showPlace, type Place } from "../core/caller.ts";
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import type { Awaitable } from "./store.ts";
 
 export type Unit = {
-  /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed. */
-  track<T>(start: () => Awaitable<T>): Promise<T>;
+  /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed, and an error says where it was called. */
+  track<T>(verb: string, place: Place, start: () => Awaitable<T>): Promise<T>;
 };
 
 const running = new AsyncLocalStorage<UnitState>();
@@ -32,47 +33,59 @@ export function refuseInsideUnit(
 export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => Awaitable<T>): Promise<T> {
   const { clock } = store;
   const state: UnitState = { of: store, ended: false };
-  const open = new Set<Operation<unknown>>();
+  // Those that nobody awaits yet, and those that have not ended.
+  const pending = new Set<Begun>();
   let inside = 0; // operations under way: time spent in them is the database's, not foreign
   let foreignMs = 0;
-  let outsideSince = clock.monotonic();
+  // What a unit waits for may live by the book's clock or not; on one that a test has stopped it would wait for ever.
+  const elapsedMs = (): number => clock.monotonic() + (clock === systemClock ? 0 : systemClock.monotonic());
+  let outsideSince = elapsedMs();
 
   const unit: Unit = {
-    track<V>(start: () => Awaitable<V>): Promise<V> {
-      if (state.ended) throw usedAfterEnd();
-      const finish = enter();
-      const settled = (async () => start())().finally(finish);
-      const operation = new Operation<V>(settled, () => open.delete(operation));
-      open.add(operation);
-      return operation as unknown as Promise<V>;
+    track<V>(verb: string, place: Place, start: () => Awaitable<V>): Promise<V> {
+      if (state.ended) throw usedAfterEnd(verb);
+      const begun: Begun = { verb, place, awaited: false, ended: false };
+      pending.add(begun);
+      const note = (what: "awaited" | "ended"): void => {
+        begun[what] = true;
+        if (begun.awaited && begun.ended) pending.delete(begun);
+      };
+      return new Operation(run(begun, start, note), () => note("awaited")) as unknown as Promise<V>;
     },
   };
-  function enter(): () => void {
-    if (inside++ === 0) foreignMs += clock.monotonic() - outsideSince;
-    return () => {
-      if (--inside === 0) outsideSince = clock.monotonic();
-    };
+  async function run<V>({ place }: Begun, start: () => Awaitable<V>, note: (what: "ended") => void): Promise<V> {
+    if (inside++ === 0) foreignMs += elapsedMs() - outsideSince;
+    try {
+      return await start();
+    } catch (error) {
+      throw calledAt(error, place);
+    } finally {
+      if (--inside === 0) outsideSince = elapsedMs();
+      note("ended");
+    }
   }
 
   let timer: Timer | undefined;
   const overdue = new Promise<never>((_, reject) => {
     const look = (): void => {
-      const spent = foreignMs + (inside === 0 ? clock.monotonic() - outsideSince : 0);
+      const spent = foreignMs + (inside === 0 ? elapsedMs() - outsideSince : 0);
       if (spent >= limits.foreignAwaitMsMax) reject(awaitedForeign(spent));
-      else timer = clock.after(Math.max(1, limits.foreignAwaitMsMax - spent), look, { keepAlive: true });
+      else timer = afterEither(clock, Math.max(1, limits.foreignAwaitMsMax - spent), look, { keepAlive: true });
     };
-    timer = clock.after(limits.foreignAwaitMsMax, look, { keepAlive: true });
+    timer = afterEither(clock, limits.foreignAwaitMsMax, look, { keepAlive: true });
   });
   try {
     const result = await Promise.race([running.run(state, async () => body(unit)), overdue]);
     // One may be waited for by something that the unit itself does not wait for.
-    if (open.size > 0 || inside > 0) throw notAwaited(Math.max(open.size, inside));
+    if (pending.size > 0) throw notAwaited([...pending]);
     return result;
   } finally {
     state.ended = true;
     timer?.cancel();
   }
 }
+
+type Begun = { readonly verb: string; readonly place: Place; awaited: boolean; ended: boolean };
 
 /** A promise that knows whether anybody waits for it. The work has begun either way. */
 class Operation<T> implements PromiseLike<T> {
@@ -104,12 +117,24 @@ class Operation<T> implements PromiseLike<T> {
   }
 }
 
-export function usedAfterEnd(): DaybookError {
-  return invalid("tx was used after its transaction ended: await everything inside the function given to book.write");
+export function usedAfterEnd(verb = "tx"): DaybookError {
+  return invalid(
+    `${verb} was used after its transaction ended: await everything inside the function given to book.write`,
+  );
 }
 
-function notAwaited(count: number): DaybookError {
-  return invalid(`${count} operation(s) on tx were not awaited, so the transaction was undone: await each of them`);
+const namedMax = 3;
+
+function notAwaited(pending: readonly Begun[]): DaybookError {
+  const names = pending.slice(0, namedMax).map(({ verb, place }) => {
+    const at = showPlace(place);
+    return at === undefined ? verb : `${verb} (${at})`;
+  });
+  if (pending.length > namedMax) names.push(`${pending.length - namedMax} more`);
+  const [were, them] = pending.length === 1 ? ["was", "it"] : ["were", "each of them"];
+  const error = invalid(`${names.join(", ")} ${were} not awaited, so the transaction was undone: await ${them}`);
+  for (const { place } of pending.slice(0, 1)) calledAt(error, place);
+  return error;
 }
 
 function awaitedForeign(ms: number): DaybookError {

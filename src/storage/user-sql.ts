@@ -1,35 +1,72 @@
 // A user's own SQL shares the book's transaction, so it may not end, nest or reconfigure it, and it shares the database with
 // Daybook's own tables, which it may read and not change. The text is read just far enough to find its first word (past an
-// `explain`), a second statement, and what it writes to.
-import { invalid } from "../core/error.ts";
+// `explain`), a second statement, what it writes to, and whether it may leave something behind in its session. On SQLite the
+// engine itself refuses what the text does not show (sqlite/authorize.ts); PostgreSQL has no such ear.
+import { invalid, type DaybookError } from "../core/error.ts";
+import type { UserMark } from "./sql.ts";
 
 const refused = new Set([
   ...["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "prepare", "deallocate"],
   ...["pragma", "attach", "detach", "vacuum", "set", "reset", "discard", "listen", "unlisten", "copy", "lock"],
 ]);
 
-/** Refuses statements that would break the transaction around them. */
-export function checkUserSql(text: string): void {
+/** Refuses statements that would break the transaction around them, or what is Daybook's. */
+export function checkUserSql(text: string): UserMark {
   const tokens = significantTokens(text);
   const first = firstWord(tokens);
   if (first === undefined || first === ";") throw invalid("the SQL is empty: write one statement");
   if (refused.has(first)) {
     throw invalid(
-      `"${first}" cannot run inside a transaction of the book: ${quote(text)}. ` +
+      `"${first}" cannot run inside a transaction of the book: ${quoteSql(text)}. ` +
         "The transaction begins and ends with book.write; throw to undo it",
     );
   }
   if (!isOneStatement(tokens)) {
-    throw invalid(`one statement at a time: give the rest of ${quote(text)} to another tx.sql`);
+    throw invalid(`one statement at a time: give the rest of ${quoteSql(text)} to another tx.sql`);
   }
   const ours = changedTable(first, tokens);
-  if (ours !== undefined) {
-    throw invalid(
-      `"${ours}" is a table of Daybook, which SQL may read and not change: ${quote(text)}. Change it by the verbs of the ` +
-        'book, such as tx.jobs and tx.events; a table of your own needs a name that does not begin with "daybook_"',
-      { details: { table: ours } },
-    );
-  }
+  if (ours !== undefined) throw notYours(ours, text);
+  const changesIndex = (first === "drop" || first === "alter") && tokens.includes("index");
+  return { leaves: mayLeave(tokens), indexes: changesIndex ? tokens.map(bareName) : [] };
+}
+
+export function notYours(table: string, text: string): DaybookError {
+  return invalid(
+    `"${table}" is a table of Daybook, which SQL may read and not change: ${quoteSql(text)}. Change it by the verbs of the ` +
+      'book, such as tx.jobs and tx.events; a table of your own needs a name that does not begin with "daybook_"',
+    { details: { table } },
+  );
+}
+
+const leaving = /^(?:set_config|pg_(?:try_)?advisory_lock\w*|temp|temporary|hold)$/;
+const leavingFirst = new Set(["do", "call", "load"]);
+// What may stand before an opening bracket and is no function, and functions that change nothing of their session.
+const harmless = new Set(
+  `all and any array as between by case check conflict distinct else exists filter from group having in into join key lateral not on or order
+  over partition primary returning row select set some table then union unique using values when where with within
+  bigint bit bytea char character decimal interval numeric time timestamp timestamptz varchar varying
+  abs array_agg array_length avg bool_and bool_or cast ceil coalesce concat concat_ws count currval date_trunc decode dense_rank
+  encode extract first_value floor format gen_random_uuid generate_series greatest hashtext lag last_value lead least left length
+  lower ltrim max md5 min mod nextval now ntile nullif position power random rank regexp_replace replace right round row_number
+  rtrim split_part sqrt strpos string_agg substr substring sum to_char to_timestamp trim trunc unnest upper`.split(
+    /\s+/,
+  ),
+);
+/** A name behind these is that of a table. */
+const beforeTable = new Set(["into", "table", "references", "exists", "update", "only", "on", "with", "as"]);
+
+/** Whether a setting, a lock, a table or a cursor of its session may outlive the transaction on PostgreSQL: it says so, or calls
+ *  a function of which that is not known. */
+function mayLeave(tokens: readonly string[]): boolean {
+  if (leavingFirst.has(tokens[0] ?? "")) return true;
+  return tokens.some((token, at) => {
+    const name = token.startsWith("'") ? "" : bareName(token);
+    if (leaving.test(name)) return true;
+    if (tokens[at + 1] !== "(" || !/^\w/.test(name) || harmless.has(name) || /^jsonb?_/.test(name)) return false;
+    let before = at - 1;
+    while (tokens[before] === ".") before -= 2;
+    return !beforeTable.has(tokens[before] ?? "");
+  });
 }
 
 /** What changes or binds every table that such a statement names. */
@@ -46,12 +83,24 @@ function changedTable(first: string, tokens: readonly string[]): string | undefi
   const namesAny =
     changesAll.has(first) || (first === "create" && /^(?:function|procedure|rule|policy)$/.test(kindMade(tokens)));
   const isOn = first === "create" && /^(?:index|trigger|statistics)$/.test(kindMade(tokens));
+  // These take the name of a table or a whole statement as a text.
+  if (tokens.some((token) => /^"?(?:setval|nextval|query_to_xml\w*|lo_import|dblink\w*)"?$/.test(token))) {
+    const named = tokens.find((token) => token.startsWith("'") && /\bdaybook_\w/.test(token));
+    if (named !== undefined) return /\bdaybook_\w+/.exec(named)?.[0];
+  }
   for (const [at, token] of tokens.entries()) {
+    // An identifier with escapes could spell anything.
+    if (token === "u" && tokens[at + 1] === "&" && tokens[at + 2]?.startsWith('"') === true) return tokens[at + 2];
     const isRemark = first === "comment" && token.startsWith("'");
     if (namesAny && !isRemark && /\bdaybook_\w/.test(token)) return /\bdaybook_\w+/.exec(token)?.[0];
-    const isVerb = token === "into" || token === "references" || (token === "from" && tokens[at - 1] === "delete");
+    const isVerb =
+      token === "into" ||
+      token === "references" ||
+      (token === "from" && tokens[at - 1] === "delete") ||
+      (token === "of" && tokens[at - 1] === "partition");
+    const inherits = token === "(" && tokens[at - 1] === "inherits";
     const makes = first === "create" && at < 4 && /^(?:table|view|index|trigger|sequence)$/.test(token);
-    if (!isVerb && !makes && token !== "update" && !(isOn && token === "on")) continue;
+    if (!isVerb && !inherits && !makes && token !== "update" && !(isOn && token === "on")) continue;
     const name = tableAt(tokens, at + 1);
     if (name?.startsWith("daybook_")) return name;
   }
@@ -78,7 +127,11 @@ function tableAt(tokens: readonly string[], from: number): string | undefined {
   let at = from;
   while (fillers.has(tokens[at] ?? "")) at++;
   while (tokens[at + 1] === ".") at += 2;
-  return tokens[at]?.replaceAll(/^["'`[]|["'`\]]$/g, "");
+  return bareName(tokens[at] ?? "");
+}
+
+function bareName(token: string): string {
+  return token.replaceAll(/^["'`[]|["'`\]]$/g, "");
 }
 
 // SQLite carries out some pragmas while it prepares them, so what is only explained counts as well.
@@ -108,7 +161,7 @@ function significantTokens(text: string): string[] {
     const isComment = token.startsWith("--") || token.startsWith("/*");
     // PostgreSQL nests comments and ends a line at a carriage return, SQLite does neither: what one skips, the other runs.
     if (/^\/\*.*\/\*|^--.*\r(?!\n)/s.test(token)) {
-      throw invalid(`the comment ${quote(token)} means different things on SQLite and PostgreSQL: make it plain`);
+      throw invalid(`the comment ${quoteSql(token)} means different things on SQLite and PostgreSQL: make it plain`);
     }
     if (!isComment && token.trim() !== "") tokens.push(token.toLowerCase());
   }
@@ -141,7 +194,8 @@ function closing(text: string, from: number, mark: string): number {
   return end === -1 ? text.length : end + mark.length;
 }
 
-function quote(text: string): string {
+/** A statement for a message: on one line, and short. */
+export function quoteSql(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
   return JSON.stringify(line.length > 80 ? `${line.slice(0, 79)}…` : line);
 }

@@ -2,7 +2,7 @@
 // needs a word that is not here, first try to write it in the common tongue.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { bind, checkValue, pushParam, rawSql, sql, type Rendering, type Sql, type Value } from "./sql.ts";
+import { bind, checkValue, pushParam, rawSql, Sql, sql, type Rendering, type Value } from "./sql.ts";
 
 export type Part = { readonly kind: "part"; render(out: Rendering): void };
 
@@ -173,7 +173,7 @@ export function eachRow<Names extends string>(
 /** The same on SQLite with a text that was put together once: to build and look up a long one for each row shows in the
  *  hottest insert. `text` has one mark for each of `names`. */
 export function rowsInto(
-  text: readonly [string],
+  text: string,
   names: readonly string[],
   rows: readonly Readonly<Record<string, Value>>[],
 ): Sql {
@@ -184,8 +184,8 @@ export function rowsInto(
 }
 
 /** The same with values that the engine made itself, in the order of the marks. */
-export function valuesInto(text: readonly [string], rows: readonly (readonly Value[])[]): Sql {
-  return { kind: "sql", strings: text, values: [], rows };
+export function valuesInto(text: string, rows: readonly (readonly Value[])[]): Sql {
+  return new Sql(Object.freeze([text]), [], rows);
 }
 
 /** `update daybook_job as job set … from ${rowSet("v", { seq: "integer", run_id: "text" }, rows)} where job.seq = v.seq`: a table of
@@ -214,7 +214,7 @@ export function rowSet<Names extends string>(
   };
 }
 
-/** PostgreSQL only: the same table, with the place of each row as `ordinality`. */
+/** PostgreSQL only: the same table, with the place of each row as `ordinality`. What a row leaves out is null. */
 export function unnested(
   alias: string,
   columns: Readonly<Record<string, ColumnType>>,
@@ -223,32 +223,28 @@ export function unnested(
   return {
     kind: "part",
     render(out) {
-      const names = Object.keys(columns);
-      unnest(
-        out,
-        columns,
-        rows.map((row) => Object.fromEntries(names.map((name) => [name, row[name] ?? null]))),
-      );
+      unnest(out, columns, rows, { sparse: true });
       out.text += ` with ordinality as ${alias}(${Object.keys(columns).join(", ")}, ordinality)`;
     },
   };
 }
 
 /** A table of these rows: one array for each column. */
-function unnest<Names extends string>(
+function unnest(
   out: Rendering,
-  columns: Readonly<Record<Names, ColumnType>>,
-  rows: readonly Readonly<Record<NoInfer<Names>, Value>>[],
+  columns: Readonly<Record<string, ColumnType>>,
+  rows: readonly Readonly<Record<string, Value>>[],
+  { sparse = false }: { readonly sparse?: boolean } = {},
 ): void {
   out.text += "unnest(";
-  (Object.keys(columns) as Names[]).forEach((name, index) => {
+  for (const [index, [name, type]] of Object.entries(columns).entries()) {
     if (index > 0) out.text += ", ";
     bindArray(
       out,
-      columns[name],
-      rows.map((row) => row[name]),
+      type,
+      rows.map((row) => (sparse ? (row[name] ?? null) : (row[name] as Value))),
     );
-  });
+  }
   out.text += ")";
 }
 

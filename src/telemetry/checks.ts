@@ -1,6 +1,8 @@
 // What must hold of sessions, runs and their counts; doctor asks.
+import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
 import { rawSql, sql } from "../storage/sql.ts";
+import { anyOf } from "../storage/word.ts";
 import { dayMs, hourMs } from "./rollup/write-rollup.ts";
 
 const [hour, day] = [rawSql(String(hourMs)), rawSql(String(dayMs))];
@@ -57,5 +59,16 @@ export const telemetryChecks: readonly Check[] = [
           and part.at >= whole.at and part.at < whole.at + case whole.span when 'hour' then ${hour} else ${day} end)
       order by 1`,
     advice: "rows of run_rollup were changed by hand; the counts of these hours and days are not to be trusted",
+  },
+  {
+    promise: "D4",
+    name: "no running session began in the future",
+    find: (_dialect, now) =>
+      sql`select id as finding, seq from daybook_session where status = 'running' and started_at > ${now + limits.clockAheadMs}`,
+    advice:
+      "the clock was wrong when it began; it ends at that time at the earliest unless it is mended: daybook mend --apply",
+    mend: async (tx, seqs) =>
+      tx.run(sql`update daybook_session set started_at = ${tx.now}, last_heartbeat_at = ${tx.now}
+        where seq ${anyOf("integer", seqs)} and status = 'running' and started_at > ${tx.now + limits.clockAheadMs}`),
   },
 ];

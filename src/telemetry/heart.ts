@@ -1,6 +1,6 @@
 // The session's heart. On the system clock a thread beats when the event loop does not; on any other clock (tests, the
 // simulation) a timer of that clock does, because a thread has no part in their time.
-import { systemClock } from "../core/clock.ts";
+import { systemClock, type Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -18,6 +18,8 @@ export type Heart = {
 };
 
 const failMsMax = 5000;
+/** Whoever holds the session's row commits within a few milliseconds. */
+const heldMs = 20;
 
 export type HeartEars = {
   /** At every beat that finds the session ended, so whoever failed to act on it is asked again. */
@@ -39,10 +41,15 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
   store.beforeCommit({
     due: () => clock.monotonic() - Math.max(askedMs, beat[0] ?? 0) >= limits.beatMs,
     async run(tx) {
+      const askedBefore = askedMs;
       const atMs = (askedMs = clock.monotonic());
       // The unit holds locks: whoever holds the session may be waiting for one of them. Then the thread beats.
       const free = await tx.get(sql`select seq from daybook_session where id = ${session} ${skipLocked}`);
-      if (free === undefined) return;
+      if (free === undefined) {
+        // Where no thread does, the next unit tries again.
+        if (clock !== systemClock) askedMs = askedBefore;
+        return;
+      }
       if ((await tx.run(beatStatement(session, tx.now))) === 0) return lose();
       const wasOverdue = isOverdue();
       beat[0] = Math.max(atMs, beat[0] ?? 0);
@@ -86,16 +93,27 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
 
   function beatByTimer(): Pick<Heart, "fail" | "stop"> {
     let stopped = false;
+    let again: Timer | undefined;
     const look = (): void => {
       if (stopped) return;
       clock.after(limits.beatMs, look);
-      // An empty unit is enough: its group stamps the beat.
-      if (clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs) store.write(() => undefined).catch(() => undefined);
+      void beatOnce();
+    };
+    const isLate = (): boolean => !stopped && beat[1] !== 1 && clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs;
+    // An empty unit is enough: its group stamps the beat, unless another holds the session's row, who is waited for in real time.
+    const beatOnce = async (): Promise<void> => {
+      if (!isLate()) return;
+      await store.write(() => undefined).catch(() => undefined);
+      again?.cancel();
+      if (isLate()) again = store.waitClock.after(heldMs, () => void beatOnce());
     };
     clock.after(limits.beatMs, look);
     return {
       fail: () => undefined,
-      stop: async () => void (stopped = true),
+      async stop() {
+        stopped = true;
+        again?.cancel();
+      },
     };
   }
 

@@ -2,7 +2,7 @@
 // index beside the number; other lists walk over numbers, and rollups say between which ones to look.
 import { invalid } from "../core/error.ts";
 import type { Duration } from "../core/duration.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -49,8 +49,13 @@ const known = [
 /** Rows by their number, both ends included. */
 type Range = { readonly from: number; readonly to: number };
 
-export async function listRuns(store: Store, tenant: string, filter: RunFilter): Promise<RunPage> {
-  refuseUnknown(filter, known, "runs.list");
+export async function listRuns(
+  store: Store,
+  tenant: string,
+  filter: RunFilter,
+  seenBy: string | null = null,
+): Promise<RunPage> {
+  refuseUnknownFilter(filter, known, "runs.list");
   const { limit, after } = checkPage(filter);
   const { status } = filter;
   if (status !== undefined && !runStatuses.includes(status)) {
@@ -59,7 +64,7 @@ export async function listRuns(store: Store, tenant: string, filter: RunFilter):
   const now = store.clock.now();
   const since = filter.since === undefined ? 0 : momentMs(now, filter.since, "since");
   const until = filter.until === undefined ? null : momentMs(now, filter.until, "until");
-  const session = filter.session === undefined ? undefined : await findSession(store, filter.session);
+  const session = filter.session === undefined ? undefined : await findSession(store, seenBy, filter.session);
   const which = conditions(tenant, filter, { since, until, session: session?.seq });
   const select = hasIndex(filter) ? selectRuns : selectByNumber;
   const rows: RunRow[] = [];
@@ -108,7 +113,7 @@ function scopeOf(tenant: string, filter: RunFilter, { since, until, session }: W
   const window = { since: since - (since % minuteMs), until: Math.ceil(to / minuteMs) * minuteMs };
   const pieces: Scope["pieces"] =
     session === undefined ? bounded(window) : [{ span: "session", from_at: session, to_at: session + 1 }];
-  return { tenant, window, filter: { kind, name, app, instance }, pieces };
+  return { tenant, seenBy: null, window, filter: { kind, name, app, instance }, pieces };
 }
 
 function bounded(window: { since: number; until: number }): Piece[] {

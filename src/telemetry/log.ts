@@ -1,4 +1,9 @@
 // Lines that a run wrote about itself.
+import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { storableText } from "../core/storable-text.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
@@ -14,6 +19,25 @@ export type RunLogRow = {
   message: string;
   fields: string | null;
 };
+
+/** A line as it is kept; a level that is not known is refused. */
+export function toLogLine(
+  message: string,
+  fields: Record<string, unknown> | undefined,
+  level: LogLevel,
+): Pick<RunLogRow, "level" | "message" | "fields"> {
+  const most = { what: "log fields", bytesMax: limits.logLineBytesMax };
+  return {
+    level: checkLevel(level, "log level"),
+    message: storableText(String(message), limits.logLineBytesMax),
+    fields: fields === undefined ? null : toJson(fields, most),
+  };
+}
+
+export function checkLevel(level: LogLevel, what: string): LogLevel {
+  if (logLevels.includes(level)) return level;
+  throw invalid(`${what} ${quote(level)} is not known: ${logLevels.join(", ")}`);
+}
 
 const columns = {
   ...({ tenant_id: "text", run_id: "text", logged_at: "integer" } as const),

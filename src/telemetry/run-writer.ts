@@ -131,13 +131,14 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
     },
     async drain() {
       const bound = new AbortController();
-      const late = clock.after(limits.runDrainMs, () => bound.abort(), { keepAlive: true });
+      // The book is waited for, and that in real time.
+      const late = store.waitClock.after(limits.runDrainMs, () => bound.abort(), { keepAlive: true });
       const aborted = new Promise<void>((resolve) => bound.signal.addEventListener("abort", () => resolve()));
       while (!bound.signal.aborted && (inHand !== undefined || hasNews())) {
         const before = failures;
         await Promise.race([write(), aborted]);
         // Who just failed tries again at the usual pace, as long as there is time.
-        if (failures > before) await clock.sleep(retryMs(), bound.signal);
+        if (failures > before) await store.waitClock.sleep(retryMs(), bound.signal);
       }
       late.cancel();
       timer?.cancel();

@@ -29,14 +29,15 @@ export type Runs = {
 
 type LogRow = { logged_at: number; level: LogLevel; message: string; fields: string | null };
 
-export function openRuns(store: Store, tenant: string): Runs {
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export function openRuns(store: Store, tenant: string, seenBy: string | null = null): Runs {
   return {
     async get(id) {
       const [row] = await store.read<RunRow>(sql`${selectRuns} where run.tenant_id = ${tenant} and run.id = ${id}`);
       if (row === undefined) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
       return toRecord(row);
     },
-    list: (filter = {}) => listRuns(store, tenant, filter),
+    list: (filter = {}) => listRuns(store, tenant, filter, seenBy),
     async logs(id) {
       const rows = await store.readHeavy<LogRow>(logsOfRun(tenant, id));
       return rows.map(({ logged_at: at, level, message, fields }) => ({

@@ -8,6 +8,7 @@ import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import { forShare, greatest } from "../storage/word.ts";
+import { wholeName } from "./rollup/series.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 export type SessionStatus = "running" | "success" | "error" | "unknown";
@@ -96,8 +97,25 @@ export function runningSessions(): Sql {
 export type SessionPage = { readonly before?: number | undefined; readonly limit: number };
 
 /** The newest first; `before` is the `seq` of the last row of the page before. */
-export function listSessions({ before, limit }: SessionPage): Sql {
-  return sql`select * from daybook_session where seq < ${before ?? Number.MAX_SAFE_INTEGER} order by seq desc limit ${limit}`;
+export function listSessions(seenBy: string | null, { before, limit }: SessionPage): Sql {
+  return sql`select * from daybook_session session where seq < ${before ?? Number.MAX_SAFE_INTEGER} ${onlyOwn(seenBy)}
+    order by seq desc limit ${limit}`;
+}
+
+/** A further condition on `session`. A process belongs to no tenant, so a tenant sees those that run something of its own, or
+ *  have; null sees all. What has just ended is not counted by session yet. */
+export function onlyOwn(seenBy: string | null): Sql {
+  if (seenBy === null) return sql``;
+  return sql`and session.seq in (
+    select run_rollup.at from daybook_run_series run_series join daybook_run_rollup run_rollup
+        on run_rollup.series_seq = run_series.seq and run_rollup.span = 'session'
+      where run_series.tenant_id = ${seenBy} and run_series.name = ${wholeName}
+    union all select run.session_seq from daybook_run run
+      where run.seq > (select folded_seq from daybook_run_fold) and run.tenant_id = ${seenBy}
+    union all select line.session_seq from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.status = 'running' and job.tenant_id = ${seenBy}
+    union all select app_instance.session_seq from daybook_app_instance app_instance
+      where app_instance.tenant_id = ${seenBy})`;
 }
 
 export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;

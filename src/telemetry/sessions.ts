@@ -2,38 +2,46 @@
 import { limits } from "../core/limits.ts";
 import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { notACursor } from "./report/page.ts";
+import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
 import type { Attachment } from "./attach.ts";
 import { isGone } from "./gone-sessions.ts";
 import { thisProcess, type ProcessIdentity } from "./process-identity.ts";
-import { listSessions, type SessionRow, type SessionStatus } from "./session.ts";
+import { listSessions, onlyOwn, type SessionRow, type SessionStatus } from "./session.ts";
 
+/** One process. What a tenant sees of it is that it was there and how it ended: its host, pid, error, metadata and losses
+ *  are of all the tenants it works for, and null. */
 export type Session = {
   readonly id: string;
-  readonly host: string;
-  readonly pid: number;
+  readonly host: string | null;
+  readonly pid: number | null;
   readonly status: SessionStatus;
   readonly startedAt: number;
   readonly lastHeartbeatAt: number;
   readonly stoppedAt: number | null;
   readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
-  readonly metadata: Record<string, unknown>;
+  readonly metadata: Record<string, unknown> | null;
   /** What its live listeners lost: runs and log lines that were not recorded, events that found them too busy. */
-  readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number };
+  readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number } | null;
 };
 
 export type SessionsPage = { readonly items: readonly Session[]; readonly next: string | null };
 
 export type Sessions = {
-  /** The newest first. Give `next` of one page as `after` of the following one. */
+  /** The newest first. Give `next` of one page as `after` of the following one. On `book.tenant(id)` only those that run
+   *  something of that tenant, or have. */
   list(options?: { limit?: number; after?: string }): Promise<SessionsPage>;
   /** Looks at once for sessions that died, instead of at the next turn; resolves to those it ended. */
   look(): Promise<Session[]>;
 };
 
-export function openSessions(store: Store, attachment: Attachment | undefined): Sessions {
+/** `seenBy` null sees all of them, and all of each. */
+export function openSessions(store: Store, attachment: Attachment | undefined, seenBy: string | null = null): Sessions {
   const isOver = (row: SessionRow, self: ProcessIdentity): boolean =>
     row.status === "running" && isGone(row, self, store);
+  const shown = (row: SessionRow): Session => (seenBy === null ? toSession(row) : { ...toSession(row), ...unseen });
   return {
     async list(options = {}) {
       refuseUnknown(options, ["limit", "after"], "sessions.list");
@@ -43,18 +51,25 @@ export function openSessions(store: Store, attachment: Attachment | undefined): 
       }
       const before = after === undefined ? undefined : Number(after);
       if (before !== undefined && !Number.isSafeInteger(before)) {
-        throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
+        throw notACursor(after);
       }
-      const rows = await store.readHeavy<SessionRow>(listSessions({ before, limit: limit + 1 }));
+      const rows = await store.readHeavy<SessionRow>(listSessions(seenBy, { before, limit: limit + 1 }));
       const self = thisProcess();
       const items = rows.slice(0, limit).map((row) => (isOver(row, self) ? ended(row) : row));
-      return { items: items.map(toSession), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+      return { items: items.map(shown), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
     },
     async look() {
-      return ((await attachment?.watch.look()) ?? []).map(toSession);
+      const found = (await attachment?.watch.look()) ?? [];
+      if (found.length === 0 || seenBy === null) return found.map(toSession);
+      const ids = found.map(({ id }) => id);
+      const own = await store.readHeavy<SessionRow>(sql`select * from daybook_session session
+        where id ${anyOf("text", ids)} ${onlyOwn(seenBy)} order by seq`);
+      return own.map(shown);
     },
   };
 }
+
+const unseen = { host: null, pid: null, error: null, metadata: null, dropped: null };
 
 // As whoever looks for dead sessions will leave it.
 function ended(row: SessionRow): SessionRow {

@@ -9,7 +9,7 @@ import { readEvictions, type Eviction } from "./report/eviction.ts";
 import { readLogs, type LogEntry, type LogFilter } from "./report/logs.ts";
 import { readApps, readOverview, type AppSummary, type Overview } from "./report/overview.ts";
 import { checkPage, type Page, type PageOptions } from "./report/page.ts";
-import { scopeOptions, toScope, type ScopeOptions } from "./report/scope.ts";
+import { scopeOptions, toScope, type ScopeOptions, type Viewer } from "./report/scope.ts";
 import { findSlow } from "./report/slow.ts";
 import { summarise, type RunSummary } from "./report/summary.ts";
 import { readRunsBySeq, type RunRecord } from "./run.ts";
@@ -42,39 +42,41 @@ export type TelemetryReads = {
   evictions(options?: { readonly limit?: number }): Promise<Eviction[]>;
 };
 
-export function telemetryReads(store: Store, tenant: string): TelemetryReads {
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export function telemetryReads(store: Store, tenant: string, seenBy: string | null = null): TelemetryReads {
+  const viewer: Viewer = { tenant, seenBy };
   const paged = [...scopeOptions, "limit", "after"];
   return {
     async overview(options = {}) {
       refuseUnknown(options, scopeOptions, "overview");
-      return readOverview(store, await toScope(store, tenant, options));
+      return readOverview(store, await toScope(store, viewer, options));
     },
     async summaries(options = {}) {
       refuseUnknown(options, paged, "summaries");
       const { limit, after } = checkPage(options);
-      const scope = await toScope(store, tenant, options);
+      const scope = await toScope(store, viewer, options);
       const { items, next } = await summarise(store, scope, { after: after ?? 0, limit });
       return { items, next: next === null ? null : String(next) };
     },
     async apps(options = {}) {
       refuseUnknown(options, scopeOptions, "apps");
-      return readApps(store, await toScope(store, tenant, options));
+      return readApps(store, await toScope(store, viewer, options));
     },
     async errors(options = {}) {
       refuseUnknown(options, withoutSession(paged), "errors");
       const { limit, after } = checkPage(options);
-      const scope = await toScope(store, tenant, options);
+      const scope = await toScope(store, viewer, options);
       return readErrors(store, scope, { before: after ?? Number.MAX_SAFE_INTEGER, limit });
     },
     async slow(options = {}) {
       refuseUnknown(options, [...scopeOptions, "limit"], "slow");
       const { limit } = checkPage({ limit: options.limit ?? 20 });
-      const found = await findSlow(store, await toScope(store, tenant, options), limit);
+      const found = await findSlow(store, await toScope(store, viewer, options), limit);
       return readRunsBySeq(store, found);
     },
     async buckets(options = {}) {
       refuseUnknown(options, [...withoutSession(scopeOptions), "by"], "buckets");
-      const scope = await toScope(store, tenant, options);
+      const scope = await toScope(store, viewer, options);
       return readBuckets(store, scope, spanFor(scope, options.by));
     },
     async logs(options = {}) {

@@ -83,7 +83,9 @@ export async function openCalls(
   backend: Backend,
   options: OpenOptions & { url?: string } = {},
 ): Promise<{ book: Book; clock: ManualClock; url: string }> {
-  const clock = manualClock({ at: Date.UTC(2026, 0, 15, 12) });
+  const moved = manualClock({ at: "2026-01-15T12:00:00Z" });
+  // Both clocks go on with each step: time in which nobody was there.
+  const clock = { ...moved, monotonic: moved.now };
   const calls = { key: testKey, allow: ["127.0.0.0/8"], ...options.calls };
   const { book, url } = await openTest(t, backend, { clock, ...options, calls });
   return { book, clock, url };

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { job, limits, manualClock, open } from "../../src/index.ts";
+import { job } from "../../src/index.ts";
 import { backends, openTest, testFolder, testUrl } from "../support/open-test.ts";
 
 for (const backend of backends) {
@@ -122,25 +122,3 @@ for (const backend of backends) {
     });
   });
 }
-
-test("a statement that does not end holds up neither other reads nor the close", async (t) => {
-  const clock = manualClock();
-  const book = await open(await testUrl(t, "sqlite"), { clock });
-  const begun = Promise.withResolvers<void>();
-  const endless = book.read(async (tx) => {
-    await tx.sql`select 1 as one`;
-    begun.resolve();
-    return tx.sql`with recursive n (i) as (select 1 union all select i + 1 from n where i < 20000000)
-      select count(*) as n from n`;
-  });
-  const refused = assert.rejects(endless, { code: "timeout" });
-
-  await begun.promise;
-  await clock.advance(limits.snapshotMsMax);
-  await refused;
-  await clock.advance(1000);
-
-  const [row] = await book.read((tx) => tx.sql<{ one: number }>`select 1 as one`);
-  assert.equal(row?.one, 1);
-  await book.close();
-});

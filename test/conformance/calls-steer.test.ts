@@ -239,7 +239,7 @@ for (const backend of backends) {
       assert.deepEqual(await names({ tags: { all: ["x", "y"] } }), ["two"]);
       assert.deepEqual(await names({ tags: { any: ["x"], all: ["y"] } }), ["two"]);
       for (const tags of [{}, null, { any: [] }, { all: [5] }] as never[]) {
-        await assert.rejects(book.calls.list({ tags }), refusedAs("invalid", /tags is \{ any/));
+        await assert.rejects(book.calls.list({ tags }), refusedAs("invalid", /tags is (?:\{ any|null)/));
       }
       for (const after of ["x", "", "-1", "1.5"]) {
         await assert.rejects(book.calls.list({ after }), refusedAs("invalid", /is not a cursor/));

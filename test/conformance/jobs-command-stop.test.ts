@@ -7,7 +7,7 @@ import { describe, test, type TestContext } from "node:test";
 import { command, manualClock, type Book, type JobRecord, type OpenOptions } from "../../src/index.ts";
 import { createRunContext, type RunState } from "../../src/jobs/context.ts";
 import { openEngine } from "../jobs/open-engine.ts";
-import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
+import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 import { isGone, listenToPrograms } from "../support/reporting-program.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
 
@@ -126,9 +126,7 @@ for (const backend of backends) {
       const reports = await listenToPrograms(t);
       const leaving = command("leaving", {
         argv: [
-          "/bin/sh",
-          "-c",
-          '"$0" "$1" "$2" deaf & read -r word < "$3"; echo "$word"',
+          shellScript(t, '"$1" "$2" "$3" deaf & read -r word < "$4"; echo "$word"'),
           ...argv.slice(0, 3),
           "{gate}",
         ],
@@ -153,7 +151,7 @@ for (const backend of backends) {
     test("who left the group and holds the output open does not hold up the run", async (t) => {
       const reports = await listenToPrograms(t);
       const parting = command("parting", {
-        argv: ["/bin/sh", "-c", 'setsid "$0" "$1" "$2" alone & read -r word < "$3"', ...argv.slice(0, 3), "{gate}"],
+        argv: [shellScript(t, 'setsid "$1" "$2" "$3" alone & read -r word < "$4"'), ...argv.slice(0, 3), "{gate}"],
       });
       const gate = join(testFolder(t), "gate");
       execFileSync("mkfifo", [gate]);

@@ -16,9 +16,9 @@ import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
 import { command, manualClock, type Book, type CommandResult, type JobRecord } from "../../src/index.ts";
-import type { Clock } from "../../src/core/clock.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
-import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
+import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 
 const node = process.execPath;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -56,13 +56,13 @@ function resultOf(job: JobRecord): CommandResult {
 for (const backend of backends) {
   describe(backend, () => {
     test("what a program leaves to be read is waited for though the loop was held up when it ended", async (t) => {
-      const clock = manualClock();
       const heldUp = Promise.withResolvers<void>();
       let stalls = 1;
       const held: Clock = {
-        ...clock,
+        ...systemClock,
         sleep(ms, signal) {
-          if (signal === undefined || ms > 1000 || stalls-- <= 0) return clock.sleep(ms, signal);
+          if (signal === undefined) return systemClock.sleep(ms);
+          if (stalls-- <= 0) return manualClock().sleep(ms, signal); // until the output has ended
           heldUp.resolve();
           return Promise.resolve();
         },
@@ -73,7 +73,7 @@ for (const backend of backends) {
       const late = `echo up > "$0"; read -r word < "$1"; echo "$word"`;
       const program = `setsid /bin/sh -c '${late}' "$0" "$1" & read -r word < "$0"`;
       const leaving = command("leaving", { argv: ["/bin/sh", "-c", program, ready, gate] });
-      const { book } = await openTest(t, backend, { use: [leaving], files: join(folder, "files"), clock: held });
+      const { book } = await openTest(t, backend, { use: [leaving], files: join(folder, "files"), waitClock: held });
       const { id } = await book.jobs.enqueue(leaving, {});
       const worker = await book.startWorker();
 
@@ -308,7 +308,7 @@ for (const backend of backends) {
       const bad: [unknown, RegExp][] = [
         [
           { file: "--help", other: "" },
-          /param "file" of command "show" is "--help", which its program would take for an option: put "--" before/,
+          /param "file" of command "show" is "--help", which its program would take for an option: put "--" just before/,
         ],
         [{ file: -1, other: "" }, /is "-1", which its program would take for an option/],
         [{ file: "a\0b", other: "" }, /param "file" of command "show" has U\+0000|U\+0000/],
@@ -343,7 +343,7 @@ for (const backend of backends) {
       const folder = testFolder(t);
       const say = command("say", {
         ...{ params: z.object({ word: z.string() }), cwd: folder, artifacts: ["*.txt"], concurrency: 1 },
-        argv: ["/bin/sh", "-c", 'echo "$1"; echo "$1" > "$1.txt"', "sh", "{word}"],
+        argv: [shellScript(t, 'echo "$1"; echo "$1" > "$1.txt"'), "{word}"],
       });
       const { book } = await openTest(t, backend, { use: [say], files: join(folder, "files"), clock: manualClock() });
       const [ada, bob] = [book.tenant("ada"), book.tenant("bob")];

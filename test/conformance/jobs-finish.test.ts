@@ -246,7 +246,7 @@ test("postgres: whoever a finish could not let in after its commit is found by a
     // Time stands still, so that the sweep is that of the second worker.
     clock: manualClock(),
     fault(moment, text) {
-      if (broken && moment === "before" && text.startsWith("select pg_advisory_xact_lock(")) {
+      if (broken && moment === "before" && text.startsWith("select pg_catalog.pg_advisory_xact_lock(")) {
         throw new DaybookError("busy", "the lock of the limit is not to be had");
       }
     },

@@ -6,6 +6,7 @@ import { Client } from "pg";
 import { app, job, listener, manualClock, type Book, type JobFilter } from "../../src/index.ts";
 import { listJobs } from "../../src/jobs/list.ts";
 import { render, type Sql } from "../../src/storage/sql.ts";
+import type { Some } from "../../src/storage/store.ts";
 import { openCalls } from "../calls/target.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
@@ -205,8 +206,8 @@ async function fill(at: TestEngine): Promise<void> {
 
 async function planOf(at: TestEngine, backend: Backend, filter: JobFilter): Promise<string> {
   let asked: Sql | undefined;
-  const readHeavy = (statement: Sql): Promise<never[]> => ((asked = statement), Promise.resolve([]));
-  await listJobs({ ...at.store, readHeavy } as never, "default", filter);
+  const readPage = async (statement: Sql): Promise<Some<never>> => ((asked = statement), { rows: [], more: false });
+  await listJobs({ ...at.store, readPage } as never, "default", filter);
   assert.ok(asked);
   const { text } = render(asked, backend);
   if (backend === "sqlite") {

@@ -18,7 +18,7 @@ type Scene = {
 /** A follower whose next reads fail as the test says, and which is told of other processes by hand. */
 async function openScene(t: TestContext, backend: Backend): Promise<Scene & { wake(): void; stop(): void }> {
   const clock = manualClock();
-  const { store } = await openTestStore(t, backend, { clock });
+  const { store } = await openTestStore(t, backend, { clock, waitClock: clock });
   const heard: number[] = [];
   const failures: boolean[] = [];
   let tell: (channel: string | null) => void = () => undefined;

@@ -364,7 +364,7 @@ for (const backend of backends) {
       const asked = async (promise: string): Promise<number> => {
         const found = checks
           .filter((each) => each.promise === promise)
-          .map(({ find }) => at.store.read(find(at.store.dialect)));
+          .map(({ find }) => at.store.read(find(at.store.dialect, at.store.clock.now())));
         return (await Promise.all(found)).flat().length;
       };
       assert.deepEqual([await asked("J2"), await asked("J7")], [0, 0]);

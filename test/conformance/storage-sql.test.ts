@@ -44,6 +44,23 @@ for (const backend of backends) {
       assert.deepEqual(rows, notes(1000));
     });
 
+    for (const count of [9, 10, 11, 27]) {
+      test(`${count} rows of which two are there already add the others and say how many, in order`, async (t) => {
+        const { store } = await openTestStore(t, backend);
+        await store.write((tx) => tx.run(noteTable));
+        const rows = notes(count);
+        const there = [rows[3], rows[8]] as typeof rows;
+        const insert = (some: typeof rows): Sql =>
+          sql`insert into note (id, size) ${eachRow(columns, some)} on conflict do nothing`;
+        await store.write((tx) => tx.run(insert(there)));
+
+        const added = await store.write((tx) => tx.run(insert(rows)));
+
+        assert.equal(added, count - 2);
+        assert.deepEqual(await store.read(sql`select id, size from note order by id`), rows);
+      });
+    }
+
     test("no rows are inserted by a statement that is given none", async (t) => {
       const { store } = await openTestStore(t, backend);
       await store.write((tx) => tx.run(noteTable));

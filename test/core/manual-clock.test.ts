@@ -92,3 +92,25 @@ test("what a timer throws reaches the test that moved the clock", async () => {
 test("advancing backwards is refused", async () => {
   await assert.rejects(manualClock().advance(-1), /use step\(\) to go back/);
 });
+
+test("a manual clock begins at ISO text, a Date or milliseconds, and moves by durations", async () => {
+  const clock = manualClock({ at: "2026-11-01T00:00:00Z" });
+  assert.equal(manualClock({ at: new Date(5) }).now(), 5);
+
+  await clock.advance("10m");
+  clock.step("-1h");
+  clock.step("30m");
+
+  assert.equal(clock.now(), Date.parse("2026-10-31T23:40:00Z"));
+  assert.equal(clock.monotonic(), 600_000);
+});
+
+test("what a manual clock cannot read is refused with advice", async () => {
+  const clock = manualClock();
+
+  assert.throws(() => manualClock({ at: "tomorrow" }), /at is "tomorrow", which has no time of day with a zone/);
+  assert.throws(() => manualClock("2026-11-01T00:00:00Z" as never), /takes options, .*manualClock\(\{ at: /);
+  assert.throws(() => manualClock({ time: 0 } as never), /unknown option "time" for manualClock/);
+  assert.throws(() => clock.step(0.5), /step is 0.5: give whole milliseconds/);
+  await assert.rejects(clock.advance("ten minutes"), /advance is "ten minutes", which is not a duration/);
+});

@@ -42,7 +42,95 @@ test("what begins with a placeholder never becomes an option, except after --", 
   ]) {
     assertInvalid(
       () => fill(["rm", "{a}{b}", "--"], params),
-      /would take for an option: put "--" before it in argv, or a/,
+      /would take for an option: put "--" just before the first such argument in argv, or a/,
+    );
+  }
+});
+
+test("-- of a program that starts another does not make operands of the other's arguments", () => {
+  const attack = { file: "--use-compress-program=sh" };
+  const refused = [
+    ["env", "--", "tar", "-xf", "{file}"],
+    ["env", "-u", "A", "B=c", "--", "tar", "{file}"],
+    ["sudo", "-u", "root", "--", "tar", "-x", "{file}"],
+    ["nice", "-n", "5", "--", "timeout", "-k", "1", "--", "10", "tar", "{file}"],
+    ["my-wrapper", "--", "tar", "-xf", "{file}"],
+    ["tar", "-cf", "out.tar", "--", "first", "{file}"],
+    ["find", "--", "{file}"],
+  ];
+  for (const argv of refused) assertInvalid(() => fill(argv, attack), /put "--" just before the first such argument/);
+
+  const allowed = [
+    ["env", "A={file}", "tar", "-x", "--", "{file}"],
+    ["sudo", "-u", "root", "--", "tar", "-x", "--", "{file}", "and", "{file}"],
+    ["timeout", "-s", "KILL", "10", "tar", "--", "{file}"],
+    ["tar", "--directory={file}", "--", "{file}"],
+  ];
+  for (const argv of allowed) {
+    assert.deepEqual(
+      fill(argv, attack),
+      argv.map((each) => each.replace("{file}", attack.file)),
+    );
+  }
+});
+
+test("shells and remote shells take no params, also behind programs that start them", () => {
+  const refused = [
+    ["sh", "-c", "echo {x}"],
+    ["/bin/bash", "-o", "pipefail", "-ec", "echo {x}"],
+    ["sh", "-c", "--", "{x}"],
+    ["sh", "-c", 'echo "$1"', "sh", "{x}"],
+    ["dash", "script.sh", "{x}"],
+    ["pwsh", "-Command", "{x}"],
+    ["C:\\Windows\\System32\\cmd.exe", "/c", "{x}"],
+    ["ssh", "host", "{x}"],
+    ["ssh", "{x}", "uptime"],
+    ["mosh", "host", "--", "{x}"],
+    ["rsh", "host", "./{x}"],
+    ["su", "root", "-c", "{x}"],
+    ["watch", "ls", "{x}"],
+    ["env", "sh", "-c", "{x}"],
+    ["env", "-i", "A=b", "/usr/bin/zsh", "{x}"],
+    ["env", "-S", "sh -c", "{x}"],
+    ["env", "-vSsh -c", "{x}"],
+    ["busybox", "sh", "-c", "{x}"],
+    ["nice", "-n", "10", "sudo", "-u", "root", "--", "bash", "{x}"],
+    ["timeout", "--signal=KILL", "5", "ssh", "host", "{x}"],
+    ["xargs", "-n", "1", "fish", "-c", "{x}"],
+    ["sudo", "-s", "{x}"],
+    ["flock", "/tmp/lock", "ksh", "{x}"],
+  ];
+  for (const argv of refused) {
+    assertInvalid(
+      () => parseArgv("c", argv, undefined),
+      /gives params to ".*", which makes a script of what it is given: write/,
+    );
+  }
+
+  for (const argv of [
+    ["sh", "-c", "date"],
+    ["grep", "-r", "bash", "--", "{x}"],
+    ["./sh/build", "{x}"],
+    ["ssh-keygen", "-f", "./{x}"],
+  ]) {
+    parseArgv("c", argv, undefined);
+  }
+});
+
+test("a param never chooses the program that another one starts", () => {
+  const refused = [
+    ["env", "{x}"],
+    ["env", "--", "{x}", "a"],
+    ["nice", "-n", "{x}", "ls"],
+    ["timeout", "{x}", "ls"],
+    ["sudo", "-u", "{x}", "ls"],
+    ["xargs", "-I", "{x}"],
+    ["busybox", "{x}"],
+  ];
+  for (const argv of refused) {
+    assertInvalid(
+      () => parseArgv("c", argv, undefined),
+      /before the program that ".*" starts, so a param could choose the program: place params behind/,
     );
   }
 });
@@ -69,20 +157,20 @@ test("a definition that cannot be meant is refused with what to do", () => {
     [{ params, argv: ["ls", "{inptu}"] }, /has \{inptu\}, which is not one of its params: did you mean \{input\}\?/],
     [{ params, argv: ["ls", "{zzz}"] }, /which is not one of its params: it has input, width/],
     [
-      { argv: ["sh", "-c", "echo {x}"] },
-      /puts a param into a script \(argument 2\), where it would be run as code: give it as an/,
+      { argv: ["env", "A=b", "python3", "-c", "print({x})"] },
+      /puts a param into a script \(argument 4\), where it would be run as code: give it as an/,
     ],
-    [{ argv: ["/bin/bash", "-o", "pipefail", "-ec", "echo {x}"] }, /run as code/],
-    [{ argv: ["env", "A=b", "python3", "-c", "print({x})"] }, /run as code/],
     [{ argv: ["node", "--eval", "{x}"] }, /run as code/],
     [{ argv: ["node", "--eval={x}"] }, /run as code/],
     [{ argv: ["node", "-p", "{x}"] }, /run as code/],
     [{ argv: ["php", "-r", "{x}"] }, /run as code/],
-    [{ argv: ["sh", "-c", "--", "{x}"] }, /run as code/],
-    [{ argv: ["sh", "-cx", "{x}"] }, /run as code/],
     [{ argv: ["deno", "eval", "{x}"] }, /run as code/],
-    [{ argv: ["sh", "-c", 'exec "$@"', "sh", "python3", "-c", "{x}"] }, /run as code/],
+    [{ argv: ["my-wrapper", "sh", "-c", "echo {x}"] }, /run as code/],
+    [{ argv: ["my-wrapper", "perl5.36", "-e", "{x}"] }, /run as code/],
     [{ argv: ["awk", "{x}", "file"] }, /run as code/],
+    [{ argv: ["awk", "-F", ":", "-v", "a=b", "{x}", "file"] }, /run as code/],
+    [{ argv: ["nice", "sed", "-n", "-e", "{x}", "file"] }, /run as code/],
+    [{ argv: ["sed", "-es/a/{x}/", "file"] }, /run as code/],
     [{ argv: ["ls"], run: () => undefined }, /unknown option "run" for command "c"/],
     [{ argv: ["ls"], artefacts: [] }, /unknown option "artefacts" for command "c": did you mean "artifacts"\?/],
     [{ argv: ["ls"], cwd: "" }, /cwd of command "c" is "": give the path of a folder/],

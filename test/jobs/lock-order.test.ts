@@ -125,7 +125,7 @@ test("all that a turn settles is locked as one ordered set", async (t) => {
   const byName = (name: string): ClaimedJob => claimed.find((each) => each.name === name) as ClaimedJob;
   const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
   const lock = (how: string, name: string): Promise<{ rows: { got: unknown }[] }> =>
-    other.query(`select ${how}(hashtextextended($1, 0)) as got`, [`default\n\n${name}`]);
+    other.query(`select ${how}(hashtextextended($1, 0)) as got`, [`daybook:default\n\n${name}`]);
   await other.query("begin");
   await lock("pg_advisory_xact_lock", "limit-a");
 

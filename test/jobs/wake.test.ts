@@ -28,7 +28,7 @@ function wakeOn(found: object = {}, dialect: Dialect = "sqlite") {
     heard.reads++;
     return [{ ...nobody, ...found }] as never;
   };
-  const wake = createWake({ clock, dialect, read }, () => void heard.turns++);
+  const wake = createWake({ clock, waitClock: clock, dialect, read }, () => void heard.turns++);
   return { clock, wake, heard };
 }
 

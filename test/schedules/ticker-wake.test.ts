@@ -1,5 +1,6 @@
 import { test } from "node:test";
 import { manualClock } from "../../src/core/manual-clock.ts";
+import { createSteadyTime } from "../../src/core/steady-time.ts";
 import { startTicker } from "../../src/schedules/ticker.ts";
 import type { Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
@@ -11,8 +12,10 @@ test("a slot that another process makes while the ticker reads when the next one
   let hear: (channel: string | null) => void = () => undefined;
   let asked = 0;
   let fired = 0;
-  const fake: Pick<Store, "clock" | "onWake" | "read" | "write"> = {
+  const fake: Pick<Store, "clock" | "waitClock" | "time" | "onWake" | "read" | "write"> = {
     clock,
+    waitClock: clock,
+    time: createSteadyTime(clock),
     onWake: (listener) => ((hear = listener), () => undefined),
     async read<R>(statement: Sql) {
       if (!JSON.stringify(statement).includes("min(next_at)")) return [];

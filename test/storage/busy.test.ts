@@ -45,7 +45,7 @@ for (const by of ["user", "engine"] as const) {
 
 test("a file that stays held is reported as busy after the longest wait, and serves again when it is free", async (t) => {
   const clock = manualClock();
-  const { store, url } = await openTestStore(t, "sqlite", { clock });
+  const { store, url } = await openTestStore(t, "sqlite", { waitClock: clock });
   await createPairs(store);
   const holder = await hold(t, url);
   const refused = assert.rejects(
@@ -66,7 +66,7 @@ test("a file that stays held is reported as busy after the longest wait, and ser
 
 test("only who has waited the longest time is refused; who came later is written when the file is free", async (t) => {
   const clock = manualClock();
-  const { store, url } = await openTestStore(t, "sqlite", { clock });
+  const { store, url } = await openTestStore(t, "sqlite", { waitClock: clock });
   await createPairs(store);
   const holder = await hold(t, url);
   const refused = assert.rejects(

@@ -2,10 +2,11 @@
 // beyond some pages, which SQLite reports in the same way.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { open } from "../../src/index.ts";
+import { z } from "zod";
+import { entity, open } from "../../src/index.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { cleanup, openTestStore, testFolder } from "../support/open-test.ts";
@@ -114,4 +115,30 @@ test("a book on a full disk can still be opened and read, and says full when it 
     { code: "full" },
   );
   assert.deepEqual(await readPairs(second), ["kept"]);
+});
+
+test("a backup or an index that does not fit is refused before it begins", async (t) => {
+  const small = mountSmallDisk(t);
+  if (small === undefined) return t.diagnostic("nothing may be mounted here, so no disk is full");
+  const url = join(small, "test.db");
+  const { store } = await openTestStore(t, "sqlite", { url });
+  await createPairs(store);
+  await store.write((tx) => writePair(tx, "kept"));
+  await store.close();
+  const { bavail, bsize } = statfsSync(small);
+  writeFileSync(join(small, "ballast"), Buffer.alloc(bavail * bsize - statSync(url).size * 0.4));
+  const Note = entity("note", { schema: z.object({ id: z.string(), n: z.number() }), key: "id", indexes: ["n"] });
+
+  await assert.rejects(open(url, { use: [Note] }), {
+    code: "full",
+    message: /no room for an index: it takes about \d+ MB/,
+  });
+  const book = await open(url, { worker: false });
+  await assert.rejects(book.backup(join(small, "copy.db")), { code: "full", message: /no room for the backup/ });
+
+  assert.deepEqual(
+    readdirSync(small).filter((name) => name.startsWith("copy")),
+    [],
+  );
+  await book.close();
 });

@@ -53,7 +53,7 @@ test("a migration that another process holds up for too long is busy", async (t)
   const url = await testUrl(t, "postgres");
   const other = await connect(t, url);
   await other.query("begin");
-  await other.query("select pg_advisory_xact_lock(hashtextextended('daybook:daybook', 0))");
+  await other.query("select pg_advisory_xact_lock(hashtextextended('daybook:migrate', 0))");
 
   await assert.rejects(openStore(impatient(url), migrations), { code: "busy" });
   await other.query("rollback");

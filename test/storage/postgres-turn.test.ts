@@ -15,7 +15,7 @@ async function hasTurn(tx: Tx): Promise<boolean> {
 
 test("a unit that lost has its turn, whoever comes a moment later has it at once, and later nobody does", async (t) => {
   const clock = manualClock();
-  const { store } = await openTestStore(t, "postgres", { clock });
+  const { store } = await openTestStore(t, "postgres", { waitClock: clock });
   await store.write((tx) => tx.run(sql`create table counter (n bigint not null)`));
   await store.write((tx) => tx.run(sql`insert into counter (n) values (0)`));
   const add = (tx: Tx): unknown => tx.run(sql`update counter set n = n + 1`);

@@ -121,6 +121,13 @@ test("many rows are one prepared insert on SQLite and one array per column on Po
   });
 });
 
+test("a number of rows that is given as a value makes SQLite plan once", () => {
+  const statement = sql`select id from note order by id limit ${5}`;
+
+  assert.equal(render(statement, "sqlite").text, "select id from note order by id limit +?");
+  assert.equal(render(statement, "postgres").text, "select id from note order by id limit $1");
+});
+
 test("more rows than the limit are refused", () => {
   const rows = Array.from({ length: limits.bulkRowsMax + 1 }, (_, index) => ({ id: `${index}` }));
   const statement = sql`insert into note (id) ${eachRow({ id: "text" }, rows)}`;

@@ -1,70 +1,105 @@
-// The thread that reads, and the connection under it.
+// The processes that read, and the connection under them.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
 import { test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
-import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
-import { openConnection } from "../../src/storage/sqlite/connection.ts";
-import { createReaderThread } from "../../src/storage/sqlite/reader.ts";
-import { sql } from "../../src/storage/sql.ts";
+import { manualClock } from "../../src/core/manual-clock.ts";
+import { openConnection, type Connection } from "../../src/storage/sqlite/connection.ts";
+import { createReader, type SqliteReader } from "../../src/storage/sqlite/reader.ts";
+import { createReaders } from "../../src/storage/sqlite/readers.ts";
+import { render, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
+import { until } from "../cli/until.ts";
 import { cleanup, openTestStore } from "../support/open-test.ts";
 
 // About half a second of work for SQLite.
 const slow = sql`with recursive number (n) as (select 1 union all select n + 1 from number where n < 2000000)
   select max(n) as n from number`;
 
-/** A store whose snapshot's time is over in the very moment in which it has begun its slow statement. */
-async function openHurried(t: TestContext): Promise<{ store: Store; clock: ManualClock; read(): Promise<unknown> }> {
-  const clock = manualClock();
-  let expire = (): void => undefined;
-  const after: typeof clock.after = (ms, run) => {
-    if (ms === limits.snapshotMsMax) expire = run;
-    return clock.after(ms, run);
-  };
-  const { store } = await openTestStore(t, "sqlite", { clock: { ...clock, after } });
-  const read = (): Promise<unknown> =>
-    store.snapshot((reader) => {
-      const rows = reader.all(slow);
-      expire();
-      return rows;
-    });
-  return { store, clock, read };
+/** Reads a table for ever, so that the WAL cannot begin anew meanwhile. */
+const endless = sql`with recursive n (i) as (select 1 union all select i from n)
+  select count(*) as n from n join daybook_session on daybook_session.seq > n.i`;
+
+/** Whether somebody reads what is in the WAL. */
+function isHeld(connection: Connection): boolean {
+  const done = connection.get({ text: "pragma wal_checkpoint(truncate)", params: [] }) as { busy: number };
+  return done.busy === 1;
 }
 
-test("a snapshot whose time is over is answered at once, though its statement still runs", async (t) => {
-  const { store, read } = await openHurried(t);
-  const order: string[] = [];
-  let behind: Promise<unknown> | undefined;
+/** A second look at the file, with something in the WAL. */
+async function watchFile(t: TestContext, store: Store): Promise<Connection> {
+  const connection = openConnection(store.threadLocation);
+  cleanup(t, () => connection.close());
+  await store.write((tx) => tx.run(sql`create table note (id text)`));
+  return connection;
+}
 
-  await assert.rejects(read(), { code: "timeout" }).then(() => {
-    order.push("timeout");
-    // It is in line behind the slow statement, so it is answered when that is done.
-    behind = store.readHeavy(sql`select 1`).then(() => order.push("done"));
+test("a statement that is ended at its deadline holds the WAL no longer, and takes no other read along", async (t) => {
+  const { store } = await openTestStore(t, "sqlite");
+  const connection = await watchFile(t, store);
+  const others = store.snapshot(async (reader) => {
+    await reader.all(sql`select 1`);
+    await assert.rejects(store.readHeavy(endless, { msMax: 500 }), { code: "timeout" });
+    return reader.all(sql`select 2 as two`);
   });
-  await behind;
 
-  assert.deepEqual(order, ["timeout", "done"]);
+  assert.deepEqual(await others, [{ two: 2 }]);
+  await until(() => !isHeld(connection));
 });
 
-test("a book is closed while a statement whose snapshot is over still runs", async (t) => {
-  const { store, clock, read } = await openHurried(t);
-  await assert.rejects(read(), { code: "timeout" });
+test("a statement under way holds the WAL until close() ends it, and then the files beside the book are gone", async (t) => {
+  const { store, url } = await openTestStore(t, "sqlite");
+  const connection = await watchFile(t, store);
+  const refused = assert.rejects(store.readHeavy(endless, { msMax: 3_600_000 }), { code: "closed" });
+  await until(async () => {
+    await store.write((tx) => tx.run(sql`insert into note values ('more')`));
+    return isHeld(connection);
+  });
 
-  const closing = store.close();
-  await clock.advance(1000);
+  connection.close();
+  await store.close();
 
-  await closing;
+  await refused;
+  assert.equal(existsSync(`${url}-wal`), false);
 });
 
-test("a snapshot that ends leaves the thread to what others read", async (t) => {
-  const clock = manualClock();
-  const { store } = await openTestStore(t, "sqlite", { clock });
-  let others: Promise<unknown> | undefined;
+test("a reader whose program was killed ends, also in the middle of a statement", async (t) => {
+  const { store, url } = await openTestStore(t, "sqlite");
+  const connection = await watchFile(t, store);
+  const program = `const { openStore } = await import(${JSON.stringify(import.meta.resolve("../../src/storage/open-store.ts"))});
+    const { migrations } = await import(${JSON.stringify(import.meta.resolve("../../src/migrations.ts"))});
+    const store = await openStore(${JSON.stringify(url)}, migrations);
+    await store.readHeavy({ kind: "sql", strings: [${JSON.stringify(endless.strings[0])}], values: [] }, { msMax: 3600000 });`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore" });
+  await until(async () => {
+    await store.write((tx) => tx.run(sql`insert into note values ('more')`));
+    return isHeld(connection);
+  });
 
-  await store.snapshot(async () => void (others = store.readHeavy(slow)));
-  await clock.advance(1000);
+  child.kill("SIGKILL");
 
-  assert.deepEqual(await others, [{ n: 2_000_000 }]);
+  await until(() => !isHeld(connection));
+});
+
+test("a read that keeps the WAL above its bound is ended, and the WAL is cut back", async (t) => {
+  const { store, url } = await openTestStore(t, "sqlite", { durability: "normal" });
+  await store.write((tx) => tx.run(sql`create table note (body blob)`));
+  const fill = (): Promise<number> =>
+    store.write((tx) => tx.run(sql`insert into note values (${new Uint8Array(4_194_304)})`));
+  const held = store.snapshot(
+    async (reader) => {
+      await reader.all(sql`select 1`);
+      return new Promise<never>(() => undefined);
+    },
+    { verb: "book.read", msMax: 3_600_000 },
+  );
+  const refused = assert.rejects(held, { code: "busy", message: /^book\.read was ended, .* past 64 MB: try again/ });
+
+  while (statSync(`${url}-wal`).size <= limits.walBytesMax) await fill();
+  await refused;
+
+  await until(async () => (await fill(), statSync(`${url}-wal`).size <= limits.walBytesMax));
 });
 
 test("in memory, who reads, who commits and who reads next do not wait for each other", async (t) => {
@@ -107,7 +142,7 @@ test("a slow read does not stop the loop, nor writes and point reads", async (t)
   assert.ok(rounds > 10, `${rounds} rounds`);
 });
 
-test("a long read has a thread of its own, beside the one for heavy reads", async (t) => {
+test("a long read has a thread of its own, beside the readers of heavy reads", async (t) => {
   const { store } = await openTestStore(t, "sqlite");
   const order: string[] = [];
   await store.readHeavy(sql`select 1`);
@@ -120,15 +155,50 @@ test("a long read has a thread of its own, beside the one for heavy reads", asyn
   assert.deepEqual(order, ["heavy", "long"]);
 });
 
-test("a reader thread that has closed refuses, and does not start again", async (t) => {
+test("a read whose reader was ended by somebody else is asked again of another", async (t) => {
   const { url } = await openTestStore(t, "sqlite");
-  const thread = createReaderThread({ location: url, writable: false });
-  await thread.all({ text: "select 1", params: [] });
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  const used = await readers.use("a", signal, async (reader) => (await reader.all(render(slow, "sqlite")), reader));
 
-  await thread.close();
+  const asked = readers.ask("a", signal, render(slow, "sqlite"), undefined);
+  await used.kill();
 
-  await assert.rejects(thread.all({ text: "select 1", params: [] }), { code: "closed" });
-  await thread.close();
+  assert.deepEqual((await asked).rows, [{ n: 2_000_000 }]);
+});
+
+test("who cost a reader its life waits for the next one itself, and others keep theirs", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  const readerOf = (tenant: string): Promise<SqliteReader> =>
+    readers.use(tenant, signal, async (reader) => (await reader.all(render(sql`select 1`, "sqlite")), reader));
+  const quiet = await readerOf("quiet");
+  const ended = new AbortController();
+
+  const noisy = readers.use("noisy", ended.signal, async (reader) => {
+    ended.abort();
+    return reader.all(render(slow, "sqlite"));
+  });
+  await assert.rejects(noisy);
+  const kept = await readerOf("quiet");
+
+  assert.equal(kept === quiet, false, "the idle one was taken by who came first, and ended");
+  assert.equal((await readerOf("noisy")) === kept, false);
+  assert.equal(await readerOf("other"), await readerOf("other"));
+});
+
+test("a reader that has closed refuses, and does not start again", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const reader = createReader({ location: url, writable: false });
+  await reader.all({ text: "select 1", params: [] });
+
+  await reader.close();
+
+  await assert.rejects(reader.all({ text: "select 1", params: [] }), { code: "closed" });
+  await reader.close();
 });
 
 test("a statement is prepared once, and the oldest is forgotten when there are too many", async (t) => {

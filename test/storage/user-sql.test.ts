@@ -134,6 +134,10 @@ test("a statement that would change or bind a table of Daybook is refused by the
     "create rule mine as on insert to daybook_job do instead nothing",
     "do $$ begin delete from daybook_job; end $$",
     "comment on table daybook_job is 'mine'",
+    "create table mine () inherits (daybook_job)",
+    "create table mine partition of daybook_job for values in (1)",
+    "select setval('daybook_job', 1)",
+    "select query_to_xml('delete from daybook_job', true, true, '')",
   ];
   for (const text of texts) {
     assert.throws(
@@ -166,4 +170,30 @@ test("a statement that only reads tables of Daybook is allowed, and so are names
     "explain delete from mine",
   ];
   for (const text of texts) assert.doesNotThrow(() => checkUserSql(text), text);
+});
+
+test("a statement that may leave something behind in its session is known by its text, and others are not taken for one", () => {
+  const leaving = [
+    "select set_config('a.b', 'c', false)",
+    "select pg_advisory_lock(1)",
+    "select pg_catalog.pg_try_advisory_lock_shared(1, 2)",
+    "select \"set_config\" ('a.b', 'c', false)",
+    "create temp table mine (id text)",
+    "declare c cursor with hold for select 1",
+    "do $$ begin perform set_config('a.b', 'c', false); end $$",
+    "select my_function(1)",
+    "select a, public.my_function(1) from b",
+    "insert into note (body) select my_function(1)",
+    "call mine()",
+  ];
+  const leavingNothing = [
+    "insert into note (id, body) values (?, ?) on conflict (id) do update set body = lower(excluded.body) returning id",
+    "select count(*), coalesce(max(id), 0) from note where id in (1, 2) and not exists (select 1 from other)",
+    "create table if not exists mine (id bigint primary key, amount numeric(10, 2), check (id > 0))",
+    "with recent (id) as (select id from note) update note set n = (select sum(n) from recent) where body = 'set_config'",
+    "select jsonb_build_object('a', 1), row_number() over (partition by a order by b) from note",
+  ];
+
+  for (const text of leaving) assert.equal(checkUserSql(text).leaves, true, text);
+  for (const text of leavingNothing) assert.equal(checkUserSql(text).leaves, false, text);
 });

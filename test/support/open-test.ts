@@ -1,5 +1,5 @@
 // Opens a book for one test, on either back end, and takes everything away again when the test ends.
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -60,6 +60,13 @@ export function testFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "daybook-test-"));
   cleanup(t, () => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** A program of its own: a shell is given no params. */
+export function shellScript(t: TestContext, text: string): string {
+  const file = join(testFolder(t), "script.sh");
+  writeFileSync(file, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  return file;
 }
 
 export async function openTest(

@@ -1,7 +1,7 @@
 // A user's SQL may not write to Daybook's tables. Tests that damage a book on purpose come in here, past that check.
 import type { Book } from "../../src/index.ts";
 import { roomsOf } from "../../src/rooms.ts";
-import type { Value } from "../../src/storage/sql.ts";
+import { Sql, type Value } from "../../src/storage/sql.ts";
 import type { Row } from "../../src/storage/store.ts";
 
 type Tampering = {
@@ -11,6 +11,6 @@ type Tampering = {
 
 export function tamper<T>(book: Book, work: (tx: Tampering) => PromiseLike<T>): Promise<T> {
   return roomsOf(book).store.write(async (tx) =>
-    work({ now: tx.now, sql: async (strings, ...values) => tx.all({ kind: "sql", strings, values }) }),
+    work({ now: tx.now, sql: async (strings, ...values) => tx.all(new Sql(strings, values)) }),
   );
 }

@@ -51,7 +51,7 @@ function createWriter(): { contention: Contention; clock: ManualClock; another()
   let version = 1;
   const clock = manualClock();
   const connection: Partial<Connection> = { get: () => ({ data_version: version }) };
-  const contention = createContention({ connection: connection as Connection, clock, random: () => 0.5 });
+  const contention = createContention({ connection: connection as Connection, waitClock: clock, random: () => 0.5 });
   return { contention, clock, another: () => void version++ };
 }
 

@@ -40,7 +40,7 @@ async function answerOf(book: Book, scope: ScopeOptions): Promise<Answer> {
         ...cards.byKind.map((each) => [each.kind, ...tallyCells(each)]),
         ...apps.map((each) => [plainCell(`app ${each.app}`, 40), ...tallyCells(each)]),
       ];
-      const { runs, logs, events } = cards.dropped;
+      const { runs, logs, events } = cards.dropped ?? { runs: 0, logs: 0, events: 0 };
       const lost = runs + logs + events === 0 ? "" : `\ndropped: ${events} events, ${runs} runs, ${logs} log lines`;
       const line = `${isoTime(since)} to ${isoTime(until)}, ${cards.sessionsRunning} sessions running`;
       return `${line}\n\n${await showTable(["", ...tallyHead], rows)}\n\n${sparkline(buckets)}${lost}`;

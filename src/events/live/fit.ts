@@ -2,7 +2,7 @@
 // one is. Most schemas answer at once; behind one that does not, later events wait, so that the order stays.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { describeError } from "../../core/error.ts";
-import { fitting } from "../prepare.ts";
+import { fittingPayload } from "../prepare.ts";
 import type { LiveDefinition } from "./define.ts";
 import type { LiveEvent } from "./live-event.ts";
 
@@ -22,7 +22,7 @@ export function createFit(definition: LiveDefinition, { pass, fail, tooBusy }: F
   function finish(event: LiveEvent, result: StandardSchemaV1.Result<unknown>): void {
     let payload;
     try {
-      payload = fitting(event.topic, result);
+      payload = fittingPayload(event.topic, result);
     } catch (error) {
       return fail(event, unfit(error));
     }

@@ -23,7 +23,8 @@ const headsMax = 200;
 const retryMs = 1000;
 
 export async function followPublished(store: Store, follower: Follower): Promise<{ stop(): void }> {
-  const { clock } = store;
+  // Commits of others are waited for, in real time.
+  const { waitClock: clock } = store;
   const gaps = new Map<number, number>();
   /** Found by their numbers, and on their way here. */
   const reading = new Set<number>();

@@ -1,11 +1,8 @@
 // What a live handler is given besides the payload, as far as this room knows it; the front door adds the book.
-import { invalid, type DaybookError } from "../../core/error.ts";
+import type { DaybookError } from "../../core/error.ts";
 import type { Clock } from "../../core/clock.ts";
-import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
-import { quote } from "../../core/quote.ts";
-import { storableText } from "../../core/storable-text.ts";
-import { logLevels, type LogLevel } from "../../telemetry/log.ts";
+import { checkLevel, toLogLine, type LogLevel } from "../../telemetry/log.ts";
 import type { RunWriter } from "../../telemetry/run-writer.ts";
 import type { LiveEvent } from "./live-event.ts";
 
@@ -56,17 +53,11 @@ export class LiveContext {
   /** A line that is kept with the run. */
   get log(): (message: string, fields?: Record<string, unknown>, level?: LogLevel) => void {
     return (message, fields, level = "info") => {
-      if (!logLevels.includes(level)) throw invalid(`log level ${quote(level)} is not known: ${logLevels.join(", ")}`);
+      checkLevel(level, "log level");
       if (this.#logged++ >= limits.logLinesMax) return;
       const { clock, writer } = this.#parts;
-      writer.log({
-        tenant_id: this.#run.tenant,
-        run_id: this.#run.runId,
-        logged_at: clock.now(),
-        level,
-        message: storableText(String(message), limits.logLineBytesMax),
-        fields: fields === undefined ? null : toJson(fields, { what: "log fields", bytesMax: limits.logLineBytesMax }),
-      });
+      const { tenant: tenant_id, runId: run_id } = this.#run;
+      writer.log({ tenant_id, run_id, logged_at: clock.now(), ...toLogLine(message, fields, level) });
     };
   }
 

@@ -1,6 +1,6 @@
 // One execution of one live handler, from its event to its row. What an aborted handler makes of it does not matter: it
 // was asked to end, so it was cancelled, or timed out.
-import type { Clock, Timer } from "../../core/clock.ts";
+import { afterEither, type Clock, type Timer } from "../../core/clock.ts";
 import { DaybookError, describeError, type ErrorDescription } from "../../core/error.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
@@ -79,7 +79,8 @@ export class LiveRun {
     if (this.#ended || this.#reason !== undefined) return;
     this.#reason = reason;
     this.#timer?.cancel();
-    this.#timer = this.#parts.clock.after(limits.liveGraceMs, () => this.#end("cancelled"), { keepAlive: true });
+    const end = (): void => this.#end("cancelled");
+    this.#timer = afterEither(this.#parts.clock, limits.liveGraceMs, end, { keepAlive: true });
     this.#context?.abort(reason);
   }
 

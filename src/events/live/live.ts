@@ -7,7 +7,7 @@ import type { SessionKey } from "../../telemetry/session.ts";
 import type { Event } from "../define.ts";
 import type { EventRow } from "../event.ts";
 import { lookUp, type EventsRoom } from "../events.ts";
-import { fitting } from "../prepare.ts";
+import { fittingPayload } from "../prepare.ts";
 import { checkTopic } from "../topic.ts";
 import { openLiveBus, type LiveAttachment, type LiveBus, type LiveListener } from "./bus.ts";
 import type { LiveDefinition } from "./define.ts";
@@ -98,7 +98,7 @@ export function liveVerbs(live: Live | undefined, room: EventsRoom, tenant: stri
         result.catch(() => undefined);
         throw invalid(`the schema of "${topic}" does not answer at once, so it cannot be emitted: publish it`);
       }
-      if (result !== undefined) fitting(topic, result);
+      if (result !== undefined) fittingPayload(topic, result);
       return live?.bus.emit(tenant, topic, given) ?? 0;
     },
     live: () => live?.bus.list(tenant) ?? [],

@@ -4,40 +4,39 @@
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { nearest } from "../../core/suggest.ts";
+import { operandsFrom } from "./started-program.ts";
 
 /** Texts and places in turn: a text of its own, or the name of a param. */
 type Part = { readonly text: string } | { readonly param: string };
-export type ArgvTemplate = readonly (readonly Part[])[];
-
-// Programs that run a text they are given, and the options after which it stands.
-// The list cannot be complete: whoever writes argv answers for what its program makes of it.
-const interpreters =
-  /^(?:(?:ba|da|z|k|a|fi|pw|tc|c)?sh|python[\d.]*|perl|ruby|node(?:js)?|php|deno|bun|su|script|osascript|lua|tclsh)$/;
-const scriptOption = /^-[a-z]*[ce]x?$|^--(?:eval|print)(?:=|$)/i;
-// Behind a script file these would be its own options.
-const scriptOptionFirst = /^-[pr]$|^eval$/;
-const scriptFirst = /^[gmn]?awk$|^sed$|^jq$/;
+export type ArgvTemplate = {
+  readonly elements: readonly (readonly Part[])[];
+  /** From here on the program takes no argument for an option. */
+  readonly operandsFrom: number;
+};
 
 /** Reads what the definition says; `known` are the names of the params, where the schema tells them. */
 export function parseArgv(job: string, argv: readonly string[], known: readonly string[] | undefined): ArgvTemplate {
   if (!Array.isArray(argv) || argv.length === 0 || !argv.every((each) => typeof each === "string")) {
     throw invalid(`argv of command "${job}" is a list of texts, the program first: ["convert", "{input}", "out.png"]`);
   }
-  const template = argv.map((element) => parseElement(job, element));
+  const elements = argv.map((element) => parseElement(job, element));
   const [program = ""] = argv as readonly string[];
-  if (program === "" || template[0]?.some((part) => "param" in part) === true) {
-    throw invalid(
-      `argv[0] of command "${job}" is ${quote(program)}: the program is named in full, without placeholders`,
-    );
+  if (program === "" || paramsOf(elements[0] ?? []).length > 0) {
+    const advice = "the program is named in full, without placeholders";
+    throw invalid(`argv[0] of command "${job}" is ${quote(program)}: ${advice}`);
   }
-  for (const name of template.flatMap(paramsOf)) {
+  for (const name of elements.flatMap(paramsOf)) {
     if (known === undefined || known.includes(name)) continue;
     const near = nearest(name, known);
     const hint = near === undefined ? `it has ${known.join(", ") || "none"}` : `did you mean {${near}}?`;
     throw invalid(`argv of command "${job}" has {${name}}, which is not one of its params: ${hint}`);
   }
-  refuseScript(job, argv, template);
-  return template;
+  const given = elements.map((parts, at) => ({ text: argv[at] ?? "", values: paramsOf(parts).length > 0 }));
+  return { elements, operandsFrom: operandsFrom(job, given, (at) => beginsWithParam(elements[at])) };
+}
+
+function beginsWithParam(parts: readonly Part[] | undefined): boolean {
+  return parts?.[0] !== undefined && "param" in parts[0];
 }
 
 function parseElement(job: string, element: string): readonly Part[] {
@@ -46,10 +45,8 @@ function parseElement(job: string, element: string): readonly Part[] {
   for (const [token, name] of element.matchAll(/\{\{|\}\}|\{([a-z_][\w.-]*)\}|[{}]|[^{}]+/gi)) {
     if (name !== undefined) parts.push({ param: name });
     else if (token === "{" || token === "}") {
-      throw invalid(
-        `argv of command "${job}" has a brace that belongs to no placeholder, in ${quote(element)}: ` +
-          "write {name} for a param, {{ and }} for braces",
-      );
+      const what = `a brace that belongs to no placeholder, in ${quote(element)}`;
+      throw invalid(`argv of command "${job}" has ${what}: write {name} for a param, {{ and }} for braces`);
     } else parts.push({ text: token === "{{" || token === "}}" ? token.slice(1) : token });
   }
   return parts;
@@ -59,40 +56,18 @@ function paramsOf(parts: readonly Part[]): string[] {
   return parts.flatMap((part) => ("param" in part ? [part.param] : []));
 }
 
-// A value inside a script is code, whatever is done about its quotes.
-function refuseScript(job: string, argv: readonly string[], template: ArgvTemplate): void {
-  const isProgram = (each: string, pattern: RegExp): boolean => pattern.test(each.split("/").at(-1) ?? "");
-  const first = argv.findIndex((each) => isProgram(each, interpreters));
-  const scripts = argv.flatMap((each, place) => {
-    const behind = first !== -1 && place > first;
-    if (behind && (scriptOption.test(each) || (place === first + 1 && scriptOptionFirst.test(each)))) {
-      return each.includes("=") ? [place] : [argv[place + 1] === "--" ? place + 2 : place + 1];
-    }
-    return isProgram(each, scriptFirst) ? [place + 1] : [];
-  });
-  const script = scripts.find((place) => paramsOf(template[place] ?? []).length > 0);
-  if (script === undefined) return;
-  throw invalid(
-    `command "${job}" puts a param into a script (argument ${script}), where it would be run as code: ` +
-      'give it as an argument of the script: ["sh", "-c", "echo \\"$1\\"", "sh", "{name}"]',
-  );
-}
-
 /** The arguments for these params. Throws, with what to do, before anything is started. */
-export function fillArgv(job: string, template: ArgvTemplate, params: unknown): string[] {
-  const filled: string[] = [];
-  for (const parts of template) {
+export function fillArgv(job: string, { elements, operandsFrom: end }: ArgvTemplate, params: unknown): string[] {
+  return elements.map((parts, at) => {
     const text = parts.map((part) => ("text" in part ? part.text : valueOf(job, part.param, params))).join("");
     const [first] = parts;
-    if (first !== undefined && "param" in first && text.startsWith("-") && !filled.includes("--")) {
-      throw invalid(
-        `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option: ` +
-          `put "--" before it in argv, or a prefix such as "./{${first.param}}"`,
-      );
+    if (first !== undefined && "param" in first && text.startsWith("-") && at < end) {
+      const why = `param "${first.param}" of command "${job}" is ${quote(text)}, which its program would take for an option`;
+      const put = `put "--" just before the first such argument in argv, or a prefix such as "./{${first.param}}"`;
+      throw invalid(`${why}: ${put}`);
     }
-    filled.push(text);
-  }
-  return filled;
+    return text;
+  });
 }
 
 function valueOf(job: string, name: string, params: unknown): string {
@@ -101,11 +76,8 @@ function valueOf(job: string, name: string, params: unknown): string {
   if (value === undefined) throw invalid(`command "${job}" needs the param "${name}", which is missing`);
   const plain = typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value));
   const text = plain ? String(value) : value;
-  if (typeof text !== "string") {
-    throw invalid(
-      `param "${name}" of command "${job}" is ${quote(value)}: an argument is made of a text, a number or a boolean`,
-    );
-  }
+  const made = "an argument is made of a text, a number or a boolean";
+  if (typeof text !== "string") throw invalid(`param "${name}" of command "${job}" is ${quote(value)}: ${made}`);
   if (text.includes("\0")) throw invalid(`param "${name}" of command "${job}" has U+0000: no argument can hold it`);
   return text;
 }

@@ -25,9 +25,8 @@ export function checkPatterns(job: string, patterns: readonly string[]): readonl
   for (const pattern of given as readonly unknown[]) {
     const good = typeof pattern === "string" && pattern !== "" && !pattern.includes("\0");
     if (good && !posix.isAbsolute(pattern) && !/(^|[/{,])\.\.($|[/},])/.test(pattern)) continue;
-    throw invalid(
-      `artifacts of command "${job}" has ${quote(pattern)}: patterns stay under "cwd", without ".." or "/"`,
-    );
+    const advice = 'patterns stay under "cwd", without ".." or "/"';
+    throw invalid(`artifacts of command "${job}" has ${quote(pattern)}: ${advice}`);
   }
   return patterns;
 }
@@ -44,7 +43,7 @@ export async function collectArtifacts(
   for (const path of await matches(patterns, root, signal)) {
     signal.throwIfAborted();
     const full = artifacts.length >= limits.commandArtifactsMax || bytes > limits.commandArtifactsBytesMax;
-    const artifact = await describeFile({ root, path, sinceNs, full, signal });
+    const artifact = await describeFile(path, { root, sinceNs, full, signal });
     if (artifact === "left out") artifactsLeftOut++;
     else if (artifact !== undefined) {
       artifacts.push(artifact);
@@ -64,11 +63,11 @@ async function matches(patterns: readonly string[], root: string, signal: AbortS
   return [...paths].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-type Wanted = { root: string; path: string; sinceNs: bigint; full: boolean; signal: AbortSignal };
-
 /** Undefined for what is no file of this run: a folder, a link that leads out, something older, or gone by now. */
-async function describeFile(wanted: Wanted): Promise<Artifact | "left out" | undefined> {
-  const { root, path, sinceNs, full, signal } = wanted;
+async function describeFile(
+  path: string,
+  { root, sinceNs, full, signal }: { root: string; sinceNs: bigint; full: boolean; signal: AbortSignal },
+): Promise<Artifact | "left out" | undefined> {
   const real = await realpath(join(root, path)).catch(() => undefined);
   if (real === undefined || !real.startsWith(root.endsWith(sep) ? root : root + sep)) return undefined;
   // A named pipe would wait for its other end, and a link that has just been put there would be followed.

@@ -3,10 +3,11 @@
 import { limits } from "../../core/limits.ts";
 import { storableText } from "../../core/storable-text.ts";
 import { sql } from "../../storage/sql.ts";
+import type { Awaitable, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
-import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
+import { processStarted, type ProcessIdentity } from "../../telemetry/process-identity.ts";
 import type { JobInfo } from "../context.ts";
-import { writeFor, type Engine } from "../engine.ts";
+import type { Engine } from "../engine.ts";
 import type { Artifacts } from "./artifacts.ts";
 import type { CommandLog } from "./log-file.ts";
 
@@ -20,7 +21,6 @@ export type CommandRecord = Artifacts & {
   readonly signal: string | null;
   /** `bytes` is null when nobody saw the end of the output. */
   readonly log: (Omit<CommandLog, "bytes"> & { readonly bytes: number | null }) | null;
-  /** What else is to be said about its end. */
   readonly note: string | null;
 };
 
@@ -47,11 +47,11 @@ export const openCommandColumns = sql`command.tenant_id as tenant, command.run_i
 /** What is written before a program may be started; undefined when the run is no longer this process's. `before` is what
  *  is left of the run that this one continues. */
 export function beginCommand(
-  engine: Engine,
+  { store }: Engine,
   job: JobInfo,
   { argv, logPath, by }: { argv: readonly string[]; logPath: string; by: ProcessIdentity },
 ): Promise<{ readonly before: OpenCommand | undefined } | undefined> {
-  return writeFor(engine, job.tenant, async (tx) => {
+  const unit = async (tx: Tx): Promise<{ readonly before: OpenCommand | undefined } | undefined> => {
     const written = await tx.run(sql`insert into daybook_run_command (tenant_id, run_id, job_id, argv, host, host_boot,
         host_namespace, started_at, log_path)
       select job.tenant_id, held.run_id, job.id, ${JSON.stringify(argv)}, ${by.host}, ${by.hostBoot},
@@ -66,18 +66,17 @@ export function beginCommand(
       join daybook_run_command command on command.tenant_id = run.tenant_id and command.run_id = run.id
       where job.tenant_id = ${job.tenant} and job.id = ${job.id} and command.ended_at is null`);
     return { before };
-  });
+  };
+  return store.write(unit, { tenant: job.tenant });
 }
 
-export async function noteProcess(
-  engine: Engine,
-  { tenant, runId }: JobInfo,
-  { pid, started }: { pid: number; started: string | null },
-): Promise<void> {
-  await writeFor(engine, tenant, (tx) =>
-    tx.run(sql`update daybook_run_command set pid = ${pid}, process_started = ${started}
-      where tenant_id = ${tenant} and run_id = ${runId}`),
-  );
+export function noteProcess({ store }: Engine, { tenant, runId }: JobInfo, pid: number): Promise<unknown> {
+  const found = processStarted(pid);
+  // One that has ended already is a zombie until it is taken note of, which tells it from nobody.
+  const started = found === "zombie" ? null : found;
+  const noted = sql`update daybook_run_command set pid = ${pid}, process_started = ${started}
+    where tenant_id = ${tenant} and run_id = ${runId}`;
+  return store.write((tx) => tx.run(noted), { tenant });
 }
 
 export type CommandEnding = Pick<CommandRecord, "note"> &
@@ -85,17 +84,16 @@ export type CommandEnding = Pick<CommandRecord, "note"> &
 
 /** Closes the row, once; whoever comes second changes nothing and hears false. `over` is a note that may be replaced. */
 export async function endCommand(
-  engine: Engine,
+  { store }: Engine,
   { tenant, runId }: Pick<OpenCommand, "tenant" | "runId">,
   { exitCode = null, signal = null, log, artifacts = [], artifactsLeftOut = 0, note }: CommandEnding,
   over: string | null = null,
 ): Promise<boolean> {
-  const changed = await writeFor(engine, tenant, (tx) =>
+  const close = (tx: Tx): Awaitable<number> =>
     tx.run(sql`update daybook_run_command set ended_at = ${tx.now}, exit_code = ${exitCode}, signal = ${signal},
         log_bytes = ${log?.bytes ?? null}, log_truncated = ${log?.truncated === true ? 1 : 0},
         log_tail = ${log?.tail ?? null}, artifacts = ${JSON.stringify(artifacts)}, artifacts_left_out = ${artifactsLeftOut},
         note = ${note === null ? null : storableText(note, limits.errorMessageBytesMax)}
-      where tenant_id = ${tenant} and run_id = ${runId} and (ended_at is null or note = ${over})`),
-  );
-  return changed === 1;
+      where tenant_id = ${tenant} and run_id = ${runId} and (ended_at is null or note = ${over})`);
+  return (await store.write(close, { tenant })) === 1;
 }

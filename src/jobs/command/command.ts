@@ -1,9 +1,10 @@
 // command(): a job that runs a declared program.
-import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
+import { jsonSchemaOf } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { defineJob, jobOptionNames, type Job, type JobOptions } from "../define.ts";
 import { fillArgv, parseArgv } from "./argv.ts";
@@ -49,10 +50,16 @@ export function command(
 export function command(name: string, options: CommandOptions<never>): Job<never, CommandResult> {
   const { argv, cwd, env = ["PATH"], artifacts = [], logBytesMax = limits.commandLogBytesMax, ...rest } = options;
   refuseUnknown(options, [...jobOptionNames.filter((each) => each !== "run"), ...own], `command "${name}"`);
-  const definition = defineJob<never, CommandResult>(name, { ...rest, run: notHere });
+  const run = (): never => {
+    throw invalid("a command has no handler of its own: list it in use, and a worker runs its program");
+  };
+  const definition = defineJob<never, CommandResult>(name, { ...rest, run });
+  if (cwd !== undefined && (typeof cwd !== "string" || cwd === "" || cwd.includes("\0"))) {
+    throw invalid(`cwd of command "${name}" is ${quote(cwd)}: give the path of a folder`);
+  }
   const plan: CommandPlan = {
     argv: parseArgv(name, argv, paramsOf(options.params)),
-    cwd: cwd === undefined ? undefined : checkFolderName(name, cwd),
+    cwd,
     env: checkEnvironment(name, env),
     artifacts: checkPatterns(name, artifacts),
     logBytesMax: checkCount(logBytesMax, "logBytesMax", 0, limits.commandLogBytesMax),
@@ -64,15 +71,6 @@ export function command(name: string, options: CommandOptions<never>): Job<never
       run: (engine, params, context) => runCommand(engine, plan, params, context),
     },
   };
-}
-
-function notHere(): never {
-  throw invalid("a command has no handler of its own: list it in use, and a worker runs its program");
-}
-
-function checkFolderName(name: string, cwd: unknown): string {
-  if (typeof cwd === "string" && cwd !== "" && !cwd.includes("\0")) return cwd;
-  throw invalid(`cwd of command "${name}" is ${quote(cwd)}: give the path of a folder`);
 }
 
 function checkEnvironment(job: string, env: CommandEnvironment): CommandEnvironment {
@@ -96,13 +94,7 @@ function checkEnvironment(job: string, env: CommandEnvironment): CommandEnvironm
 
 /** The names of the params, when the schema can describe itself and takes no others. */
 function paramsOf(schema: StandardSchemaV1 | undefined): string[] | undefined {
-  const standard = schema?.["~standard"] as Partial<StandardJSONSchemaV1.Props> | undefined;
-  if (standard?.jsonSchema === undefined) return undefined;
-  try {
-    const { properties, additionalProperties } = standard.jsonSchema.output({ target: "draft-2020-12" });
-    if (typeof properties !== "object" || properties === null || additionalProperties !== false) return undefined;
-    return Object.keys(properties);
-  } catch {
-    return undefined; // not every schema can be described
-  }
+  const { properties, additionalProperties } = jsonSchemaOf(schema, "output") ?? {};
+  if (typeof properties !== "object" || properties === null || additionalProperties !== false) return undefined;
+  return Object.keys(properties);
 }

@@ -7,14 +7,7 @@ import { describeError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { storableText } from "../../core/storable-text.ts";
 
-export type LogFile = {
-  /** When the file was made, by the clock of the file system. */
-  readonly madeAtNs: bigint;
-  /** Keeps all that comes, until there is no more; never rejects. */
-  follow(output: AsyncIterable<Buffer>): Promise<void>;
-  /** What there is to say of it, and why the file is not whole, when that is not the limit. */
-  close(): Promise<{ readonly log: CommandLog; readonly failure: string | null }>;
-};
+export type LogFile = Awaited<ReturnType<typeof openLog>>;
 
 export type CommandLog = {
   readonly path: string;
@@ -24,7 +17,7 @@ export type CommandLog = {
   readonly tail: string;
 };
 
-export async function openLog(path: string, bytesMax: number): Promise<LogFile> {
+export async function openLog(path: string, bytesMax: number) {
   // What programs say is nobody else's business.
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, "w", 0o600);
@@ -32,7 +25,7 @@ export async function openLog(path: string, bytesMax: number): Promise<LogFile> 
   let [bytes, kept] = [0, 0];
   let tail: Buffer = Buffer.alloc(0);
   let failure: string | null = null;
-  let closing: ReturnType<LogFile["close"]> | undefined;
+  let closing: ReturnType<typeof close> | undefined;
 
   // A full disk must not stop the program: it did not ask for a log.
   async function keep(chunk: Buffer): Promise<void> {
@@ -45,7 +38,7 @@ export async function openLog(path: string, bytesMax: number): Promise<LogFile> 
     }
   }
 
-  async function close(): ReturnType<LogFile["close"]> {
+  async function close(): Promise<{ readonly log: CommandLog; readonly failure: string | null }> {
     const leftOut = bytes - kept;
     const truncated = leftOut > 0;
     if (truncated) {
@@ -58,8 +51,10 @@ export async function openLog(path: string, bytesMax: number): Promise<LogFile> 
   }
 
   return {
+    /** When the file was made, by the clock of the file system. */
     madeAtNs: ctimeNs,
-    async follow(output) {
+    /** Keeps all that comes, until there is no more; never rejects. */
+    async follow(output: AsyncIterable<Buffer>) {
       try {
         for await (const chunk of output) {
           bytes += chunk.length;
@@ -72,6 +67,7 @@ export async function openLog(path: string, bytesMax: number): Promise<LogFile> 
         failure ??= `its output could not be read to the end: ${describeError(error).message}`;
       }
     },
+    /** What there is to say of it, and why the file is not whole, when that is not the limit. */
     close: () => (closing ??= close()),
   };
 }

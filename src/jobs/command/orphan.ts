@@ -28,13 +28,8 @@ const notes: Record<Fate, string> = {
 };
 
 /** A program whose worker was lost has been seen to. */
-export const commandOrphaned = defineFact<{
-  tenant: string;
-  jobId: string;
-  runId: string;
-  pid: number | null;
-  fate: Fate;
-}>("command.orphaned");
+export const commandOrphaned = defineFact<Orphan>("command.orphaned");
+type Orphan = Pick<OpenCommand, "tenant" | "jobId" | "runId" | "pid"> & { readonly fate: Fate };
 
 const orphansMax = 100;
 const lookEveryMs = 20;
@@ -80,7 +75,8 @@ async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): P
 
 /** Undefined when it is for others to judge. */
 async function fateOf(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<Fate | undefined> {
-  if (!isOfThisKernel(row, self)) {
+  const { host, hostBoot: boot, hostNamespace: namespace } = self;
+  if (row.host !== host || boot === null || row.hostBoot !== boot || row.hostNamespace !== namespace) {
     const other = { ...row, pid: row.pid ?? 0 };
     return isProvablyGone(other, self, { sameMachine: engine.store.dialect === "sqlite" }) ? "gone" : undefined;
   }
@@ -91,13 +87,8 @@ async function fateOf(engine: Engine, row: OpenCommand, self: ProcessIdentity): 
   return "ended";
 }
 
-function isOfThisKernel(row: OpenCommand, self: ProcessIdentity): boolean {
-  const { host, hostBoot: boot, hostNamespace: namespace } = row;
-  return host === self.host && boot !== null && boot === self.hostBoot && namespace === self.hostNamespace;
-}
-
 // They are not our children, so nothing tells when they end: it is looked for.
-async function endGroups({ clock }: Engine, row: OpenCommand): Promise<void> {
+async function endGroups({ store: { waitClock: clock } }: Engine, row: OpenCommand): Promise<void> {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     for (const group of groupsOfRun(row)) signalGroupOf(group, signal);
     const until = clock.monotonic() + termMs;

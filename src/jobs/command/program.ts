@@ -33,10 +33,9 @@ export type ProgramStart = {
   readonly env: CommandEnvironment;
   readonly log: LogFile;
   readonly clock: Clock;
-  /** Aborted when the program has to end. */
   readonly signal: AbortSignal;
   /** Writes down the number of its first process, which is also that of its group. */
-  note(pid: number): Promise<void>;
+  note(pid: number): Promise<unknown>;
 };
 
 export async function runProgram(start: ProgramStart): Promise<{ end: ProgramEnd; stopped: boolean }> {

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { describeError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { quote } from "../../core/quote.ts";
-import { processStarted, thisProcess } from "../../telemetry/process-identity.ts";
+import { thisProcess } from "../../telemetry/process-identity.ts";
 import type { RunContext } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import { fillArgv, type ArgvTemplate } from "./argv.ts";
@@ -22,7 +22,6 @@ export type CommandPlan = {
   readonly logBytesMax: number;
 };
 
-/** How a program ended that ended well. */
 export type CommandResult = Artifacts & {
   readonly exitCode: number;
   readonly signal: null;
@@ -62,9 +61,9 @@ export async function runCommand(
       cwd,
       env: plan.env,
       log: file,
-      clock: engine.clock,
+      clock: engine.store.waitClock,
       signal,
-      note: (pid) => noteProcess(engine, job, { pid, started: startOf(pid) }),
+      note: (pid) => noteProcess(engine, job, pid),
     });
     const { log, failure } = await file.close();
     const reason = (): string => describeError(signal.reason).message;
@@ -99,10 +98,4 @@ async function gather(plan: CommandPlan, cwd: string, log: LogFile, signal: Abor
 
 function describeEnd([file]: readonly string[], { exitCode, signal }: ProgramEnd): string {
   return `the program ${quote(file)} ${signal === null ? `exited with code ${exitCode}` : `was ended by ${signal}`}`;
-}
-
-// One that has ended already is a zombie until it is taken note of, which tells it from nobody.
-function startOf(pid: number): string | null {
-  const started = processStarted(pid);
-  return started === "zombie" ? null : started;
 }

@@ -31,9 +31,8 @@ export async function claimReserved(
 ): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
-  const busy = await tx.all<{ seq: number }>(
-    sql`select seq from daybook_line where status = 'running' and lane_seq = ${reserved.laneSeq}`,
-  );
+  const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
+    where status = 'running' and lane_seq = ${reserved.laneSeq}`);
   if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
   const job = await tx.get<Startable>(sql`select ${startableColumns}
     from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
@@ -58,8 +57,7 @@ export async function claimReserved(
 async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
   if (tx.dialect === "sqlite") return false;
   const seqs = running.map(({ seq }) => seq);
-  const free = await tx.all(
-    sql`select seq from daybook_line where seq ${anyOf("integer", seqs)} for key share skip locked`,
-  );
+  const free = await tx.all(sql`select seq from daybook_line
+    where seq ${anyOf("integer", seqs)} for key share skip locked`);
   return free.length < seqs.length;
 }

@@ -7,7 +7,7 @@ import { conflict, DaybookError, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { sql, type Sql } from "../../storage/sql.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/session.ts";
@@ -26,7 +26,6 @@ export const directKind = "direct";
 
 export type ReservationStatus = "active" | "released" | "expired";
 
-/** What is read of one here. */
 export type ReservationRow = {
   seq: number;
   id: string;
@@ -61,9 +60,8 @@ export async function reserveLane(
       ${tx.now + lastsMs}, ${lastsMs})
     on conflict do nothing returning *`);
   if (made !== undefined) return { made };
-  const holder = await tx.get<ReservationRow>(
-    sql`select * from daybook_reservation reservation where lane_seq = ${lane} and status = 'active'`,
-  );
+  const holder = await tx.get<ReservationRow>(sql`select * from daybook_reservation reservation
+    where lane_seq = ${lane} and status = 'active'`);
   return { holder };
 }
 
@@ -93,12 +91,8 @@ export function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number):
   return expire(tx, hooks, sql`session_seq = ${sessionSeq}`);
 }
 
-/** Those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
-export function expireReservations(tx: Tx, hooks: JobHooks): Promise<number> {
-  return expire(tx, hooks, sql`expires_at <= ${tx.now}`);
-}
-
-async function expire(tx: Tx, hooks: JobHooks, which: Sql): Promise<number> {
+/** By default those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
+export async function expire(tx: Tx, hooks: JobHooks, which = sql`expires_at <= ${tx.now}`): Promise<number> {
   const held = await tx.all<ReservationRow>(sql`select * from daybook_reservation reservation
     where status = 'active' and ${which} order by seq ${forUpdate}`);
   await endReservations(tx, hooks, held, "expired");
@@ -114,9 +108,8 @@ async function endReservations(
 ): Promise<void> {
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq);
-  await tx.run(
-    sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now} where seq ${anyOf("integer", seqs)}`,
-  );
+  await tx.run(sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now}
+    where seq ${anyOf("integer", seqs)}`);
   const ids = rows.map(({ id }) => id);
   const unbegun = await cancelInLine(
     tx,
@@ -129,9 +122,8 @@ async function endReservations(
 }
 
 async function ownReservation(tx: Tx, id: string, sessionSeq: number, verb: string): Promise<ReservationRow> {
-  const row = await tx.get<ReservationRow>(
-    sql`select * from daybook_reservation reservation where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`,
-  );
+  const row = await tx.get<ReservationRow>(sql`select * from daybook_reservation reservation
+    where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
   if (row === undefined) throw notFound(`there is no reservation ${id}`, { id });
   const expired = row.status === "active" && row.expires_at <= tx.now;
   if (row.status !== "active" || expired) {
@@ -146,7 +138,6 @@ export type ReservationRecord = {
   readonly id: string;
   readonly queue: string;
   readonly status: ReservationStatus;
-  /** The session that holds it. */
   readonly sessionId: string;
   readonly note: string | null;
   /** The direct work that it was made for; null when it was made by hand. */
@@ -164,27 +155,24 @@ export type ReserveOptions = {
   readonly expires?: Duration;
 };
 
-export type Reservations = {
-  /** Holds the next turn of a queue: nothing of it starts until the reservation is released, expires, or ends with this
-   *  session.
-   *
-   *  ```ts
-   *  const { id } = await book.reservations.reserve("nightly", { wait: "1m", expires: "1h" });
-   *  await book.reservations.release(id);
-   *  ``` */
-  reserve(queue: string, options?: ReserveOptions): Promise<{ id: string; expiresAt: number }>;
-  /** As long again as it lasts, from now; only by its owner. */
-  renew(id: string): Promise<{ id: string; expiresAt: number }>;
-  release(id: string): Promise<void>;
-  /** Those that are held, or with `all` every one there was, newest first. */
-  list(options?: { readonly all?: boolean }): Promise<ReservationRecord[]>;
-};
+export type Reservations = ReturnType<typeof reservationVerbs>;
 
-export function reservationVerbs(engine: Engine, within: Within, tenant: string): Reservations {
+export function reservationVerbs(engine: Engine, within: Within, tenant: string) {
   const { store, hooks } = engine;
   const sessionSeq = (): number => engine.session().seq;
+  const lasting = ({ id, expires_at: expiresAt }: ReservationRow): { id: string; expiresAt: number } => ({
+    id,
+    expiresAt,
+  });
   return {
-    async reserve(queue, options = {}) {
+    /** Holds the next turn of a queue: nothing of it starts until the reservation is released, expires, or ends with this
+     *  session.
+     *
+     *  ```ts
+     *  const { id } = await book.reservations.reserve("nightly", { wait: "1m", expires: "1h" });
+     *  await book.reservations.release(id);
+     *  ``` */
+    async reserve(queue: string, options: ReserveOptions = {}) {
       refuseUnknown(options, ["note", "wait", "expires"], "reserve");
       checkName(queue, "queue");
       const { note = null, wait = false, expires = limits.reservationMs } = options;
@@ -196,15 +184,13 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
           const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
           return "made" in asked ? asked.made : refusedBy(tx, queue, asked.holder);
         });
-      const row = await waitForTurn(store, waitMs, ask);
-      return { id: row.id, expiresAt: row.expires_at };
+      return lasting(await waitForTurn(store, waitMs, ask));
     },
-    async renew(id) {
-      const row = await within((tx) => renewReservation(tx, id, sessionSeq()));
-      return { id: row.id, expiresAt: row.expires_at };
-    },
-    release: (id) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
-    list: (options = {}) => listReservations(store, tenant, options),
+    /** As long again as it lasts, from now; only by its owner. */
+    renew: async (id: string) => lasting(await within((tx) => renewReservation(tx, id, sessionSeq()))),
+    release: (id: string) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
+    /** Those that are held, or with `all` every one there was, newest first. */
+    list: (options: { readonly all?: boolean } = {}) => listReservations(store, tenant, options),
   };
 }
 
@@ -234,9 +220,8 @@ export async function refusedBy(
   holder: ReservationRow | undefined,
   own = false,
 ): Promise<Refused> {
-  const session = await tx.get<{ id: string }>(
-    sql`select id from daybook_session session where seq = ${holder?.session_seq ?? null}`,
-  );
+  const session = await tx.get<{ id: string }>(sql`select id from daybook_session session
+    where seq = ${holder?.session_seq ?? null}`);
   const until = holder === undefined ? "" : ` until ${new Date(holder.expires_at).toISOString()} unless it is renewed`;
   const refusal = conflict(
     `queue "${queue}" is reserved by session ${session?.id ?? "?"}${until}: ` +

@@ -16,7 +16,7 @@ import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
-import { startWorker } from "../worker/start-worker.ts";
+import { startWorker } from "../worker/worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
 import type { Reserved } from "./claim-reserved.ts";
 import {
@@ -26,8 +26,9 @@ import {
   renewReservation,
   reserveLane,
   waitForTurn,
+  type Refused,
+  type ReservationRow,
 } from "./reservation.ts";
-import type { Refused, ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
@@ -87,7 +88,8 @@ export async function runNow(
     return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "timeout") throw error;
-    await giveUp(parts, turn.jobId);
+    // Nobody waits for it any more. It may have ended in the meantime.
+    await store.write((tx) => cancelJob(tx, engine.hooks, turn.jobId), { tenant }).catch(() => undefined);
     const message = `job ${turn.jobId} (${prepared.name}) had not ended after ${formatDuration(timeoutMs)} and is cancelled`;
     throw new DaybookError("timeout", message, { details: error.details });
   } finally {
@@ -144,18 +146,16 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
   const { id, seq } = asked.made;
   const waits = { status: "waiting", waits_for: "reservation", waits_key: id } as const;
   await insertJobs(tx, [{ ...row, ...waits, origin: "direct", kind: directKind, kind_seq: seq }]);
-  const made = await tx.get<{ seq: number }>(
-    sql`select seq from daybook_job where tenant_id = ${tx.tenant} and id = ${row.id}`,
-  );
+  const made = await tx.get<{ seq: number }>(sql`select seq from daybook_job
+    where tenant_id = ${tx.tenant} and id = ${row.id}`);
   return { id, jobId: row.id, jobSeq: made?.seq ?? 0, laneSeq: lane };
 }
 
 // This process reserved the queue itself, for no direct work: it would wait for itself.
 async function holdsByHand(tx: Tx, engine: Engine, holder: ReservationRow | undefined): Promise<boolean> {
   if (holder === undefined || holder.session_seq !== engine.session().seq) return false;
-  const direct = await tx.get(
-    sql`select seq from daybook_line where kind = ${directKind} and kind_seq = ${holder.seq}`,
-  );
+  const direct = await tx.get(sql`select seq from daybook_line
+    where kind = ${directKind} and kind_seq = ${holder.seq}`);
   return direct === undefined;
 }
 
@@ -167,9 +167,4 @@ async function refuseFromItself(tx: Tx, lane: number, { queue, cause }: Prepared
     where line.status = 'running' and line.lane_seq = ${lane} and line.run_id = ${cause.runId}`);
   if (caller === undefined) return;
   throw invalid(`job ${caller.id} runs in queue "${queue}" and cannot run direct work there: name another queue`);
-}
-
-// Nobody waits for it any more. It may have ended in the meantime.
-async function giveUp({ engine, tenant }: RunNowParts, jobId: string): Promise<void> {
-  await engine.store.write((tx) => cancelJob(tx, engine.hooks, jobId), { tenant }).catch(() => undefined);
 }

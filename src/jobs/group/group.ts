@@ -13,7 +13,7 @@ import { conflict, notFound } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { groupEnded, tellEnded, type JobHooks } from "../hooks.ts";
+import { groupEnded, tellAllEnded, type Ended, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import { freeKeys, passOn } from "../let-in.ts";
 import type { Ending } from "../outcome.ts";
@@ -23,7 +23,6 @@ export type GroupMode = "sequential" | "parallel";
 export type OnFailure = "stop" | "continue" | "skip";
 export type GroupStatus = "open" | "completed" | "failed" | "partial" | "cancelled";
 
-/** What is read of one here. */
 export type GroupRow = {
   seq: number;
   tenant_id: string;
@@ -35,9 +34,6 @@ export type GroupRow = {
   cancel_requested_at: number | null;
   stopped_at: number | null;
 };
-
-/** A job that has its turn; of a sequential group there is one. */
-const isCurrent = sql`coalesce(waits_for, '') <> 'group'`;
 
 /** Nothing is added to the group any more, and what fails is not tried again. */
 export function isEnding(group: Pick<GroupRow, "status" | "stopped_at" | "cancel_requested_at">): boolean {
@@ -52,7 +48,6 @@ export function endsWith(group: GroupRow, { status, shutdown }: Pick<Ending, "st
   return !(goesOn && (status === "lost" || shutdown === true));
 }
 
-/** The groups of these jobs, held. */
 export async function holdGroupsOf(tx: Tx, jobs: readonly Pick<JobRow, "group_seq">[]): Promise<Map<number, GroupRow>> {
   const seqs = [...new Set(jobs.flatMap((job) => job.group_seq ?? []))];
   if (seqs.length === 0) return new Map();
@@ -95,16 +90,14 @@ export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<
     throw conflict(`group ${id} is ${group.status} and cannot be cancelled`, { id, status: group.status });
   }
   group.cancel_requested_at ??= tx.now;
-  await tx.run(
-    sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at} where seq = ${group.seq}`,
-  );
+  await tx.run(sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at}
+    where seq = ${group.seq}`);
   await cancelRest(tx, hooks, group);
   await goOn(tx, group);
-  const left = await tx.get(sql`select seq from daybook_line where group_seq = ${group.seq} limit 1`);
+  const left = await tx.get(openOf(group));
   return { id, status: left === undefined ? "cancelled" : "cancelling" };
 }
 
-/** Cancels what has not begun and asks what runs to end. */
 async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
   await tellLeft(tx, hooks, await cancelInLine(tx, openOf(group)), "cancelled");
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
@@ -114,8 +107,8 @@ async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<voi
   tx.wake(cancelChannel);
 }
 
-function openOf(group: GroupRow): Sql {
-  return sql`select seq from daybook_line where group_seq = ${group.seq}`;
+function openOf({ seq }: GroupRow): Sql {
+  return sql`select seq from daybook_line where group_seq = ${seq}`;
 }
 
 /** Tells the rooms above of jobs that left the line before they ran. What they would have used goes to the next. */
@@ -128,11 +121,12 @@ export async function tellLeft(
   await passOn(tx, left);
   await freeKeys(tx, left);
   if (left.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
-  for (const job of left) {
+  const ended = left.map((job): Ended => {
     const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
     const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0, error: null };
-    await tellEnded(tx, hooks, job, { tenant, id, name, status, attempt, run, retriedBy: null });
-  }
+    return { job, outcome: { tenant, id, name, status, attempt, run, retriedBy: null } };
+  });
+  await tellAllEnded(tx, hooks, ended);
 }
 
 /** Lets the next one begin, or ends the group when nobody is left. Behind one that was held, the next one is. */
@@ -142,9 +136,8 @@ async function goOn(tx: Tx, group: GroupRow, { held } = { held: false }): Promis
   if (next === undefined) return finish(tx, group);
   if (group.mode === "parallel" || next.waits_for !== "group") return;
   // One that was retried by hand stands before the one whose turn it is, and waits for its end.
-  const current = await tx.get(
-    sql`select seq from daybook_line where group_seq = ${group.seq} and ${isCurrent} limit 1`,
-  );
+  const current = await tx.get(sql`select seq from daybook_line
+    where group_seq = ${group.seq} and coalesce(waits_for, '') <> 'group' limit 1`);
   if (current !== undefined) return;
   const { seq, available_at: availableAt } = next;
   if (held) return void (await restand(tx, seq, { waitsFor: "release", waitsKey: "job", availableAt }));
@@ -158,9 +151,8 @@ async function finish(tx: Tx, group: GroupRow): Promise<void> {
       select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq) limit 1`);
   const status = statusOf(group, failed === undefined);
   group.status = status;
-  await tx.run(
-    sql`update daybook_job_group as job_group set status = ${status}, finished_at = ${tx.now} where seq = ${group.seq}`,
-  );
+  await tx.run(sql`update daybook_job_group as job_group set status = ${status}, finished_at = ${tx.now}
+    where seq = ${group.seq}`);
   tx.wake(doneChannel);
   tx.afterCommit(() => groupEnded.state({ tenant: group.tenant_id, id: group.id, status }));
 }

@@ -3,16 +3,15 @@
 import { conflict, DaybookError, invalid, notFound } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
-import { quote } from "../../core/quote.ts";
-import { checkWord, refuseUnknown } from "../../core/suggest.ts";
+import { checkWord, refuseUnknown, refuseUnknownFilter } from "../../core/suggest.ts";
 import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
-import { checkLimit, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Engine } from "../engine.ts";
-import { newJob, withWarning, type Enqueued } from "../enqueue.ts";
+import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
 import { jobsChannel, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
@@ -34,7 +33,6 @@ export type GroupOptions = {
 
 export type MadeGroup = { readonly id: string; readonly jobs: readonly Enqueued[] };
 
-/** Collects the jobs of a group, in the order in which they are added. */
 export type GroupBuilder = {
   add<Input>(definition: Job<Input>, ...given: Given<NoInfer<Input>, EnqueueOptions>): void;
   add(name: string, params?: unknown, options?: EnqueueOptions): void;
@@ -57,14 +55,7 @@ export type GroupVerbs = {
   cancel(id: string): Promise<CancelledGroup>;
 };
 
-export type Groups = GroupVerbs & {
-  get(id: string): Promise<GroupRecord>;
-  list(filter?: GroupFilter): Promise<GroupPage>;
-  /** The last job of each slot, in order. */
-  members(id: string): Promise<GroupMember[]>;
-  /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
-  done(id: string, options?: AwaitOptions): Promise<GroupRecord>;
-};
+export type Groups = GroupVerbs & ReturnType<typeof groupReads>;
 
 export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, within: Within): GroupVerbs {
   return {
@@ -89,19 +80,20 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
     },
     async add(id: string, definition: AnyJob | string, params?: unknown, options: EnqueueOptions = {}) {
       const prepared = await prepareJob(await lookUp(definition), params, options);
-      const [made] = await within((tx) => addToGroup(tx, id, [prepared]));
-      return made as Enqueued;
+      return within((tx) => addToGroup(tx, id, prepared));
     },
     cancel: (id) => within((tx) => cancelGroup(tx, hooks, id)),
   };
 }
 
-export function groupReads(store: Store, tenant: string): Omit<Groups, keyof GroupVerbs> {
+export function groupReads(store: Store, tenant: string) {
   return {
-    get: (id) => findGroup(store, tenant, id),
-    list: (filter = {}) => listGroups(store, tenant, filter),
-    members: (id) => groupMembers(store, tenant, id),
-    done: (id, options = {}) => groupDone(store, tenant, id, options),
+    get: (id: string) => findGroup(store, tenant, id),
+    list: (filter: GroupFilter = {}) => listGroups(store, tenant, filter),
+    /** The last job of each slot, in order. */
+    members: (id: string) => groupMembers(store, tenant, id),
+    /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
+    done: (id: string, options: AwaitOptions = {}) => groupDone(store, tenant, id, options),
   };
 }
 
@@ -110,58 +102,58 @@ async function groupDone(store: Store, tenant: string, id: string, options: Awai
   refuseInsideUnit("done", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
   return awaitEnd(store, what, awaitMs(options, "done"), async (waited) => {
-    const [open] = await store.read<{ seq: number }>(
-      sql`select seq from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`,
-    );
+    const [open] = await store.read<{ seq: number }>(sql`select seq
+      from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`);
     // One that has ended stays as it is, so it is counted once; one that is not there is refused here.
     if (open === undefined) return { ended: await findGroup(store, tenant, id) };
     await refuseToBlock(store, { tenant, what, which: sql`job.group_seq = ${open.seq}` });
     if (waited === undefined) return { waitsFor: { group: open.seq } };
     const { progress } = await findGroup(store, tenant, id);
-    throw new DaybookError("timeout", `${what} is still open after ${waited} of waiting; it goes on`, {
-      details: { id, progress },
-    });
+    const details = { id, progress };
+    throw new DaybookError("timeout", `${what} is still open after ${waited} of waiting; it goes on`, { details });
   });
 }
 
 async function createGroup(tx: Tx, options: GroupOptions, members: readonly Prepared[]): Promise<MadeGroup> {
-  const { name, mode, onFailure } = checkGroup(options);
+  refuseUnknown(options, ["name", "mode", "onFailure"], "group");
+  const { name, mode, onFailure = "stop" } = options;
+  if (name !== undefined) checkName(name, "group name");
+  checkWord(mode, ["sequential", "parallel"], "mode");
+  checkWord(onFailure, ["stop", "continue", "skip"], "onFailure");
   if (members.length === 0) throw invalid("a group has at least one job: add one in the function given to create");
-  checkMembers(members);
-  const group = await tx.get<Pick<GroupRow, "seq" | "id" | "mode">>(sql`insert into daybook_job_group
+  refuseTooMany(members.length);
+  members.forEach(refuseKeys);
+  const group = await tx.get<Inserted>(sql`insert into daybook_job_group
       (tenant_id, id, name, mode, on_failure, slots, created_at)
-    values (${tx.tenant}, ${tx.ids()}, ${name}, ${mode}, ${onFailure}, ${members.length}, ${tx.now})
+    values (${tx.tenant}, ${tx.ids()}, ${name ?? null}, ${mode}, ${onFailure}, ${members.length}, ${tx.now})
     returning seq, id, mode`);
-  if (group === undefined) throw new DaybookError("internal", "the group was not inserted");
-  return { id: group.id, jobs: await insertMembers(tx, group, members, 0) };
+  const { id } = group as Inserted;
+  return { id, jobs: await insertMembers(tx, group as Inserted, members, 0) };
 }
 
-/** Adds jobs behind those that the group has. */
-async function addToGroup(tx: Tx, id: string, members: readonly Prepared[]): Promise<readonly Enqueued[]> {
-  checkMembers(members);
+type Inserted = Pick<GroupRow, "seq" | "id" | "mode">;
+
+async function addToGroup(tx: Tx, id: string, member: Prepared): Promise<Enqueued> {
+  refuseKeys(member);
   const group = await holdGroup(tx, id);
   if (isEnding(group)) {
     const what = group.status === "open" ? "ending" : group.status;
     throw conflict(`group ${id} is ${what} and takes no more jobs: make a new group`, { id, status: group.status });
   }
-  if (group.slots + members.length > limits.groupJobsMax) throw tooMany(group.slots + members.length);
-  await tx.run(
-    sql`update daybook_job_group as job_group set slots = slots + ${members.length} where seq = ${group.seq}`,
-  );
-  return insertMembers(tx, group, members, group.slots);
+  refuseTooMany(group.slots + 1);
+  await tx.run(sql`update daybook_job_group as job_group set slots = slots + 1 where seq = ${group.seq}`);
+  const [made] = await insertMembers(tx, group, [member], group.slots);
+  return made as Enqueued;
 }
 
 async function insertMembers(
   tx: Tx,
-  group: Pick<GroupRow, "seq" | "id" | "mode">,
+  group: Inserted,
   members: readonly Prepared[],
   firstSlot: number,
 ): Promise<Enqueued[]> {
-  const lanes = await lanesOf(
-    tx,
-    tx.tenant,
-    members.map(({ queue }) => queue),
-  );
+  const queues = members.map(({ queue }) => queue);
+  const lanes = await lanesOf(tx, tx.tenant, queues);
   const rows: NewJob[] = [];
   for (const [index, prepared] of members.entries()) {
     const slot = firstSlot + index;
@@ -178,27 +170,16 @@ async function insertMembers(
   );
 }
 
-function checkGroup(options: GroupOptions): { name: string | null; mode: GroupMode; onFailure: OnFailure } {
-  refuseUnknown(options, ["name", "mode", "onFailure"], "group");
-  const { name, mode, onFailure = "stop" } = options;
-  return {
-    name: name === undefined ? null : checkName(name, "group name"),
-    mode: checkWord(mode, ["sequential", "parallel"], "mode"),
-    onFailure: checkWord(onFailure, ["stop", "continue", "skip"], "onFailure"),
-  };
+// A key may mean that the job already exists, and then it belongs to somebody else.
+function refuseKeys(member: Prepared): void {
+  if (isFree(member)) return;
+  const instead = "give the group to one job that makes it, and the key to that";
+  throw invalid(`job "${member.name}" of a group has a key: ${instead}`);
 }
 
-function checkMembers(members: readonly Prepared[]): void {
-  if (members.length > limits.groupJobsMax) throw tooMany(members.length);
-  // A key may mean that the job already exists, and then it belongs to somebody else.
-  for (const { key, idempotency_key, name } of members) {
-    if (key === null && idempotency_key === null) continue;
-    throw invalid(`job "${name}" of a group has a key: give the group to one job that makes it, and the key to that`);
-  }
-}
-
-function tooMany(count: number): DaybookError {
-  return invalid(`${count} jobs in one group: at most ${limits.groupJobsMax}, make several groups`);
+function refuseTooMany(count: number): void {
+  if (count <= limits.groupJobsMax) return;
+  throw invalid(`${count} jobs in one group: at most ${limits.groupJobsMax}, make several groups`);
 }
 
 export type GroupRecord = {
@@ -228,12 +209,10 @@ export type GroupPage = Page<GroupRecord>;
 
 // The last job of each slot is read once, for all its statuses.
 const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
-const counts = joinSql(
-  counted.map((each, index) => {
-    const comma = rawSql(index === 0 ? "" : ",");
-    return sql`${comma} count(case when job.seq is not null and ${statusNow} = ${rawSql(`'${each}'`)} then 1 end) as ${rawSql(`"progress.${each}"`)}`;
-  }),
-);
+const counts = counted.map((each) => {
+  const [status, name] = [rawSql(`'${each}'`), rawSql(`"progress.${each}"`)];
+  return sql`, count(case when job.seq is not null and ${statusNow} = ${status} then 1 end) as ${name}`;
+});
 const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not exists (
     select 1 from daybook_job child where child.retry_of = job.seq and child.group_seq = job.group_seq)
   left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq`;
@@ -241,7 +220,7 @@ const membersOf = sql`left join daybook_job job on job.group_seq = g.seq and not
 const statuses: readonly GroupStatus[] = ["open", "completed", "failed", "partial", "cancelled"];
 
 const columns = sql`g.id, g.name, g.mode, g.on_failure as "onFailure", g.status, g.created_at as "createdAt",
-  g.finished_at as "finishedAt", g.slots as "progress.total", ${counts}`;
+  g.finished_at as "finishedAt", g.slots as "progress.total" ${joinSql(counts)}`;
 
 async function findGroup(store: Store, tenant: string, id: string): Promise<GroupRecord> {
   const rows = await store.readHeavy<Row>(sql`select ${columns} from daybook_job_group g ${membersOf}
@@ -251,22 +230,17 @@ async function findGroup(store: Store, tenant: string, id: string): Promise<Grou
   throw notFound(`there is no group ${id}`, { id });
 }
 
-/** Newest first. */
 async function listGroups(store: Store, tenant: string, filter: GroupFilter): Promise<GroupPage> {
-  refuseUnknown(filter, ["status", "limit", "after"], "the list of groups");
+  refuseUnknownFilter(filter, ["status", "limit", "after"], "the list of groups");
   const { status, after } = filter;
   const limit = checkLimit(filter.limit);
   const ofStatus = status === undefined ? sql`` : sql`and status = ${checkWord(status, statuses, "group status")}`;
-  const older = after === undefined ? sql`` : sql`and id < ${checkCursor(after)}`;
+  if (after !== undefined && !/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(after)) throw notACursor(after);
+  const older = after === undefined ? sql`` : sql`and id < ${after}`;
   const rows = await store.readHeavy<Row>(sql`with page as (select seq from daybook_job_group job_group
       where tenant_id = ${tenant} ${ofStatus} ${older} order by id desc limit ${limit + 1})
     select ${columns} from page join daybook_job_group g on g.seq = page.seq ${membersOf} group by g.seq order by g.id desc`);
   return cutPage(shape<GroupRecord>(rows), limit, ({ id }) => id);
-}
-
-function checkCursor(after: string): string {
-  if (typeof after === "string" && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(after)) return after;
-  throw invalid(`${quote(after)} is not a cursor: give "next" of the page before`);
 }
 
 async function groupMembers(store: Store, tenant: string, id: string): Promise<GroupMember[]> {

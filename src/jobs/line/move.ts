@@ -7,9 +7,9 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
 import { refusal } from "../cancel.ts";
 import { checkPriority } from "../define.ts";
-import { jobNow, type JobRow, type JobStatus } from "../job.ts";
+import { jobNow, seqsOf, type JobRow, type JobStatus } from "../job.ts";
 import { holdLines, lockLines } from "../lock-order.ts";
-import { gapAt, renumber, roomIn, seqsOf, type Gap, type Line, type Where } from "./room.ts";
+import { gapAt, renumber, roomIn, type Line, type Where } from "./room.ts";
 
 /** Where a job is moved to: an end of its line, or next to another job of it. */
 export type MoveTo = "first" | "last" | { readonly before: string } | { readonly after: string };
@@ -23,7 +23,6 @@ export async function moveJob(tx: Tx, id: string, to: MoveTo): Promise<Moved> {
   return putAt(tx, job, job.priority, where);
 }
 
-/** Gives a job another priority, in which it stands last. */
 export async function prioritiseJob(tx: Tx, id: string, priority: number): Promise<Moved> {
   checkPriority(priority);
   const job = await holdLineOf(tx, id, "prioritised");
@@ -35,7 +34,9 @@ async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Pro
   const { id, seq } = job;
   const line: Line = { lane: job.lane_seq, priority, except: seq };
   const gap = await gapAt(tx, line, where);
-  if (priority === job.priority && isIn(gap, job.position)) return { id, priority, position: job.position };
+  const { low, high } = gap;
+  const isThere = (low === null || job.position > low) && (high === null || job.position < high);
+  if (priority === job.priority && isThere) return { id, priority, position: job.position };
   const { position, others } = await roomIn(tx, line, gap);
   // On PostgreSQL whoever is just claiming it is waited for. One whose priority was changed meanwhile stands where that put it.
   await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", [seq, ...seqsOf(others)])}`);
@@ -47,10 +48,6 @@ async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Pro
   if (moved === 1 && priority !== job.priority)
     await tx.run(sql`update daybook_job set priority = ${priority} where seq = ${seq}`);
   return { id, priority, position };
-}
-
-function isIn({ low, high }: Gap, position: number): boolean {
-  return (low === null || position > low) && (high === null || position < high);
 }
 
 type Beside = { readonly side: "before" | "after"; readonly other: string };
@@ -70,28 +67,20 @@ function checkTarget(id: string, to: MoveTo): "first" | "last" | Beside {
 
 async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): Promise<Where> {
   const other = await findPlaced(tx, otherId);
-  if (other === undefined) {
-    throw notFound(`there is no job ${otherId} to move ${job.id} ${side}`, { id: otherId });
-  }
+  if (other === undefined) throw notFound(`there is no job ${otherId} to move ${job.id} ${side}`, { id: otherId });
   if (other.lane_seq !== job.lane_seq) {
-    throw invalid(
-      `job ${job.id} is in queue ${quote(job.queue)} and job ${otherId} in queue ${quote(other.queue)}: ` +
-        "a job moves within its own queue",
-      { details: { id: job.id, queue: job.queue, other: otherId, otherQueue: other.queue } },
-    );
+    const both = `job ${job.id} is in queue ${quote(job.queue)} and job ${otherId} in queue ${quote(other.queue)}`;
+    const details = { id: job.id, queue: job.queue, other: otherId, otherQueue: other.queue };
+    throw invalid(`${both}: a job moves within its own queue`, { details });
   }
   if (!stands(other)) {
-    throw conflict(`job ${otherId} is ${other.status} and no longer stands in line`, {
-      id: otherId,
-      status: other.status,
-    });
+    const { status } = other;
+    throw conflict(`job ${otherId} is ${status} and no longer stands in line`, { id: otherId, status });
   }
   if (other.priority !== job.priority) {
-    throw conflict(
-      `job ${job.id} has priority ${job.priority} and job ${otherId} ${other.priority}: ` +
-        `prioritise it to ${other.priority} first, then move it`,
-      { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority },
-    );
+    const both = `job ${job.id} has priority ${job.priority} and job ${otherId} ${other.priority}`;
+    const details = { id: job.id, priority: job.priority, other: otherId, otherPriority: other.priority };
+    throw conflict(`${both}: prioritise it to ${other.priority} first, then move it`, details);
   }
   return side === "before" ? { before: other.position } : { after: other.position };
 }

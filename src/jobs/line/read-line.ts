@@ -1,13 +1,12 @@
 // A queue in the order of dispatch: who stands in line, the next one first, and where one job stands. What waits for something
 // does not stand there.
-import { invalid, notFound } from "../../core/error.ts";
+import { notFound } from "../../core/error.ts";
 import { checkName } from "../../core/name.ts";
-import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
-import { checkLimit, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 
 export type LineOptions = PageOptions;
 
@@ -49,7 +48,7 @@ function toCursor(text: string): Cut {
   const [priority, position, seq] = numbers.map((number) => sql`${number}`);
   if (priority && position && seq && numbers.length === 3 && numbers.every(Number.isSafeInteger))
     return { priority, position, seq };
-  throw invalid(`${quote(text)} is not a cursor: give "next" of the page before`);
+  throw notACursor(text);
 }
 
 /** How many stand up to there, counted in two ranges of the index. */
@@ -78,14 +77,8 @@ export type Place = {
   readonly startsAt: number | null;
 };
 
-type Standing = {
-  readonly status: string;
-  readonly paused_at: number | null;
-  readonly place: number;
-  readonly of: number;
-  readonly running: number;
-  readonly mean_ms: number | null;
-};
+type Standing = Omit<Place, "startsAt"> &
+  Record<"paused_at" | "mean_ms", number | null> & { readonly status: string; readonly running: number };
 
 // The runs of a lane are found among the tenant's last ones: enough of them to be typical, few enough to be read.
 const lookedAtMax = 1000;

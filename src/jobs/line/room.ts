@@ -3,7 +3,7 @@ import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { indexedBy, rowsInto, rowSet } from "../../storage/word.ts";
-import type { JobRow } from "../job.ts";
+import { seqsOf, type JobRow } from "../job.ts";
 import { tryLines } from "../lock-order.ts";
 
 /** The jobs of one lane and priority, without the one whose place is sought. */
@@ -26,8 +26,12 @@ export async function gapAt(tx: Tx, line: Line, where: Where): Promise<Gap> {
 }
 
 export async function roomIn(tx: Tx, line: Line, { low, high }: Gap): Promise<Room> {
-  if (low === null) return { position: high === null ? line.except * 100 : beforeFirst(high), others: [] };
-  const end = high ?? (await endOfLine(tx));
+  // There is no end of room before the first.
+  const first = high === null ? line.except * step : Math.floor((high - step) / step) * step + half;
+  if (low === null) return { position: first, others: [] };
+  // Where the next row will stand. Those that others are just making stand there or behind.
+  const last = high === null ? await tx.get<{ seq: number }>(sql`select max(seq) as seq from daybook_job`) : undefined;
+  const end = high ?? ((last?.seq ?? 0) + 1) * step;
   const position = high === null ? behindLast(low, end) : between(low, high);
   return position === null ? makeRoom(tx, line, low, end) : { position, others: [] };
 }
@@ -53,13 +57,11 @@ export async function keptPlace(
   return null;
 }
 
-/** The first at `position` or behind it. */
 async function firstFrom(tx: Tx, line: Line, position: number): Promise<number | null> {
   const found = await standing(tx, line, sql`position >= ${position} order by position limit 1`);
   return found.length === 0 ? null : Math.min(...found.map((job) => job.position));
 }
 
-/** The last at `position` or before it. */
 async function lastUpTo(tx: Tx, line: Line, position: number): Promise<number | null> {
   return (await standingUpTo(tx, line, position, 1))[0]?.position ?? null;
 }
@@ -78,12 +80,6 @@ async function standing(tx: Tx, { lane, priority, except }: Line, which: Sql): P
       where status = 'queued' and ${from}) as in_line
     union all select * from (select seq, position from daybook_line ${indexedBy("jobs_standing_by")}
       where status = 'waiting' and ${from}) as standing_by`);
-}
-
-/** Where the next row will stand. Those that others are just making stand there or behind. */
-async function endOfLine(tx: Tx): Promise<number> {
-  const row = await tx.get<{ seq: number }>(sql`select max(seq) as seq from daybook_job`);
-  return ((row?.seq ?? 0) + 1) * 100;
 }
 
 // When there is no number left between two neighbours, those before the gap are spread anew: as few as have enough room
@@ -119,11 +115,8 @@ async function makeRoom(tx: Tx, line: Line, low: number, high: number): Promise<
 }
 
 // For each row by itself, as state.ts does.
-const setPosition = Object.freeze([
-  "update daybook_line set position = ? where seq = ? and started_at is null",
-] as const);
+const setPosition = "update daybook_line set position = ? where seq = ? and started_at is null";
 
-/** Gives others the numbers that were meant for them. They are locked. */
 export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<void> {
   const columns = { position: "integer", seq: "integer" } as const;
   for (let from = 0; from < others.length; from += limits.bulkRowsMax) {
@@ -135,10 +128,6 @@ export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<vo
             from ${rowSet("v", columns, slice)} where line.seq = v.seq and line.started_at is null`,
     );
   }
-}
-
-export function seqsOf(jobs: readonly { readonly seq: number }[]): number[] {
-  return jobs.map((job) => job.seq);
 }
 
 // Numbers for places. Multiples of 100 above zero belong to the rows of that sequence number: a row that is just being
@@ -153,11 +142,6 @@ function between(low: number, high: number): number | null {
   const middle = Math.floor((low + high) / 2);
   for (const spot of [middle, middle + 1, middle - 1]) if (spot > low && spot < high && isFree(spot)) return spot;
   return null;
-}
-
-/** There is no end of room before the first. */
-function beforeFirst(first: number): number {
-  return Math.floor((first - step) / step) * step + half;
 }
 
 /** Behind the last, as long as that is before `end`, where new rows will stand. */

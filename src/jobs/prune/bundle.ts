@@ -7,13 +7,12 @@ import { runIsKept, runIsPinned } from "../../telemetry/kept-run.ts";
 import { lowerMark } from "../../telemetry/rollup/fold.ts";
 import type { ReadRows } from "../definition.ts";
 import type { JobHooks } from "../hooks.ts";
-import { jobNow } from "../job.ts";
-import type { Rule } from "./rule.ts";
+import { jobNow, seqsOf } from "../job.ts";
+import type { Rule } from "./prune.ts";
 
 /** What a bundle is found by: its first job, and its group if it is one. */
 type Root = { readonly head: number; readonly group: number | null };
 
-/** One job of a bundle, with what leaves with it. */
 type Member = Root & {
   readonly seq: number;
   readonly createdAt: number;
@@ -22,9 +21,7 @@ type Member = Root & {
   readonly runId: string | null;
   readonly logs: number;
   readonly steps: number;
-  /** The log file of the program that it ran. */
   readonly file: string | null;
-  /** The reservation of direct work. */
   readonly reservation: number | null;
   /** 1 when it has ended, fits the rule, and nobody needs it. */
   readonly leaves: number;
@@ -32,19 +29,7 @@ type Member = Root & {
 
 export type Bundle = readonly Member[];
 
-export type Removed = {
-  readonly jobs: number;
-  readonly groups: number;
-  readonly runs: number;
-  readonly logs: number;
-  readonly steps: number;
-  /** Reservations that have ended: of direct work with it, those made by hand by their age. */
-  readonly reservations: number;
-  /** What other rooms kept for jobs of their kinds: `{ call: 3 }`. */
-  readonly others: Readonly<Record<string, number>>;
-  /** The log files of programs that the removed rows named. */
-  readonly files: readonly string[];
-};
+export type Removed = ReturnType<typeof countRemoved>;
 
 /** The bundles that may leave among the jobs of a range, in the order of their first jobs. A group is found at its first job
  *  and nowhere else. */
@@ -104,16 +89,20 @@ async function readBundles(read: ReadRows, rule: Rule, roots: readonly Root[], r
 }
 
 /** What leaves with these bundles. `kinds` are those for whose jobs other rooms keep something. */
-export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[]): Removed {
+export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[]) {
   const members = bundles.flat();
+  const others = keptFor(members, kinds).map(([kind, seqs]) => [kind, seqs.length] as const);
   return {
     jobs: members.length,
     groups: groupsOf(members).length,
-    runs: runIdsOf(members).length,
+    runs: members.filter(({ runId }) => runId !== null).length,
     logs: members.reduce((sum, { logs }) => sum + logs, 0),
     steps: members.reduce((sum, { steps }) => sum + steps, 0),
-    reservations: reservationsOf(members).length,
-    others: Object.fromEntries(keptFor(members, kinds).map(([kind, seqs]) => [kind, seqs.length])),
+    /** Reservations that have ended: of direct work with it, those made by hand by their age. */
+    reservations: members.filter(({ reservation }) => reservation !== null).length,
+    /** What other rooms kept for jobs of their kinds: `{ call: 3 }`. */
+    others: Object.fromEntries(others) as Readonly<Record<string, number>>,
+    /** The log files of programs that the removed rows named. */
     files: members.flatMap(({ file }) => file ?? []),
   };
 }
@@ -130,7 +119,9 @@ export async function removeBundles(
   if (removed.jobs === 0) return removed;
   const members = bundles.flat();
   const jobs = anyOf("integer", seqsOf(members));
-  const runs = anyOf("text", runIdsOf(members));
+  const runIds = members.flatMap(({ runId }) => runId ?? []);
+  const runs = anyOf("text", runIds);
+  const reservations = members.flatMap(({ reservation }) => reservation ?? []);
   await tx.run(sql`delete from daybook_job_step where tenant_id = ${rule.tenant} and chain_seq ${jobs}`);
   await tx.run(sql`delete from daybook_run_log where tenant_id = ${rule.tenant} and run_id ${runs}`);
   await tx.run(sql`delete from daybook_run_command where tenant_id = ${rule.tenant} and run_id ${runs}`);
@@ -139,7 +130,7 @@ export async function removeBundles(
   await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
   await tx.run(sql`delete from daybook_job where seq ${jobs}`);
   await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);
-  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservationsOf(members))}`);
+  await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservations)}`);
   // Whoever asks for an id that is gone finds a prune that spans the time when its job was made.
   const made = members.map(({ createdAt }) => createdAt).toSorted((a, b) => a - b);
   await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
@@ -155,12 +146,10 @@ export async function removeBundles(
 // parent or the group, so what is locked by us and read after that stays as it is. What somebody else holds is left to
 // the next prune, because nobody should wait for this one, nor this one for anybody: also not for another prune.
 async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promise<Bundle[]> {
-  const jobs = await tx.all<{ seq: number }>(
-    sql`select seq from daybook_job where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`,
-  );
-  const groups = await tx.all<{ seq: number }>(
-    sql`select seq from daybook_job_group where seq ${anyOf("integer", groupsOf(found.flat()))} order by seq ${skipLocked}`,
-  );
+  const jobs = await tx.all<{ seq: number }>(sql`select seq from daybook_job
+    where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`);
+  const groups = await tx.all<{ seq: number }>(sql`select seq from daybook_job_group
+    where seq ${anyOf("integer", groupsOf(found.flat()))} order by seq ${skipLocked}`);
   const [ourJobs, ourGroups] = [new Set(seqsOf(jobs)), new Set(seqsOf(groups))];
   const roots = found.flatMap((bundle) => bundle.slice(0, 1));
   const bundles = await readBundles((statement) => tx.all(statement), rule, roots, runIsKept);
@@ -169,20 +158,8 @@ async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promis
   );
 }
 
-function seqsOf(rows: readonly { readonly seq: number }[]): number[] {
-  return rows.map(({ seq }) => seq);
-}
-
 function groupsOf(roots: readonly Root[]): number[] {
   return [...new Set(roots.flatMap(({ group }) => group ?? []))];
-}
-
-function runIdsOf(members: Bundle): string[] {
-  return members.flatMap(({ runId }) => runId ?? []);
-}
-
-function reservationsOf(members: Bundle): number[] {
-  return members.flatMap(({ reservation }) => reservation ?? []);
 }
 
 /** The numbers under which the rooms of these kinds keep something for the jobs. */

@@ -10,7 +10,16 @@ import { foldRuns } from "../../telemetry/rollup/folder.ts";
 import type { ReadRows } from "../definition.ts";
 import type { JobHooks } from "../hooks.ts";
 import { countRemoved, findBundles, removeBundles, type Bundle, type Removed } from "./bundle.ts";
-import { toRule, type PruneOptions, type Rule } from "./rule.ts";
+import { checkCount } from "../../core/count.ts";
+import { durationMs, type Duration } from "../../core/duration.ts";
+import { invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
+import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
+import { removalTime } from "../../core/steady-time.ts";
+import { didYouMean, refuseUnknown } from "../../core/suggest.ts";
+import { anyOf } from "../../storage/word.ts";
+import { jobNow } from "../job.ts";
 
 export type Pruned = Removed & {
   /** True: this is what would be removed, and nothing was. */
@@ -32,8 +41,8 @@ export async function prune(
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
   const kinds = Object.keys(onPruned);
-  let pruned: Pruned = { ...countRemoved([], []), dryRun, slices: 0, filesDeleted: 0 };
-  if (rule === undefined) return pruned;
+  const none = countRemoved([], []);
+  let pruned: Pruned = { ...none, dryRun, slices: 0, filesDeleted: 0 };
   // A run leaves its mark in the rollups before it leaves.
   if (!dryRun) await foldRuns(store);
   for await (const slice of slicesOf(leaving(store, rule), kinds)) {
@@ -44,26 +53,23 @@ export async function prune(
     // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
     pruned = add(pruned, gone, dryRun ? 0 : await deleteFiles(folder, gone.files));
   }
-  const { reservations, slices } = await pruneReservations(store, rule, dryRun);
-  return { ...pruned, reservations: pruned.reservations + reservations, slices: pruned.slices + slices };
+  for (const reservations of await pruneReservations(store, rule, dryRun)) {
+    pruned = add(pruned, { ...none, reservations }, 0);
+  }
+  return pruned;
 }
 
-function add(before: Pruned, gone: Removed, filesDeleted: number): Pruned {
-  const others = { ...before.others };
-  for (const [kind, count] of Object.entries(gone.others)) others[kind] = (others[kind] ?? 0) + count;
-  return {
-    jobs: before.jobs + gone.jobs,
-    groups: before.groups + gone.groups,
-    runs: before.runs + gone.runs,
-    logs: before.logs + gone.logs,
-    steps: before.steps + gone.steps,
-    reservations: before.reservations + gone.reservations,
-    others,
-    files: gone.files.length === 0 ? before.files : [...before.files, ...gone.files],
-    dryRun: before.dryRun,
-    slices: before.slices + 1,
-    filesDeleted: before.filesDeleted + filesDeleted,
-  };
+function add({ others, files, dryRun, ...before }: Pruned, gone: Removed, filesDeleted: number): Pruned {
+  const { others: more, files: paths, ...counts } = gone;
+  const sums = sum(before, { ...counts, slices: 1, filesDeleted });
+  return { ...before, ...sums, dryRun, others: sum(others, more), files: [...files, ...paths] };
+}
+
+type Counts = Readonly<Record<string, number>>;
+
+function sum(before: Counts, more: Counts): Counts {
+  const added = Object.entries(more).map(([name, count]) => [name, (before[name] ?? 0) + count] as const);
+  return { ...before, ...Object.fromEntries(added) };
 }
 
 /** As many bundles as stay within the limit; one that is over it by itself leaves alone. */
@@ -104,36 +110,21 @@ async function* leaving(store: Store, rule: Rule): AsyncGenerator<Bundle> {
 // Only files that stand in the book's own folder are touched, whatever a row says.
 async function deleteFiles(folder: string, paths: readonly string[]): Promise<number> {
   const own = paths.filter((path) => isAbsolute(path) && dirname(resolve(path)) === resolve(folder));
-  let deleted = 0;
-  for (const path of own) {
-    try {
-      await unlink(path);
-      deleted++;
-    } catch {
-      // It may be gone already, or be on another machine.
-    }
-  }
-  return deleted;
+  // One may be gone already, or be on another machine.
+  const deleted = await Promise.allSettled(own.map((path) => unlink(path)));
+  return deleted.filter(({ status }) => status === "fulfilled").length;
 }
 
 // Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended, so nobody
 // changes them any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
-async function pruneReservations(
-  store: Store,
-  rule: Rule,
-  dryRun: boolean,
-): Promise<{ readonly reservations: number; readonly slices: number }> {
-  if (!rule.byAge) return { reservations: 0, slices: 0 };
-  const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(
-    sql`select count(*) as leave from daybook_reservation reservation where ${oldReservations(rule)}`,
-  );
-  if (dryRun || leave === 0) return { reservations: leave, slices: Math.min(leave, 1) };
-  for (let [reservations, slices] = [0, 0]; ;) {
-    const gone = await store.write((tx) => removeSlice(tx, rule));
-    if (gone === 0) return { reservations, slices };
-    reservations += gone;
-    slices++;
-  }
+async function pruneReservations(store: Store, rule: Rule, dryRun: boolean): Promise<number[]> {
+  if (!rule.byAge) return [];
+  const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(sql`select count(*) as leave
+    from daybook_reservation reservation where ${oldReservations(rule)}`);
+  if (dryRun || leave === 0) return leave === 0 ? [] : [leave];
+  const slices: number[] = [];
+  while (slices.at(-1) !== 0) slices.push(await store.write((tx) => removeSlice(tx, rule)));
+  return slices.slice(0, -1);
 }
 
 async function removeSlice(tx: Tx, rule: Rule): Promise<number> {
@@ -149,4 +140,97 @@ function oldReservations({ tenant, endedBy, lane }: Rule): Sql {
   return sql`reservation.tenant_id = ${tenant} and reservation.status <> 'active' and reservation.ended_at <= ${endedBy}
     ${lane === null ? sql`` : sql`and reservation.lane_seq = ${lane}`}
     and not exists (select 1 from daybook_job job where job.tenant_id = reservation.tenant_id and job.id = reservation.job_id)`;
+}
+
+// Which finished jobs may leave: what the caller asked for, checked, and fixed to one moment for the whole of a prune.
+
+export type FinishedStatus = "completed" | "failed" | "cancelled" | "skipped";
+
+export type PruneOptions = {
+  /** Only what ended at least this long ago. */
+  readonly olderThan?: Duration;
+  /** Not the so many that ended last, of those that `queue`, `name` and `status` leave. */
+  readonly keep?: number;
+  readonly queue?: string;
+  readonly name?: string;
+  /** How a job, or the last of its retries, must have ended; default however it did. */
+  readonly status?: FinishedStatus | readonly FinishedStatus[];
+  /** Reads only, and says what would be removed. */
+  readonly dryRun?: boolean;
+  /** @internal Only what the schedules of apps fired: retention of telemetry asks for it. */
+  readonly firesOfApps?: boolean;
+};
+
+export type Rule = {
+  readonly tenant: string;
+  /** When the prune began; a key that is held beyond this keeps its job. */
+  readonly now: number;
+  readonly endedBy: number;
+  readonly lane: Sql | null;
+  /** What the first job of a chain must be besides: `and …`. */
+  readonly heads: Sql;
+  /** What the last job of a chain must be to let the chain go; null when none can be: there are fewer than are to be kept. */
+  readonly last: Sql | null;
+  readonly byAge: boolean;
+  readonly filter: string;
+};
+
+const finished: readonly FinishedStatus[] = ["completed", "failed", "cancelled", "skipped"];
+const open: readonly string[] = ["waiting", "queued", "running"];
+const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "firesOfApps"] as const;
+
+export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule> {
+  refuseUnknown(options, known, "prune");
+  const { olderThan, keep, queue, name, status, dryRun, firesOfApps = false } = options;
+  if (olderThan === undefined && keep === undefined) {
+    throw invalid('prune needs "olderThan", "keep" or both: jobs.prune({ olderThan: "30d", keep: 1000 })');
+  }
+  if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
+  const now = olderThan === undefined ? store.clock.now() : removalTime(store.time, options);
+  const endedBy = olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan");
+  const statuses = [status ?? finished].flat().map(checkStatus);
+  if (statuses.length === 0) throw invalid("status is an empty list, which no job fits: leave it out for all");
+  if (name !== undefined) checkName(name, "job name");
+  if (keep !== undefined) checkCount(keep, "keep", 0, Number.MAX_SAFE_INTEGER);
+  const laneOf = (of: string): Sql => sql`(select seq from daybook_lane where tenant_id = ${tenant} and queue = ${of})`;
+  const lane = queue === undefined ? null : laneOf(checkName(queue, "queue"));
+  const asked = sql`job.finished_at is not null and job.status ${anyOf("text", statuses)}
+    ${lane === null ? sql`` : sql`and job.lane_seq = ${lane}`} ${name === undefined ? sql`` : sql`and job.name = ${name}`}`;
+  const isOfAll = finished.every((each) => statuses.includes(each));
+  const newest = keep === undefined ? sql`` : await findNewest(store, tenant, asked, keep);
+  const old = sql`job.finished_at <= ${endedBy} and job.seq is distinct from ${await findLastInUse(store)}`;
+  return {
+    ...{ tenant, now, endedBy, lane },
+    heads: firesOfApps ? sql`and job.kind = 'schedule' and job.app is not null` : sql``,
+    last: newest === null ? null : sql`${asked} and ${old} ${newest}`,
+    byAge: olderThan !== undefined && name === undefined && !firesOfApps && isOfAll,
+    filter: toJson({ olderThan, keep, queue, name, status }, { what: "prune" }),
+  };
+}
+
+// On SQLite the next job's number, and with it its place in line, follows from the highest there is. Were that one removed,
+// the next would stand before an open job that was moved to the end. PostgreSQL never gives a number twice.
+async function findLastInUse(store: Store): Promise<number | null> {
+  if (store.dialect !== "sqlite") return null;
+  const [last] = await store.readHeavy<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job
+    where exists (select 1 from daybook_line)`);
+  return last?.seq ?? null;
+}
+
+// The last jobs of chains, in the order in which they ended; null when there are no more than are kept. All of the tenant's
+// are read for it, but off the event loop, and an index would be paid for by every job that ends.
+async function findNewest(store: Store, tenant: string, asked: Sql, keep: number): Promise<Sql | null> {
+  const [first] = await store.readLong<{ finished_at: number; seq: number }>(sql`select job.finished_at, job.seq
+    from ${jobNow} where job.tenant_id = ${tenant} and ${asked}
+      and not exists (select 1 from daybook_job child where child.retry_of = job.seq)
+    order by job.finished_at desc, job.seq desc limit 1 offset ${keep}`);
+  return first === undefined ? null : sql`and (job.finished_at, job.seq) <= (${first.finished_at}, ${first.seq})`;
+}
+
+function checkStatus(status: FinishedStatus): FinishedStatus {
+  if (finished.includes(status)) return status;
+  if (open.includes(status)) {
+    throw invalid(`status "${status}" is not an end: only ${finished.join(", ")} jobs can be pruned; cancel it first`);
+  }
+  throw invalid(`status ${quote(status)} is not known${didYouMean(status, finished)} Give ${finished.join(", ")}`);
 }

@@ -4,24 +4,28 @@
 // Enqueue from a template: its defaults, the caller's overrides over them, checked like any other params and kept in the
 // job. Checking may take a while, so it happens between reading the template and making the job; the job is only made
 // if the template is still the one that was read, and on PostgreSQL it is locked until that has committed.
-import { conflict, notFound } from "../../core/error.ts";
+import { conflict, invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
-import { nearest } from "../../core/suggest.ts";
+import { noSuch, refuseUnknown } from "../../core/suggest.ts";
 import { isoTime } from "../../core/time.ts";
-import { sql, type Sql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
+import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
+import { shape } from "../../storage/shape.ts";
+import type { Row, Store, Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { ReadRows } from "../definition.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import type { AwaitableJob } from "../result.ts";
 import type { Backoff } from "../../core/backoff.ts";
+import { toJson } from "../../core/json.ts";
+import { checkName } from "../../core/name.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkSettings, settingNames, type AnyJob, type Job, type JobSettings } from "../define.ts";
 
 /** Where a setting is null, the definition of the job decides. */
 export type TemplateRecord = {
   readonly id: string;
   readonly name: string;
-  /** The name of the job that is made from it. */
   readonly job: string;
   /** What a job is given unless `enqueueFrom` says otherwise. */
   readonly params: unknown;
@@ -39,44 +43,34 @@ export type TemplateRecord = {
   readonly revision: number;
 };
 
-/** As it is read: params and backoff are JSON text. */
-export type TemplateRow = Omit<TemplateRecord, "params" | "backoff"> & {
-  readonly seq: number;
-  readonly params: string;
-  readonly backoff: string | null;
-};
-
-export function toTemplate({ seq: _seq, ...row }: TemplateRow): TemplateRecord {
-  const backoff = row.backoff === null ? null : (JSON.parse(row.backoff) as Backoff);
-  return { ...row, params: JSON.parse(row.params) as unknown, backoff };
-}
-
-export const selectTemplates = sql`select seq, id, name, job_name as job, params, queue, priority, attempts, backoff,
-    timeout_ms as "timeoutMs", losses, created_at as "createdAt", updated_at as "updatedAt", archived_at as "archivedAt", revision
+/** For `shape`. */
+export const selectTemplates = sql`select seq as ".seq", id, name, job_name as job, params as "params json", queue, priority,
+    attempts, backoff as "backoff json", timeout_ms as "timeoutMs", losses, created_at as "createdAt",
+    updated_at as "updatedAt", archived_at as "archivedAt", revision
   from daybook_job_template job_template`;
 
 // So many names are looked through for the one that was meant; a slip of the hand is no reason to read them all.
 const namesReadMax = 1000;
 
-/** The template of that name, or an error that says which name was probably meant. `lock` is what PostgreSQL needs to
- *  keep the row as it was read. */
-export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRow> {
-  const [row] = await read<TemplateRow>(
-    sql`${selectTemplates} where tenant_id = ${tenant} and name = ${name} ${lock ?? sql``}`,
-  );
-  if (row !== undefined) return row;
-  const others = await read<{ name: string }>(
-    sql`select name from daybook_job_template job_template where tenant_id = ${tenant} order by name limit ${namesReadMax}`,
-  );
-  const meant = nearest(
-    name,
-    others.map((each) => each.name),
-  );
-  const hint = meant === undefined ? "" : `: did you mean ${quote(meant)}?`;
-  throw notFound(`there is no template ${quote(name)}${hint}`, {
-    template: name,
-    ...(meant === undefined ? {} : { meant }),
-  });
+/** The template of that name. `lock` is what PostgreSQL needs to keep the row as it was read. */
+export async function readTemplate(
+  read: ReadRows,
+  tenant: string,
+  name: string,
+  lock = sql``,
+): Promise<TemplateRecord | undefined> {
+  const rows = await read<Row>(sql`${selectTemplates} where tenant_id = ${tenant} and name = ${name} ${lock}`);
+  return shape<TemplateRecord>(rows)[0];
+}
+
+/** The same, or an error that says which name was probably meant. */
+export async function findTemplate(read: ReadRows, tenant: string, name: string, lock?: Sql): Promise<TemplateRecord> {
+  const found = await readTemplate(read, tenant, name, lock);
+  if (found !== undefined) return found;
+  const others = await read<{ name: string }>(sql`select name from daybook_job_template job_template
+    where tenant_id = ${tenant} order by name limit ${namesReadMax}`);
+  const known = others.map((each) => each.name);
+  throw noSuch("there is no template", name, known, { template: name });
 }
 
 export function archivedSince(archivedAt: number): string {
@@ -96,7 +90,7 @@ const triesMax = 10;
 export async function enqueueFrom(within: Within, from: From): Promise<AwaitableJob> {
   for (let tries = 0; tries < triesMax; tries++) {
     const row = await within((tx) => readActive(tx, from.template));
-    const params = mergeParams(JSON.parse(row.params), from.overrides);
+    const params = mergeParams(row.params, from.overrides);
     const options = { ...settingsOf(row), ...definedOnly(from.options) };
     const prepared = await prepareJob(await from.lookUp(row.job), params, options);
     const made = await within(async (tx) =>
@@ -107,20 +101,17 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
   throw conflict(`template ${quote(from.template)} is changed all the time: try again`, { template: from.template });
 }
 
-async function readActive(tx: Tx, name: string): Promise<TemplateRow> {
+async function readActive(tx: Tx, name: string): Promise<TemplateRecord> {
   const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
   if (row.archivedAt === null) return row;
-  throw conflict(
-    `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}: ` +
-      `bring it back with templates.restore(${quote(name)}), or use another`,
-    { template: name, archivedAt: row.archivedAt },
-  );
+  const why = `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}`;
+  const advice = `bring it back with templates.restore(${quote(name)}), or use another`;
+  throw conflict(`${why}: ${advice}`, { template: name, archivedAt: row.archivedAt });
 }
 
-async function isStill(tx: Tx, { seq, revision }: TemplateRow): Promise<boolean> {
-  const same = await tx.get(
-    sql`select seq from daybook_job_template job_template where seq = ${seq} and revision = ${revision} ${forShare}`,
-  );
+async function isStill(tx: Tx, { id, revision }: TemplateRecord): Promise<boolean> {
+  const same = await tx.get(sql`select seq from daybook_job_template job_template
+    where tenant_id = ${tx.tenant} and id = ${id} and revision = ${revision} ${forShare}`);
   return same !== undefined;
 }
 
@@ -136,12 +127,154 @@ function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function settingsOf(row: TemplateRow): EnqueueOptions {
-  const { queue, priority, attempts, backoff, timeoutMs: timeout, losses } = toTemplate(row);
+function settingsOf(template: TemplateRecord): EnqueueOptions {
+  const { queue, priority, attempts, backoff, timeoutMs: timeout, losses } = template;
   const settings = Object.entries({ queue, priority, attempts, backoff, timeout, losses });
   return Object.fromEntries(settings.filter(([, value]) => value !== null));
 }
 
 function definedOnly<T extends object>(given: T): T {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+}
+
+// What a user does with templates, on the book and in a transaction. Each change counts the revision up, so that whoever makes
+// a job from a template notices that it is no longer the one it read.
+
+/** What is left out, the definition of the job decides. */
+export type TemplateSettings = JobSettings;
+
+/** `params` are defaults: a job gets them with the overrides of `enqueueFrom` laid over, property by property. */
+export type TemplateOptions<Input = unknown> = TemplateSettings & { readonly params?: Partial<Input> };
+
+/** What is left out stays; null gives a setting back to the definition. `params` replaces all the defaults there were. */
+export type TemplateChanges<Input = unknown> = {
+  readonly [Setting in keyof TemplateSettings]?: TemplateSettings[Setting] | null;
+} & { readonly params?: Partial<Input> };
+
+export type TemplateVerbs = {
+  /** Keeps a job with default params and settings under a name, for `jobs.enqueueFrom`.
+   *
+   *  ```ts
+   *  await book.templates.create("receipt", { job: sendReceipt, params: { orderId: "o-17" }, attempts: 8 });
+   *  ``` */
+  create<Input>(
+    name: string,
+    options: { readonly job: Job<Input> } & TemplateOptions<NoInfer<Input>>,
+  ): Promise<TemplateRecord>;
+  create(name: string, options: { readonly job: string } & TemplateOptions): Promise<TemplateRecord>;
+  /** What is left out stays, null gives a setting back to the definition. Jobs that exist do not change. */
+  edit<Input>(
+    name: string,
+    changes: { readonly job: Job<Input> } & TemplateChanges<NoInfer<Input>>,
+  ): Promise<TemplateRecord>;
+  edit(name: string, changes: { readonly job?: string } & TemplateChanges): Promise<TemplateRecord>;
+  /** No more jobs are made from it; those that exist are left alone. */
+  archive(name: string): Promise<TemplateRecord>;
+  restore(name: string): Promise<TemplateRecord>;
+};
+
+export type TemplateFilter = PageOptions & {
+  /** Only those that are archived, or only those that are not; both when it is left out. */
+  readonly archived?: boolean;
+};
+
+export type TemplatePage = Page<TemplateRecord>;
+
+export type Templates = TemplateVerbs & ReturnType<typeof templateReads>;
+
+type Given = TemplateChanges & { readonly job?: AnyJob | string };
+
+const known = ["job", "params", ...settingNames];
+
+export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
+  return {
+    async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
+      refuseUnknown(options, known, `template ${quote(name)}`);
+      const jobName = (await lookUp(job)).name;
+      return within((tx) => createTemplate(tx, name, { ...options, jobName }));
+    },
+    async edit(name: string, { job, ...changes }: Given) {
+      refuseUnknown(changes, known, `template ${quote(name)}`);
+      if (job === undefined && Object.values(changes).every((value) => value === undefined)) {
+        throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
+      }
+      const jobName = job === undefined ? undefined : (await lookUp(job)).name;
+      return within((tx) => change(tx, name, toCells({ ...changes, jobName })));
+    },
+    archive: (name) => within((tx) => setArchived(tx, name, tx.now)),
+    restore: (name) => within((tx) => setArchived(tx, name, null)),
+  };
+}
+
+export function templateReads(store: Store, tenant: string) {
+  return {
+    get: (name: string) => findTemplate((statement) => store.read(statement), tenant, name),
+    /** The newest first. */
+    list: (filter: TemplateFilter = {}) => listTemplates(store, tenant, filter),
+  };
+}
+
+async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
+  refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
+  const { archived } = filter;
+  if (archived !== undefined && typeof archived !== "boolean") {
+    throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
+  }
+  const { limit, after } = checkPage(filter);
+  const asked = archived === undefined ? sql`` : sql`and (archived_at is not null) = ${archived}`;
+  const rows = await store.readHeavy<Row>(sql`${selectTemplates} where tenant_id = ${tenant}
+    and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+  return { items: shape(items), next };
+}
+
+async function createTemplate(
+  tx: Tx,
+  name: string,
+  given: TemplateOptions & { readonly jobName: string },
+): Promise<TemplateRecord> {
+  const cells = toCells({ params: {}, ...given });
+  const created = await tx.run(sql`insert into daybook_job_template
+      (tenant_id, id, name, job_name, params, created_at, updated_at, revision)
+    values (${tx.tenant}, ${tx.ids()}, ${checkName(name, "template name")}, '', '', ${tx.now}, ${tx.now}, 0)
+    on conflict do nothing`);
+  if (created === 1) return change(tx, name, cells);
+  const { archivedAt } = await findTemplate((statement) => tx.all(statement), tx.tenant, name);
+  const advice =
+    archivedAt === null ? "edit it, or choose another name" : `restore it (${archivedSince(archivedAt)}) and edit it`;
+  throw conflict(`there is a template ${quote(name)} already: ${advice}`, { template: name, archivedAt });
+}
+
+/** Once archived, it stays so since the first time. */
+function setArchived(tx: Tx, name: string, archived_at: number | null): Promise<TemplateRecord> {
+  return change(tx, name, { archived_at }, sql`and (archived_at is null) = ${archived_at !== null}`);
+}
+
+type Cells = { readonly [column: string]: string | number | null | undefined };
+
+/** What is undefined stays as it is. */
+async function change(tx: Tx, name: string, cells: Cells, which = sql``): Promise<TemplateRecord> {
+  const set = Object.entries(cells).flatMap(([column, to]) =>
+    to === undefined ? [] : [sql`${rawSql(column)} = ${to},`],
+  );
+  await tx.run(sql`update daybook_job_template as job_template
+    set ${joinSql(set)} updated_at = ${tx.now}, revision = revision + 1
+    where tenant_id = ${tx.tenant} and name = ${name} ${which}`);
+  return findTemplate((statement) => tx.all(statement), tx.tenant, name);
+}
+
+function toCells({ jobName, params, ...to }: TemplateChanges & { readonly jobName?: string | undefined }): Cells {
+  const given = Object.fromEntries(Object.entries(to).filter(([, value]) => value !== null));
+  const { timeout, ...cells } = { ...to, ...checkSettings(given) } as Cells;
+  return {
+    ...cells,
+    timeout_ms: timeout,
+    job_name: jobName,
+    params: params === undefined ? undefined : paramsJson(params),
+  };
+}
+
+function paramsJson(params: unknown): string {
+  if (params === null) throw invalid("params is null: leave it out when there are no defaults");
+  return toJson(params, { what: "params" });
 }

@@ -21,17 +21,9 @@ export type Pending = {
   readonly progress: readonly Progress[];
 };
 
-export type PendingWrites = {
-  readonly any: boolean;
-  ended(ending: Ending): void;
-  /** The run has logged a line or made progress. */
-  changed(state: RunState): void;
-  take(): Pending;
-  /** Takes back what could not be written. */
-  giveBack(pending: Pending): void;
-};
+export type PendingWrites = ReturnType<typeof createPendingWrites>;
 
-export function createPendingWrites(): PendingWrites {
+export function createPendingWrites() {
   const changed = new Set<RunState>();
   let endings: Ending[] = [];
   let logs: RunLogRow[] = [];
@@ -54,15 +46,19 @@ export function createPendingWrites(): PendingWrites {
     get any() {
       return endings.length > 0 || changed.size > 0 || logs.length > 0 || progress.length > 0;
     },
-    ended: (ending) => void endings.push(ending),
-    changed: (state) => void changed.add(state),
-    take() {
+    ended: (ending: Ending) => void endings.push(ending),
+    /** The run has logged a line or made progress. */
+    changed: (state: RunState) => void changed.add(state),
+    take(): Pending {
       if (changed.size > 0) collect();
-      const pending = { endings, logs, progress: latest(progress) };
+      // One statement updates a row once, so of several reports of one run the last one counts.
+      const latest = new Map(progress.map((each) => [each.run_id, each]));
+      const pending = { endings, logs, progress: [...latest.values()] };
       [endings, logs, progress] = [[], [], []];
       return pending;
     },
-    giveBack(pending) {
+    /** Takes back what could not be written. */
+    giveBack(pending: Pending) {
       endings = [...pending.endings, ...endings];
       logs = [...pending.logs, ...logs];
       progress = [...pending.progress, ...progress];
@@ -70,14 +66,8 @@ export function createPendingWrites(): PendingWrites {
   };
 }
 
-// One statement updates a row once, so of several reports of one run the last one counts.
-function latest(progress: readonly Progress[]): readonly Progress[] {
-  if (progress.length < 2) return progress;
-  return [...new Map(progress.map((each) => [each.run_id, each])).values()];
-}
-
 /** Failures that pass by themselves; nothing is given up for them. */
-export const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const passes: readonly ErrorCode[] = [
   "busy",
   "unavailable",
   "unknown_outcome",
@@ -85,7 +75,8 @@ export const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "conflict",
   "timeout",
   "closed",
-]);
+];
+export const passing: ReadonlySet<ErrorCode> = new Set(passes);
 
 const dropNotesAfter = 2;
 const oneByOneAfter = 3;

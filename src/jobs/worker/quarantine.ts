@@ -10,26 +10,7 @@ export type Member = {
   wake(): void;
 };
 
-export type Quarantine = {
-  /** Returns the function that leaves. */
-  join(member: Member): () => void;
-  /** No worker of the process holds anything. */
-  readonly idle: boolean;
-  /** A job that must be alone runs, or is being claimed, so nothing else may be. */
-  readonly closed: boolean;
-  /** Lets `member` claim what must run alone; false while the process is not empty. */
-  enter(member: Member): boolean;
-  /** The claim is over. */
-  leave(member: Member): void;
-  aloneStarted(): void;
-  aloneEnded(): void;
-  wakeOthers(member: Member): void;
-  /** Asks all workers to claim nothing for a while, so that the process becomes empty. */
-  drain(): void;
-  /** Enough time has passed since the last drain for another one. */
-  mayDrain(): boolean;
-  mustDrain(): boolean;
-};
+export type Quarantine = ReturnType<typeof createQuarantine>;
 
 // A drain gives up after this long, and the next one, for longer, comes much later: other jobs must not stand still for
 // one that keeps killing its process.
@@ -45,7 +26,7 @@ export function quarantineOf(engine: Pick<Engine, "clock">): Quarantine {
   return found;
 }
 
-function createQuarantine(clock: Clock): Quarantine {
+function createQuarantine(clock: Clock) {
   const members = new Set<Member>();
   let claiming: Member | undefined;
   let aloneRunning = 0;
@@ -53,32 +34,39 @@ function createQuarantine(clock: Clock): Quarantine {
   let drainingMs = drainMs;
   let emptied = true;
   const isIdle = (): boolean => ![...members].some((member) => member.inHand > 0);
+  const isClosed = (): boolean => aloneRunning > 0 || claiming !== undefined;
+  /** Enough time has passed since the last drain for another one. */
   const mayDrain = (): boolean => clock.monotonic() - drainSince >= restFactor * drainingMs;
   return {
-    join(member) {
+    /** Returns the function that leaves. */
+    join(member: Member) {
       members.add(member);
       return () => members.delete(member);
     },
+    /** No worker of the process holds anything. */
     get idle() {
       return isIdle();
     },
+    /** A job that must be alone runs, or is being claimed, so nothing else may be. */
     get closed() {
-      return aloneRunning > 0 || claiming !== undefined;
+      return isClosed();
     },
-    enter(member) {
-      if (claiming !== undefined || aloneRunning > 0 || !isIdle()) return false;
+    /** Lets `member` claim what must run alone; false while the process is not empty. */
+    enter(member: Member) {
+      if (isClosed() || !isIdle()) return false;
       claiming = member;
       return true;
     },
-    leave(member) {
+    leave(member: Member) {
       if (claiming === member) claiming = undefined;
     },
     aloneStarted: () => void aloneRunning++,
     aloneEnded: () => void aloneRunning--,
-    wakeOthers(member) {
+    wakeOthers(member: Member) {
       for (const other of members) if (other !== member) other.wake();
     },
     mayDrain,
+    /** Asks all workers to claim nothing for a while, so that the process becomes empty. */
     drain() {
       if (!mayDrain()) return;
       // The last drain was too short for what ran here, so this one is longer.

@@ -1,5 +1,6 @@
 // The runs of one worker, from the claim that started them to the ending that a turn will write. A claim takes no more jobs
 // than there are free places, and each handler starts as soon as its claim is on disk: nothing here waits to begin.
+import { afterEither } from "../../core/clock.ts";
 import type { DaybookError } from "../../core/error.ts";
 import type { ClaimedJob } from "../claim.ts";
 import { abortRun, type RunState } from "../context.ts";
@@ -118,7 +119,8 @@ export function createRuns(engine: Engine, changed: () => void): Runs {
     drained(withinMs) {
       if (running.size === 0) return Promise.resolve();
       return new Promise((resolve) => {
-        const timer = Number.isFinite(withinMs) ? clock.after(withinMs, resolve, { keepAlive: true }) : undefined;
+        const bound = Number.isFinite(withinMs);
+        const timer = bound ? afterEither(clock, withinMs, resolve, { keepAlive: true }) : undefined;
         waiting.push(() => {
           timer?.cancel();
           resolve();

@@ -5,32 +5,10 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
+import { earlier, nextTimes } from "../park.ts";
 import type { Turn, TurnWork } from "../turn.ts";
 
-export type Wake = {
-  /** A look may find work. */
-  readonly mayHaveWork: boolean;
-  /** The same, or it rests for a moment because another worker holds what it wants: it is not idle. */
-  readonly expectsWork: boolean;
-  /** Something was put in line. */
-  look(): void;
-  /** The same, and due times may have changed. */
-  lookAnew(): void;
-  /** The same, but only if a read finds something: a turn is a write, which would wake other processes in turn. */
-  lookIfAny(): Promise<void>;
-  /** Jobs of our names may wait for a host. */
-  hostsChanged(): void;
-  /** Nothing runs here: what must run alone can be taken. */
-  nothingRuns(): void;
-  /** A job that we could run waits until this process is empty. */
-  readonly leftAlone: boolean;
-  /** What to look for in the turn that begins now. */
-  ask(): Pick<TurnWork, "lookForDue" | "lookForHosted">;
-  learn(work: TurnWork, done: Turn): void;
-  /** The turn came to nothing. */
-  failed(work: TurnWork): void;
-  stop(): void;
-};
+export type Wake = ReturnType<typeof createWake>;
 
 const lookEveryMs = 1000;
 const retryMs = 200;
@@ -38,11 +16,15 @@ const retryMs = 200;
 const contendedMs = 5;
 
 /** `changed` is told that there is reason for a turn. */
-export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, changed: () => void): Wake {
-  const { clock } = store;
-  const alarm = createTimer(clock, look);
-  const rest = createTimer(clock, look);
-  const routine = createTimer(clock, lookRoutinely);
+export function createWake(store: Pick<Store, "clock" | "waitClock" | "dialect" | "read">, changed: () => void) {
+  const { clock, waitClock } = store;
+  let stopped = false;
+  const unlessStopped = (on: Clock): After => {
+    return (ms, ring) => (stopped ? undefined : on.after(ms, ring));
+  };
+  const alarm = createTimer(unlessStopped(clock), look);
+  const rest = createTimer(unlessStopped(waitClock), look);
+  const routine = createTimer(unlessStopped(waitClock), lookRoutinely);
   let mayHaveWork = true;
   let woken = true; // since the turn under way began
   let dueAt: number | null | undefined; // undefined: not known
@@ -53,6 +35,7 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
   const closed = new Set<number>(); // lanes that were looked at in vain since the last wake
   if (store.dialect === "postgres") routine.set(lookEveryMs);
 
+  /** Something was put in line. */
   function look(): void {
     rest.cancel();
     woken = true;
@@ -61,6 +44,7 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
     changed();
   }
 
+  /** The same, and due times may have changed. */
   function lookAnew(): void {
     dueAt = undefined;
     forgotten = true;
@@ -72,6 +56,7 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
     if (!mayHaveWork) void lookIfAny();
   }
 
+  /** The same, but only if a read finds something: a turn is a write, which would wake other processes in turn. */
   async function lookIfAny(): Promise<void> {
     const found = await peek(store).catch((): true => true);
     if (found === true || !knows(found)) lookAnew();
@@ -108,37 +93,41 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
   }
 
   return {
+    /** A look may find work. */
     get mayHaveWork() {
       return mayHaveWork;
     },
+    /** The same, or it rests for a moment because another worker holds what it wants: it is not idle. */
     get expectsWork() {
       return mayHaveWork || rest.isSet;
     },
+    /** A job that we could run waits until this process is empty. */
     get leftAlone() {
       return leftAlone;
     },
     look,
     lookAnew,
     lookIfAny,
+    /** Jobs of our names may wait for a host. */
     hostsChanged: () => void (lookForHosted = true),
+    /** Nothing runs here: what must run alone can be taken. */
     nothingRuns() {
       if (leftAlone) mayHaveWork = true;
     },
-    ask() {
+    /** What to look for in the turn that begins now. */
+    ask(): Pick<TurnWork, "lookForDue" | "lookForHosted"> {
       woken = false;
       forgotten = false;
       return { lookForDue: dueAt === undefined || (dueAt !== null && dueAt <= clock.now()), lookForHosted };
     },
-    learn(work, done) {
+    learn(work: TurnWork, done: Turn) {
       const { claim } = done;
       // A wake that came meanwhile may be about a time that the turn did not see.
       if (done.dueAt !== undefined && !forgotten) dueAt = done.dueAt;
       leftAlone = claim.leftAlone || (done.waitsAlone ?? leftAlone);
       opensAt = earlier(opensAt, claim.opensAt);
       if (work.lookForHosted && work.want > 0 && !woken) lookForHosted = done.moreHosted;
-      if (work.want > 0 && done.alive) {
-        mayHaveWork = goesOn(work, done) || woken;
-      }
+      if (work.want > 0 && done.alive) mayHaveWork = goesOn(work, done) || woken;
       if (!done.alive) {
         // A new session is on its way; until then there is nothing to claim for.
         mayHaveWork = false;
@@ -146,42 +135,38 @@ export function createWake(store: Pick<Store, "clock" | "dialect" | "read">, cha
       }
       arm();
     },
-    failed({ lookForHosted: asked }) {
+    /** The turn came to nothing. */
+    failed({ lookForHosted: asked }: TurnWork) {
       if (asked) lookForHosted = true;
       lookAnew();
     },
     stop() {
-      for (const timer of [alarm, rest, routine]) timer.stop();
+      stopped = true;
+      for (const timer of [alarm, rest, routine]) timer.cancel();
     },
   };
 }
 
-type Ring = { readonly isSet: boolean; set(ms: number): void; cancel(): void; stop(): void };
+type After = (ms: number, ring: () => void) => Timer | undefined;
 
-function createTimer(clock: Clock, ring: () => void): Ring {
+function createTimer(after: After, ring: () => void) {
   let timer: Timer | undefined;
-  let stopped = false;
+  const cancel = (): void => {
+    timer?.cancel();
+    timer = undefined;
+  };
   return {
     get isSet() {
       return timer !== undefined;
     },
-    set(ms) {
-      timer?.cancel();
-      if (stopped) return;
-      timer = clock.after(ms, () => {
+    set(ms: number) {
+      cancel();
+      timer = after(ms, () => {
         timer = undefined;
         ring();
       });
     },
-    cancel() {
-      timer?.cancel();
-      timer = undefined;
-    },
-    stop() {
-      stopped = true;
-      timer?.cancel();
-      timer = undefined;
-    },
+    cancel,
   };
 }
 
@@ -192,14 +177,7 @@ async function peek(store: Pick<Store, "read">): Promise<true | number | null> {
   const [found] = await store.read<Found>(sql`select
     (select 1 from daybook_line ${indexedBy("jobs_to_claim")} where status = 'queued' limit 1) as queued,
     (select 1 from daybook_line ${indexedBy("jobs_waiting")}
-      where status = 'waiting' and waits_key is not null and waits_for = 'host' limit 1) as hosted,
-    (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
-    (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`);
+      where status = 'waiting' and waits_key is not null and waits_for = 'host' limit 1) as hosted, ${nextTimes}`);
   if (found === undefined || found.queued !== null || found.hosted !== null) return true;
   return earlier(found.due_at, found.opens_at);
-}
-
-export function earlier(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }

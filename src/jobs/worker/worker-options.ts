@@ -14,30 +14,25 @@ export type WorkerOptions = {
   readonly grace?: Duration;
 };
 
-export type WorkerSettings = {
-  readonly concurrency: number;
-  readonly queues: ReadonlySet<string> | null;
-  readonly graceMs: number;
-};
+export type WorkerSettings = ReturnType<typeof checkWorkerOptions>;
 
 const known: readonly (keyof WorkerOptions)[] = ["concurrency", "queues", "grace"];
 
-export function checkWorkerOptions(options: WorkerOptions): WorkerSettings {
+export function checkWorkerOptions(options: WorkerOptions) {
   refuseUnknown(options, known, "worker");
+  const { queues } = options;
+  if (queues !== undefined && !Array.isArray(queues)) {
+    throw invalid(`queues is ${quote(queues)}: give a list of names, such as ["mail"]`);
+  }
   return {
     concurrency: checkCount(options.concurrency ?? 10, "concurrency", 1, 10_000),
     graceMs: graceMsOf(options),
-    queues: options.queues === undefined ? null : checkQueues(options.queues),
+    queues: queues === undefined ? null : new Set(queues.map((name: string) => checkName(name, "queue"))),
   };
 }
 
 export function graceMsOf({ grace = "8s" }: Pick<WorkerOptions, "grace">): number {
   return durationMs(grace, "grace");
-}
-
-function checkQueues(queues: readonly string[]): ReadonlySet<string> {
-  if (!Array.isArray(queues)) throw invalid(`queues is ${quote(queues)}: give a list of names, such as ["mail"]`);
-  return new Set(queues.map((name: string) => checkName(name, "queue")));
 }
 
 export type Worker = {

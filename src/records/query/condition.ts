@@ -98,8 +98,19 @@ export function checkCondition(given: unknown, depth = 0): Condition {
 
 /** All that a question asks is one statement. */
 export function checkConditions(conditions: readonly Condition[]): readonly Condition[] {
-  if (countParts(conditions) <= limits.conditionsMax) return conditions;
-  throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
+  if (countParts(conditions) > limits.conditionsMax) {
+    throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
+  }
+  return conditions;
+}
+
+/** Once, when it is asked: the words that a question is made of come one by one. */
+export function checkBytes(conditions: readonly Condition[]): void {
+  const bytes = Buffer.byteLength(JSON.stringify(conditions));
+  if (bytes <= limits.questionBytesMax) return;
+  throw invalid(
+    `the conditions of one question take ${bytes} bytes, and ${limits.questionBytesMax} at most: ask in parts, with fewer values each`,
+  );
 }
 
 function countParts(conditions: readonly Condition[]): number {

@@ -17,6 +17,7 @@ import {
   type Fields,
   type RelationFields,
 } from "./fields.ts";
+import { checkWords } from "../text-index.ts";
 import type { Order } from "./order.ts";
 import { readFolds, readPage, type Question } from "./read-query.ts";
 import type { RecordReader } from "../record-reader.ts";
@@ -28,6 +29,7 @@ export type FieldsOf<Type> =
       ? EntityFields<Value>
       : never;
 
+/** `next` is null on the last page. A page of large documents ends early and has one all the same. */
 export type RecordPage<Type> = { readonly items: readonly EntryOf<Type>[]; readonly next: string | null };
 type Folds = Readonly<Record<string, Aggregate<unknown>>>;
 type ResultOf<F extends Folds> = {
@@ -71,6 +73,8 @@ export type GroupedQuery<Type, G> = {
 /** How a query reaches the book: each of its ends goes through `run`. */
 export type Asking = {
   readonly reader: RecordReader;
+  /** For an export, whose pages may take longer. */
+  readonly exporter?: RecordReader;
   readonly run: <T>(verb: string, work: () => Promise<T>) => Promise<T>;
 };
 
@@ -87,13 +91,15 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
     },
     orderBy(field, direction = "asc") {
       if (direction !== "asc" && direction !== "desc") throw invalid(`direction ${String(direction)}: "asc" or "desc"`);
+      if (question.orders.length >= limits.ordersMax)
+        throw invalid(`a list is ordered by at most ${limits.ordersMax} fields`);
       return next({ orders: [...question.orders, checkOrder({ at: fieldOf(field, fields).at, direction })] });
     },
     limit: (count) => next({ limit: checkCount(count, "limit", 1, limits.pageMax) }),
     offset: (count) => next({ offset: checkCount(count, "offset", 0, Number.MAX_SAFE_INTEGER) }),
     after: (cursor) => next({ after: cursor }),
     asOf: (moment) => next({ asOf: moment }),
-    search: (words) => next({ search: words }),
+    search: (words) => next({ search: checkWords(words) }),
     list: () => list(question),
     first: async () => (await list({ ...question, limit: 1 })).items[0],
     async count() {

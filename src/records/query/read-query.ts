@@ -10,7 +10,7 @@ import type { AnyRecordType } from "../relation.ts";
 import { hasWords } from "../text-index.ts";
 import { groupBy, selectFolds, type Fold } from "./aggregate.ts";
 import type { Scope } from "./compile.ts";
-import type { Condition, Place } from "./condition.ts";
+import { checkBytes, type Condition, type Place } from "./condition.ts";
 import { questionMark, readCursor, writeCursor } from "./cursor.ts";
 import { evaluate, follow } from "./evaluate.ts";
 import { after, orderBy, type Order, type OrderValue } from "./order.ts";
@@ -40,6 +40,7 @@ type Asked = {
 };
 
 async function ask(reader: RecordReader, question: Question): Promise<Asked | undefined> {
+  checkBytes(question.where);
   const moment = await momentOf(reader, question.asOf);
   const row = await reader.typeOf(question.name);
   if (row === undefined) return undefined;
@@ -47,7 +48,7 @@ async function ask(reader: RecordReader, question: Question): Promise<Asked | un
   const subject = subjectOf(reader, row, question.type);
   const indexes = moment === null && reader.pending().length === 0 ? subject.indexes : [];
   const scope = scopeOf(reader, { subject, moment, names: { next: 1000 }, indexes, alias: rawSql("r") });
-  const words = wordsSql(reader, question, moment);
+  const words = wordsSql(reader, question, moment, row.seq);
   return { subject, moment, where: { op: "and", of: question.where }, scope, words };
 }
 
@@ -69,14 +70,14 @@ export async function readPage<Type extends AnyRecordType>(
   if (asked === undefined) return { items: [], next: null };
   const { subject, moment, where, scope, words } = asked;
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
-  const rows = await reader.heavy<EntryRow>(sql`
+  const { rows, more } = await reader.page<EntryRow>(sql`
     select r.key, r.from_key, r.to_key, r.instance_key, r.body${asText} as body, r.revision, r.from_commit, r.schema_version
     ${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${orderBy(scope, orders)}
     limit ${limit + 1} offset ${offset}`);
   const page = rows.slice(0, limit);
   const items = page.map((row) => toEntry<Type>(name, row));
   const [last, lastRow] = [items.at(-1), page.at(-1)];
-  if (rows.length <= limit || last === undefined || lastRow === undefined) return { items, next: null };
+  if ((rows.length <= limit && !more) || last === undefined || lastRow === undefined) return { items, next: null };
   const values = orders.map(({ at }) => orderValue(valueAt(last, lastRow, at)));
   return { items, next: writeCursor({ values, key: lastRow.key }, mark) };
 }
@@ -109,7 +110,13 @@ export async function readFolds(
   const scope: Scope = { ...asked.scope, indexes: [] };
   const rows = await reader.heavy<Record<string, unknown>>(sql`
     ${selectFolds(scope, places, Object.values(folds))}
-    ${readFrom(reader, asked.subject, asked.moment, asked.where, "unordered")} ${asked.words} ${groupBy(places)}`);
+    ${readFrom(reader, asked.subject, asked.moment, asked.where, "unordered")} ${asked.words} ${groupBy(places)}
+    limit ${limits.groupsMax + 1}`);
+  if (rows.length > limits.groupsMax) {
+    throw invalid(
+      `groupBy makes more than ${limits.groupsMax} groups: narrow it with where, group by a field of fewer values, or read a list`,
+    );
+  }
   return rows
     .map((row) => ({
       ...Object.fromEntries(groupNames.map((name, index) => [name, JSON.parse(row[`g${index}`] as string) as unknown])),
@@ -119,7 +126,7 @@ export async function readFolds(
     .sort((one, other) => (groupKey(one, groupNames) < groupKey(other, groupNames) ? -1 : 1));
 }
 
-function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment): Sql {
+function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment, typeSeq: number): Sql {
   if (search === undefined) return sql``;
   if (type === undefined || type.search.length === 0) {
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
@@ -130,7 +137,7 @@ function wordsSql(reader: RecordReader, { name, type, search }: Question, moment
   if (moment !== null || reader.pending().length > 0) {
     throw invalid("search is about what is known and committed: leave out asOf, and search before you write");
   }
-  return sql`and ${hasWords(reader.dialect, rawSql("r"), type.search, search)}`;
+  return sql`and ${hasWords(reader.dialect, rawSql("r"), typeSeq, type.search, search)}`;
 }
 
 function foldValue(fold: Fold | undefined, value: unknown): unknown {

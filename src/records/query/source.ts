@@ -1,6 +1,6 @@
 // The records of a type at a moment, as tables to read: what is known now, what was closed since, and what the
 // transaction itself has changed.
-import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import { rawSql, Sql, sql } from "../../storage/sql.ts";
 import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
 import { samePath, type Index } from "../field-index.ts";
 import type { Moment } from "../moment.ts";
@@ -165,5 +165,5 @@ function steered({ indexes }: Subject, where: Condition): boolean {
 }
 
 export function joinAll(parts: readonly Sql[]): Sql {
-  return { kind: "sql", strings: Object.freeze(["", ...parts.map(() => "")]), values: parts };
+  return new Sql(Object.freeze(["", ...parts.map(() => "")]), parts);
 }

@@ -62,7 +62,8 @@ export async function connectClient(server: Server, ...settings: readonly string
   }
 }
 
-export async function createPool(server: Server, connections: number): Promise<Pool> {
+/** `metered`: a connection whose answer grows past `limits.readBytesMax` is ended. */
+export async function createPool(server: Server, connections: number, metered = false): Promise<Pool> {
   const driver = await loadDriver();
   const pool = new driver.Pool({
     ...clientConfig(driver, server),
@@ -70,14 +71,14 @@ export async function createPool(server: Server, connections: number): Promise<P
     idleTimeoutMillis: 30_000,
     // Whoever asks for a connection gets it once it has found its schema.
     verify: (client, done) => {
-      const text = [searchPath(server.schema), readsOnly, patience].join("; ");
-      client.query(text).then(() => done(), done);
+      client.query(settingsOf(server).join("; ")).then(() => done(), done);
     },
   });
   pool.on("error", () => undefined);
   pool.on("connect", (client) => {
     client.on("error", () => undefined);
     takeTurns(client);
+    if (metered) meter(client);
   });
   return pool;
 }
@@ -87,8 +88,20 @@ export async function createPool(server: Server, connections: number): Promise<P
 export const readsOnly = "set default_transaction_read_only = on";
 
 /** Whoever waits too long for a lock is told `busy`, as on SQLite. A limit of the operator's own is left as it is. */
-export const patience = `select set_config('lock_timeout', '${limits.busyMsMax}', false)
-  where current_setting('lock_timeout') = '0'`;
+export const patience = `select pg_catalog.set_config('lock_timeout', '${limits.busyMsMax}', false)
+  where pg_catalog.current_setting('lock_timeout') = '0'`;
+
+/** Undoes what a user's own statements may have left behind in a session: locks, cursors, tables of its own, a role, settings.
+ *  What was prepared stays. */
+export async function freshen(client: PoolClient, server: Server): Promise<void> {
+  const left = "select pg_catalog.pg_advisory_unlock_all(); close all; unlisten *; discard temp; discard sequences";
+  const settings = "reset session authorization; reset role; reset all";
+  await client.query([left, settings, ...settingsOf(server)].join("; "));
+}
+
+function settingsOf(server: Server): string[] {
+  return [searchPath(server.schema), readsOnly, patience];
+}
 
 const largePieceBytes = 32_768;
 
@@ -101,6 +114,28 @@ function takeTurns(client: PoolClient): void {
     stream.pause();
     void systemClock.nextTurn().then(() => stream.resume());
   });
+}
+
+const answered = new WeakMap<PoolClient, { bytes: number }>();
+
+function meter(client: PoolClient): void {
+  const { stream } = (client as unknown as Connected).connection;
+  const seen = { bytes: 0 };
+  answered.set(client, seen);
+  stream.on("data", (piece: Buffer) => {
+    seen.bytes += piece.length;
+    if (seen.bytes > limits.readBytesMax) stream.destroy();
+  });
+}
+
+/** A new answer begins on this metered connection. */
+export function beginAnswer(client: PoolClient): void {
+  const seen = answered.get(client);
+  if (seen !== undefined) seen.bytes = 0;
+}
+
+export function isAnswerTooLarge(client: PoolClient): boolean {
+  return (answered.get(client)?.bytes ?? 0) > limits.readBytesMax;
 }
 
 function clientConfig(driver: typeof pg, server: Server): ClientConfig {
@@ -124,9 +159,10 @@ function parseInteger(text: string): number {
   return value;
 }
 
-// The book's schema comes first; the user's own tables in public are found as well.
+// The book's own schema and the server's, in which nobody else makes anything. Others may make functions and operators in public
+// that fit a call of ours better than the server's own, and would run as us. What a session made for itself comes last.
 function searchPath(schema: string): string {
-  return `set search_path to ${quoteName(schema)}, public`;
+  return `set search_path to ${quoteName(schema)}, pg_temp`;
 }
 
 export function quoteName(name: string): string {

@@ -6,10 +6,10 @@ import { connectClient, control, quoteName, type Server } from "./connect.ts";
 
 export type Listening = { close(): Promise<void> };
 
-type Parts = { server: Server; channel: string; origin: string; clock: Clock; random: Random };
+type Parts = { server: Server; channel: string; origin: string; waitClock: Clock; random: Random };
 
 export function listenPostgres(parts: Parts, hear: (channel: string | null) => void): Listening {
-  const { clock, random } = parts;
+  const { waitClock, random } = parts;
   const stop = new AbortController();
   let client: Client | undefined;
 
@@ -35,7 +35,7 @@ export function listenPostgres(parts: Parts, hear: (channel: string | null) => v
       }
       client = undefined;
       if (!stop.signal.aborted) {
-        await clock.sleep(jitter(random, Math.min(5000, 100 * 2 ** Math.min(failures, 6))), stop.signal);
+        await waitClock.sleep(jitter(random, Math.min(5000, 100 * 2 ** Math.min(failures, 6))), stop.signal);
       }
     }
   }

@@ -30,7 +30,10 @@ export async function migratePostgres(
     if (!options.apply) throw notMigrated(next.number - 1, latestNumber(migrations));
     await client.query("begin");
     try {
-      await client.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [`daybook:${server.schema}`]);
+      // By the name of the schema, which may not be there yet.
+      await client.query("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1::text, 0::bigint))", [
+        `${server.schema}:migrate`,
+      ]);
       // Whoever held the lock before may have done it.
       const [still] = await pending(client, server, migrations);
       if (still?.number === next.number) {

@@ -2,15 +2,15 @@
 // lost against a concurrent one or its connection broke, but never once its commit is under way: then only the server
 // knows what became of it.
 import type { Client, Pool, PoolClient } from "pg";
-import { systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter, type Random } from "../../core/random.ts";
 import { runAfterCommit } from "../after-commit.ts";
-import { turnKey } from "../turn-key.ts";
+import { lockKey } from "../lock-key.ts";
 import type { Awaitable, Tx, WriteOptions } from "../store.ts";
-import { control } from "./connect.ts";
+import { control, freshen } from "./connect.ts";
 import type { PostgresParts } from "./postgres-store.ts";
 import { isConflictingTransaction, isConnectionLost, fromPostgresError } from "./postgres-error.ts";
 import { PostgresTx } from "./postgres-tx.ts";
@@ -29,14 +29,16 @@ export async function runOwnTransaction<T>(
       if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
       // Who can wait for its turn need not stay away to let the others through.
       if (attempt === 1 && turn.name !== undefined) continue;
-      await pauseAfterLoss(parts.random, attempt);
+      await pauseAfterLoss(parts, attempt);
     }
   }
 }
 
-/** In real time, as the server's other clients live in it: on a clock that a test has stopped it would never end. */
-export async function pauseAfterLoss(random: Random, attempt: number): Promise<void> {
-  await systemClock.sleep(jitter(random, Math.min(500, 2 ** attempt), 0.75));
+export async function pauseAfterLoss(
+  { waitClock, random }: { readonly waitClock: Clock; readonly random: Random },
+  attempt: number,
+): Promise<void> {
+  await waitClock.sleep(jitter(random, Math.min(500, 2 ** attempt), 0.75));
 }
 
 /** What a unit competes for, once it has lost. */
@@ -46,12 +48,12 @@ type Turn = { name: string | undefined; taken: boolean };
 const busyMs = 1000;
 const busyUntil = new WeakMap<Pool, Map<string, number>>();
 
-function noteLoss({ pool, clock }: PostgresParts, name: string): void {
+function noteLoss({ pool, waitClock: clock }: PostgresParts, name: string): void {
   const known = busyUntil.get(pool) ?? new Map<string, number>();
   busyUntil.set(pool, known.set(name, clock.monotonic() + busyMs));
 }
 
-function isBusy({ pool, clock }: PostgresParts, name: string): boolean {
+function isBusy({ pool, waitClock: clock }: PostgresParts, name: string): boolean {
   const known = busyUntil.get(pool);
   const until = known?.get(name);
   if (until === undefined) return false;
@@ -120,22 +122,35 @@ async function runOnce<T>(
     throw cause;
   } finally {
     if (turn.taken) endTurn(client, turn);
-    client.release(broken !== undefined);
+    giveBack(parts, client, { broken: broken !== undefined, leaves: tx.leaves });
   }
+}
+
+/** Others get the connection once nothing of a user's is left in it; the user has the answer already. */
+export function giveBack(
+  { server }: Pick<PostgresParts, "server">,
+  client: PoolClient,
+  { broken, leaves }: { readonly broken: boolean; readonly leaves: boolean },
+): void {
+  if (broken || !leaves) return client.release(broken);
+  freshen(client, server).then(
+    () => client.release(),
+    () => client.release(true),
+  );
 }
 
 // Before the transaction begins: a statement's view is older than the locks that it waits for. Not awaited, because the server
 // does one after the other; whoever waited in vain goes on without its turn and may lose again.
 function takeTurn(client: PoolClient, turn: Turn, name: string): void {
   turn.taken = true;
-  client.query(`select pg_advisory_lock(${turnKey("$1")})`, [name]).catch(() => undefined);
+  client.query(`select pg_catalog.pg_advisory_lock(${lockKey("$1")})`, [name]).catch(() => undefined);
 }
 
 /** Right behind the commit, so that the next one waits for nothing but that. A connection that fails here is gone, and its
  *  locks with it. */
 function endTurn(client: PoolClient, turn: Turn): void {
   turn.taken = false;
-  client.query("select pg_advisory_unlock_all()").catch(() => undefined);
+  client.query("select pg_catalog.pg_advisory_unlock_all()").catch(() => undefined);
 }
 
 /** What it failed with, once it is known. */
@@ -182,7 +197,7 @@ export async function commit(
   const notices = [...channels].map((each) =>
     client.query({
       name: "notify",
-      text: "select pg_notify($1, $2)",
+      text: "select pg_catalog.pg_notify($1, $2)",
       values: [parts.channel, `${parts.origin} ${each}`],
     }),
   );

@@ -81,6 +81,11 @@ export function isStalePlan(error: unknown): boolean {
   return isDaybookError(error) && error.details["stale"] === true;
 }
 
+/** The server ended the statement: its time was over, or somebody asked for it. */
+export function isCancelled(error: unknown): boolean {
+  return sqlstate(error) === "57014";
+}
+
 /** Worth running the unit again: it lost against a concurrent one, and nothing of it was kept. */
 export function isConflictingTransaction(error: unknown): boolean {
   const state = sqlstate(error);

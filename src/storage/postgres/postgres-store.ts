@@ -6,20 +6,20 @@ import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
+import { createSteadyTime } from "../../core/steady-time.ts";
 import { tellAll } from "../after-commit.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
-import { createSlots } from "../slots.ts";
 import { render, type Sql } from "../sql.ts";
 import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
 import { createUnderWay } from "../under-way.ts";
-import { connectClient, createPool, patience, redactUrl, send, sendAlone, type Server } from "./connect.ts";
+import { connectClient, createPool, patience, readsOnly, redactUrl, send, sendAlone, type Server } from "./connect.ts";
 import { listenPostgres, type Listening } from "./listen.ts";
 import { migratePostgres } from "./migrate-postgres.ts";
 import { runOwnTransaction } from "./own-transaction.ts";
 import { fromPostgresError } from "./postgres-error.ts";
+import { createPostgresReads } from "./reads.ts";
 import { createSharedGroups } from "./shared-group.ts";
-import { readSnapshot } from "./snapshot.ts";
 
 /** What the ways of running a unit share. */
 export type PostgresParts = {
@@ -30,6 +30,7 @@ export type PostgresParts = {
   readonly origin: string;
   readonly pool: Pool;
   readonly clock: Clock;
+  readonly waitClock: Clock;
   readonly ids: Ids;
   readonly random: Random;
   readonly nextNow: () => number;
@@ -44,22 +45,21 @@ export async function openPostgres(
   migrations: readonly Migration[],
   options: StoreOptions,
 ): Promise<Store> {
-  const { clock, ids, random } = options;
+  const { clock, waitClock, ids, random } = options;
   const schema = checkSchema(options.schema ?? "daybook");
   const server: Server = { url, schema, fault: options.fault };
   const location = redactUrl(url);
   await prepareSchema(server, migrations, options);
 
-  const connections = options.connections ?? connectionsDefault;
-  const pool = await createPool(server, connections);
-  // Writes always find a connection that no snapshot holds.
-  const snapshots = createSlots(Math.max(1, Math.min(limits.snapshotsMax, connections - 1)));
+  const pool = await createPool(server, options.connections ?? connectionsDefault);
+  const readPool = await createPool(server, limits.readsMax + limits.snapshotsMax, true);
+  const reads = createPostgresReads({ server, location, pool: readPool, writers: pool });
   const underWay = createUnderWay();
   const listeners = new Set<(channel: string | null) => void>();
   const hear = (channel: string | null): void => tellAll(listeners, channel);
   let listening: Listening | undefined;
   let stamp: Stamp = neverDue;
-  let lastNow = 0;
+  const time = createSteadyTime(clock);
   let closing: Promise<void> | undefined;
   const parts: PostgresParts = {
     server,
@@ -68,9 +68,10 @@ export async function openPostgres(
     origin: systemRandom().toString(36).slice(2),
     pool,
     clock,
+    waitClock,
     ids,
     random,
-    nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
+    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
   };
@@ -80,18 +81,19 @@ export async function openPostgres(
     refuseClosed("read");
     return (await underWay.track(sendAlone(pool, render(statement, "postgres"), server))).rows as R[];
   }
-  // Texts of lists and filters are unbounded in number, and the server would keep every one that has a name until the
-  // connection ends. Their plans cost more to keep than to make.
-  async function readUnnamed<R>(statement: Sql): Promise<R[]> {
-    refuseClosed("read");
-    return (await underWay.track(send(pool, render(statement, "postgres"), server, false))).rows as R[];
-  }
-  async function snapshot<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
-    const slot = await snapshots.take();
+  // On a connection of its own: it may take minutes.
+  async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
+    const client = await connectClient(server, readsOnly, patience);
     try {
-      return await readSnapshot(parts, run);
+      const all = async <R>(statement: Sql): Promise<R[]> =>
+        (await send(client, render(statement, "postgres"), server, false)).rows as R[];
+      return await run({
+        dialect: "postgres",
+        all,
+        page: async (statement) => ({ rows: await all(statement), more: false }),
+      });
     } finally {
-      snapshots.giveBack(slot);
+      await client.end();
     }
   }
   function refuseClosed(verb: string): void {
@@ -104,6 +106,8 @@ export async function openPostgres(
     threadLocation: url,
     schema,
     clock,
+    waitClock,
+    time,
     ids,
     random,
     async write(unit, how = {}) {
@@ -112,13 +116,17 @@ export async function openPostgres(
       return underWay.track(runOwnTransaction(parts, unit, how));
     },
     read,
-    readHeavy: readUnnamed,
-    readLong: readUnnamed,
-    readsLong: (run) => run({ dialect: "postgres", all: readUnnamed }),
-    async snapshot(run) {
+    readHeavy: (statement, who) => reads.all(statement, who),
+    readPage: (statement, who) => reads.page(statement, who),
+    async readLong<R>(statement: Sql) {
       refuseClosed("read");
-      return underWay.track(snapshot(run));
+      return underWay.track(readsLong((reader) => reader.all<R>(statement)));
     },
+    async readsLong(run) {
+      refuseClosed("read");
+      return underWay.track(readsLong(run));
+    },
+    snapshot: (run, who) => reads.snapshot(run, who),
     onWake(listener) {
       listeners.add(listener);
       listening ??= listenPostgres(parts, hear);
@@ -128,7 +136,7 @@ export async function openPostgres(
     abandon: () => undefined,
     close: () =>
       (closing ??= (async () => {
-        await Promise.all([groups.drain(), underWay.settled()]);
+        await Promise.all([groups.drain(), underWay.settled(), reads.close()]);
         await listening?.close();
         await pool.end();
       })()),

@@ -3,16 +3,18 @@
 // is over.
 import type { Ids } from "../../core/id.ts";
 import type { Random } from "../../core/random.ts";
-import { render, type Query, type Sql } from "../sql.ts";
+import { render, sql, type Query, type Sql } from "../sql.ts";
 import type { Tx } from "../store.ts";
 import { usedAfterEnd } from "../unit.ts";
-import { control, send, type Answer, type Server, type Session } from "./connect.ts";
+import { send, type Answer, type Server, type Session } from "./connect.ts";
 import { isConflictingTransaction, isConnectionLost } from "./postgres-error.ts";
 
 // What a serializable transaction has read, others may not write without a conflict, and a scan reads all that it passes by. So
 // each row of the engine is found by its index, however small the table is; such plans have names of their own.
-const planNarrow = `set local plan_cache_mode = force_generic_plan; set local enable_seqscan = off;
-  set local enable_hashjoin = off; set local enable_mergejoin = off`;
+// One statement sets all of it, because four would cost each finish as much as its own insert.
+const planNarrow = sql`select pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', true),
+  pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_hashjoin', 'off', true),
+  pg_catalog.set_config('enable_mergejoin', 'off', true)`;
 
 type At = { now: number; tenant: string; ids: Ids; random: Random };
 
@@ -35,6 +37,8 @@ export class PostgresTx implements Tx {
   readonly committed: (() => void)[] = [];
   /** What the unit said it competes for. */
   competesFor: string | undefined;
+  /** A user's statement may have left something behind in the session. */
+  leaves = false;
   /** The error that doomed the transaction, whether or not the unit noticed. */
   doomed: unknown;
   readonly #session: Session;
@@ -92,7 +96,7 @@ export class PostgresTx implements Tx {
     this.#narrow = true;
     this.#begin();
     // Not awaited: it leaves with the first of them.
-    control(this.#session, planNarrow, this.#server).catch((error: unknown) => (this.doomed ??= error));
+    this.#sendPlain(render(planNarrow, "postgres")).catch((error: unknown) => (this.doomed ??= error));
   }
 
   end(): void {
@@ -107,6 +111,7 @@ export class PostgresTx implements Tx {
   async #send(statement: Sql): Promise<Answer> {
     if (this.#ended) throw usedAfterEnd();
     const query = render(statement, "postgres");
+    if (query.user?.leaves === true) this.leaves = true;
     this.#begin();
     try {
       return this.#forgiving ? await this.#sendBehindSavepoint(query) : await this.#sendPlain(query);

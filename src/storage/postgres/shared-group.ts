@@ -51,7 +51,7 @@ export function createSharedGroups(parts: PostgresParts): SharedGroups {
           for (const waiting of rest) waiting.reject(error);
           return;
         }
-        await pauseAfterLoss(parts.random, attempt);
+        await pauseAfterLoss(parts, attempt);
       }
     }
   }

@@ -85,11 +85,22 @@ function statOf(path: string): Stats | undefined {
 /** What an empty book takes, with its journal, and some room to begin with. */
 const newBookBytes = 1_048_576;
 
-// A disk that fills up half-way would leave a file behind that is no book yet.
-function refuseFullDisk(folder: string): void {
+/** Refuses what would not fit on the disk, before it begins: a disk that fills up half-way holds up everybody on it. */
+export function refuseFullDisk(folder: string, what = "a new book", bytes = newBookBytes): void {
   const { bavail, bsize, blocks } = statfsSync(folder);
-  if (blocks === 0 || bavail * bsize >= newBookBytes) return;
-  throw new DaybookError("full", `the disk of ${folder} has no room for a new book: free at least 1 MB`);
+  const free = bavail * bsize;
+  if (blocks === 0 || free >= bytes) return;
+  const mb = (each: number): string => `${Math.ceil(each / 1_048_576)} MB`;
+  throw new DaybookError(
+    "full",
+    `the disk of ${folder} has no room for ${what}: it takes about ${mb(bytes)}, and ${mb(free)} are free`,
+    { details: { bytes, free } },
+  );
+}
+
+/** What a book takes on its disk, with its WAL. */
+export function bookBytes(path: string): number {
+  return ["", "-wal"].reduce((sum, end) => sum + (statOf(`${path}${end}`)?.size ?? 0), 0);
 }
 
 /** How to look at a file that is not to change: nothing is made beside it, and nobody is waited for. */

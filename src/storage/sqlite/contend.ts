@@ -2,13 +2,14 @@
 // the lock is tried for, and a loser sleeps a few jittered milliseconds. A winner writes for a short turn and then gives
 // way, once it has seen that others write: without that, it would begin its next group before any sleeper wakes. A
 // turn is several small groups, because a file that changes hands after each of them stands idle most of the time.
-import { systemClock, type Clock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter, type Random } from "../../core/random.ts";
 import { rollBack, type Connection } from "./connection.ts";
 import { isBusy } from "./sqlite-error.ts";
 
-type Parts = { readonly connection: Connection; readonly clock: Clock; readonly random: Random };
+/** Others hold the file in real time, so they are waited for by a clock of their own (open-store.ts). */
+type Parts = { readonly connection: Connection; readonly waitClock: Clock; readonly random: Random };
 
 export type Contention = {
   /** Waits a moment when this process has had its turn and others write too. */
@@ -28,7 +29,7 @@ const turnMsMax = 1000;
 /** Looking for others costs a few microseconds, which a small group would feel. */
 const lookEveryMs = 20;
 
-export function createContention({ connection, clock, random }: Parts): Contention {
+export function createContention({ connection, waitClock: clock, random }: Parts): Contention {
   const dataVersion = { text: "pragma data_version", params: [] };
   let version: unknown;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -78,15 +79,14 @@ export async function beginImmediate(parts: Parts, contention: Pick<Contention, 
   return failure;
 }
 
-/** Commits. Only an in-memory book can be busy here: its readers hold off the writer for a moment. They are threads of this
- *  process, for whom a clock that a test has stopped does not stand still. */
+/** Commits. Only an in-memory book can be busy here: its readers, threads of this process, hold off the writer for a moment. */
 export async function commitOrWait(parts: Parts): Promise<void> {
-  const failure = await patiently({ ...parts, clock: systemClock }, "commit", () => undefined);
+  const failure = await patiently(parts, "commit", () => undefined);
   if (failure !== undefined) throw failure;
 }
 
 async function patiently(parts: Parts, text: string, lost: () => void): Promise<unknown> {
-  const { connection, clock, random } = parts;
+  const { connection, waitClock: clock, random } = parts;
   const until = clock.monotonic() + limits.busyMsMax;
   for (;;) {
     try {

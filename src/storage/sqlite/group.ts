@@ -31,10 +31,11 @@ export type Waiting = {
 export type GroupParts = {
   readonly connection: Connection;
   readonly clock: Clock;
+  readonly waitClock: Clock;
   readonly ids: Ids;
   readonly random: Random;
   readonly contention: Contention;
-  /** The time of the next unit; never earlier than the last one. */
+  /** The time of the next unit (core/steady-time.ts). */
   readonly nextNow: () => number;
   readonly stamp: () => Stamp;
   /** Told which channels a committed group woke. */

@@ -19,7 +19,12 @@ import type { Connection } from "./connection.ts";
 import { beginImmediate, type Contention } from "./contend.ts";
 import { applicationId, placeTable } from "./place.ts";
 
-type Parts = { readonly connection: Connection; readonly clock: Clock; readonly random: Random };
+type Parts = {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly waitClock: Clock;
+  readonly random: Random;
+};
 
 /** Applies what is missing and returns the names of what it applied. */
 export async function migrateSqlite(

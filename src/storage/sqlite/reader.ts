@@ -1,75 +1,86 @@
-// The main thread's end of a reader thread. The thread starts with the first heavy read, because most programs that
-// open a book never need one.
-import type { Worker } from "node:worker_threads";
+// The main thread's end of a reader. It starts with its first request, because most programs that open a book never
+// need one.
+import { fork } from "node:child_process";
+import { constants, setPriority } from "node:os";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError, type ErrorCode } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import type { Query } from "../sql.ts";
 import { startThread } from "../thread.ts";
 import { isBusy } from "./sqlite-error.ts";
-import type { ReaderAnswer, ReaderData, ReaderRequest } from "./reader-thread.ts";
+import type { ReaderAnswer, ReaderData, ReaderRequest } from "./reader-program.ts";
 
-export type ReaderThread = {
-  all(query: Query, snapshot?: number): Promise<unknown[]>;
-  begin(snapshot: number): Promise<void>;
-  end(snapshot: number): Promise<void>;
-  /** Leaves the thread to a statement that does not end, and starts another for whoever asks next. */
-  abandon(): void;
+export type Answered = { readonly rows: unknown[]; readonly more: boolean };
+
+export type SqliteReader = {
+  /** `bytesMax`: the answer ends early there, and says that there is more. */
+  all(query: Query, bytesMax?: number): Promise<Answered>;
+  /** From here to `end` all reads are of one moment. */
+  begin(): Promise<void>;
+  end(): Promise<void>;
+  /** False once it has ended, or was told to. */
+  readonly alive: boolean;
+  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. */
+  yield(): void;
+  readonly yielded: boolean;
+  /** Whether it is ready to be asked. */
+  readonly started: boolean;
+  /** Ends it in the middle of whatever it does, and resolves once it holds nothing of the file any more. */
+  kill(): Promise<void>;
+  /** Ends it after what it was asked so far. */
   close(): Promise<void>;
 };
 
 const retryMs = 2;
 
+/** Of the first message of a reader, which answers nobody: it has started. */
+const readyId = 0;
+
 type Asker = { resolve(answer: ReaderAnswer): void; reject(error: unknown): void };
-type Thread = { readonly worker: Worker; readonly waiting: Map<number, Asker> };
 
 // Omit on a union keeps only what all members share; this keeps each member's own fields.
 type Unsent<R = ReaderRequest> = R extends unknown ? Omit<R, "id"> : never;
 
-export function createReaderThread(data: ReaderData): ReaderThread {
-  let current: Thread | undefined;
-  let closed = false;
+export function createReader(data: ReaderData, where: "process" | "thread" = "thread"): SqliteReader {
+  const waiting = new Map<number, Asker>();
+  let running: Running | undefined;
+  let ended = false;
+  let yielded = false;
+  let started = false;
   let lastId = 0;
 
-  function start(): Thread {
-    const worker = startThread("./reader-thread", import.meta.url, data);
-    const waiting = new Map<number, Asker>();
-    worker.on("message", (answer: ReaderAnswer) => {
-      const asker = waiting.get(answer.id);
-      waiting.delete(answer.id);
-      if (waiting.size === 0) worker.unref();
-      if (answer.error === undefined) asker?.resolve(answer);
-      else asker?.reject(toError(answer.error));
-    });
-    const thread = { worker, waiting };
-    const gone = (cause: unknown): void => {
-      if (current === thread) current = undefined;
-      forget(thread, cause);
-    };
-    worker.on("error", gone);
-    worker.on("exit", gone);
-    return thread;
+  function hear(answer: ReaderAnswer): void {
+    started = true;
+    if (answer.id === readyId) return;
+    const asker = waiting.get(answer.id);
+    waiting.delete(answer.id);
+    if (waiting.size === 0) running?.hold(false);
+    if (answer.error === undefined) asker?.resolve(answer);
+    else asker?.reject(toError(answer.error));
   }
 
-  function forget({ waiting }: Thread, cause: unknown): void {
+  function gone(cause: unknown): void {
+    ended = true;
     for (const asker of waiting.values()) {
-      asker.reject(new DaybookError("unavailable", "the reader thread ended: ask again", { cause }));
+      asker.reject(new DaybookError("unavailable", "the reader ended: ask again", { cause }));
     }
     waiting.clear();
   }
 
-  async function ask(request: Unsent): Promise<ReaderAnswer & { id: number }> {
-    if (closed) throw new DaybookError("closed", "the book is closed: open it again to read");
-    const { worker, waiting } = (current ??= start());
+  async function ask(request: Unsent): Promise<ReaderAnswer> {
+    if (ended) throw new DaybookError("closed", "this reader has ended: ask another");
+    running ??= (where === "thread" ? startInThread : startProcess)(data, hear, gone);
     const id = ++lastId;
-    return new Promise((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
-      worker.ref(); // somebody waits for an answer now
-      worker.postMessage({ ...request, id });
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<ReaderAnswer>();
+    waiting.set(id, { resolve, reject });
+    running.hold(true); // somebody waits for an answer now
+    running.send({ ...request, id });
+    return promise;
   }
 
-  async function askPatiently(request: Unsent): Promise<ReaderAnswer & { id: number }> {
+  async function askPatiently(request: Unsent): Promise<ReaderAnswer> {
     const until = systemClock.monotonic() + limits.busyMsMax;
     for (;;) {
       try {
@@ -82,38 +93,116 @@ export function createReaderThread(data: ReaderData): ReaderThread {
   }
 
   return {
-    async all(query, snapshot) {
-      const first = await askPatiently({ kind: "query", query, snapshot: snapshot ?? null });
+    async all(query, bytesMax) {
+      const first = await askPatiently({ kind: "query", query, bytesMax: bytesMax ?? null });
       const rows = first.rows ?? [];
-      let { done } = first;
-      while (done === false) {
-        const next = await ask({ kind: "more", of: first.id });
-        for (const row of next.rows ?? []) rows.push(row);
-        done = next.done;
+      let last = first;
+      while (last.done === false) {
+        last = await ask({ kind: "more", of: first.id });
+        for (const row of last.rows ?? []) rows.push(row);
       }
-      return rows;
+      return { rows, more: last.cut === true };
     },
-    async begin(snapshot) {
-      await askPatiently({ kind: "begin", snapshot });
+    async begin() {
+      await askPatiently({ kind: "begin" });
     },
-    async end(snapshot) {
-      await ask({ kind: "end", snapshot });
+    async end() {
+      await ask({ kind: "end" });
     },
-    abandon() {
-      const left = current;
-      current = undefined;
-      if (left === undefined) return;
-      left.worker.postMessage({ kind: "close", id: 0 });
-      left.worker.unref();
-      forget(left, "abandoned");
+    get alive() {
+      return !ended;
+    },
+    yield() {
+      yielded = true;
+      running?.yield();
+    },
+    get yielded() {
+      return yielded;
+    },
+    get started() {
+      return started;
+    },
+    async kill() {
+      gone("it was told to");
+      await running?.kill();
     },
     async close() {
-      const last = current === undefined ? undefined : ask({ kind: "close" });
-      closed = true;
-      await last?.catch(() => undefined); // a thread that is gone, or was left behind, is closed
-      await current?.worker.terminate();
+      if (running === undefined || ended) return void (ended = true);
+      const last = ask({ kind: "close" });
+      ended = true;
+      await last.catch(() => undefined); // one that is gone is closed
+      await running.kill();
     },
   };
+}
+
+type Running = { send(request: ReaderRequest): void; hold(alive: boolean): void; yield(): void; kill(): Promise<void> };
+type Hear = (answer: ReaderAnswer) => void;
+
+function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => void): Running {
+  const { NODE_OPTIONS: _ours, ...env } = process.env;
+  const program = new URL(`./reader-program${extname(import.meta.url)}`, import.meta.url);
+  const child = fork(fileURLToPath(program), [JSON.stringify(data)], {
+    ...{
+      env,
+      execArgv: ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"],
+      serialization: "advanced",
+      detached: true,
+    },
+    // The fourth ends with this process, which tells the reader that nobody waits any more.
+    stdio: ["ignore", "ignore", "ignore", "pipe", "ipc"],
+  });
+  const pipe = child.stdio[3] as { unref?(): void } | null;
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", () => resolve());
+  });
+  child.on("message", (answer) => hear(answer as ReaderAnswer));
+  child.on("error", gone);
+  child.on("exit", gone);
+  pipe?.unref?.();
+  return {
+    send: (request) => void child.send(request, (error) => void (error !== null && gone(error))),
+    hold(alive) {
+      const change = alive ? "ref" : "unref";
+      child[change]();
+      child.channel?.[change]();
+    },
+    yield() {
+      // Where the system does not let it, it competes with the others.
+      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_LOW));
+    },
+    kill() {
+      child.ref();
+      child.kill("SIGKILL");
+      return exited;
+    },
+  };
+}
+
+function startInThread(data: ReaderData, hear: Hear, gone: (cause: unknown) => void): Running {
+  const worker = startThread("./reader-program", import.meta.url, data);
+  worker.on("message", hear);
+  worker.on("error", gone);
+  worker.on("exit", gone);
+  return {
+    send: (request) => worker.postMessage(request),
+    hold: (alive) => (alive ? worker.ref() : worker.unref()),
+    yield: () => undefined,
+    // Not awaited: it does not end before its statement does.
+    async kill() {
+      worker.unref();
+      void worker.terminate();
+    },
+  };
+}
+
+function attempt(run: () => void): void {
+  try {
+    run();
+  } catch {
+    // Nothing depends on it.
+  }
 }
 
 function toError(error: NonNullable<ReaderAnswer["error"]>): DaybookError {

@@ -3,20 +3,26 @@ import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
+import { createIds } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter, systemRandom } from "../../core/random.ts";
+import { createSteadyTime } from "../../core/steady-time.ts";
 import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
-import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
+import { closedRead, createReadTurns } from "../read-turns.ts";
+import { readingNow, type Reading } from "../reading.ts";
+import { neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
 import { createUnderWay } from "../under-way.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
 import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
-import { createReaderThread } from "./reader.ts";
-import { createSnapshots } from "./snapshot.ts";
+import { createReader } from "./reader.ts";
+import { createReaders } from "./readers.ts";
+import { readSnapshot } from "./snapshot.ts";
 import { isBusy, isDenied } from "./sqlite-error.ts";
+import { createWalBound } from "./wal-bound.ts";
 import { createWaker } from "./waker.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
@@ -25,10 +31,10 @@ export async function openSqlite(
   migrations: readonly Migration[],
   options: StoreOptions,
 ): Promise<Store> {
-  const { clock, ids, random } = options;
+  const { clock, waitClock, ids, random } = options;
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
-  const file = inMemory ? `file:/daybook-${ids()}?vfs=memdb` : realPathOf(path);
+  const file = inMemory ? memoryLocation() : realPathOf(path);
   const { writer, location } = inMemory
     ? { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file }
     : await openFile(file, migrations, options);
@@ -40,18 +46,21 @@ export async function openSqlite(
     throw error;
   }
 
-  const heavy = createReaderThread({ location, writable: false });
-  const snapshots = createSnapshots(heavy, clock, () => !inMemory && fileBytes(`${file}-wal`) > limits.walBytesMax);
+  const readers = createReaders({ location, writable: false }, inMemory ? "thread" : "process");
+  const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
+  const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
+  const wal = createWalBound(() => !inMemory && fileBytes(`${file}-wal`) > limits.walBytesMax, [turns, snapshots]);
   const underWay = createUnderWay();
-  const waker = createWaker(writer, clock, { alone: inMemory });
+  const waker = createWaker(writer, waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
-  let lastNow = 0;
+  const time = createSteadyTime(clock);
   const queue = createWriteQueue({
     connection: writer,
     clock,
+    waitClock,
     ids,
     random,
-    nextNow: () => (lastNow = Math.max(lastNow, clock.now())),
+    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => waker.tell(channels),
   });
@@ -59,25 +68,40 @@ export async function openSqlite(
 
   async function read<R>(statement: Sql): Promise<R[]> {
     const query = render(statement, "sqlite");
-    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open, in real time.
-    return patiently({ clock: systemClock, random }, () => {
+    // Only an in-memory book is ever busy here: its writer holds readers off while its transaction is open.
+    return patiently(options, () => {
       refuseClosed();
       return point.all(query).map((row) => ({ ...(row as object) })) as R[];
     });
   }
+  async function readSome<R>(
+    statement: Sql,
+    bytesMax: number | undefined,
+    who: Partial<Reading> = {},
+  ): Promise<Some<R>> {
+    const query = render(statement, "sqlite");
+    const reading = readingNow(who);
+    return turns.run(reading, async (signal) => {
+      await wal.pass();
+      wal.watch();
+      return (await readers.ask(reading.tenant, signal, query, bytesMax)) as Some<R>;
+    });
+  }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
-    const own = createReaderThread({ location, writable: true });
+    const own = createReader({ location, writable: true });
     try {
+      const all = async <R>(statement: Sql): Promise<R[]> => (await own.all(render(statement, "sqlite"))).rows as R[];
       return await run({
         dialect: "sqlite",
-        all: async <R>(statement: Sql) => (await own.all(render(statement, "sqlite"))) as R[],
+        all,
+        page: async (statement) => ({ rows: await all(statement), more: false }),
       });
     } finally {
       await own.close();
     }
   }
   function refuseClosed(): void {
-    if (closing !== undefined) throw new DaybookError("closed", "the book is closed: open it again to read");
+    if (closing !== undefined) throw closedRead();
   }
 
   return {
@@ -85,14 +109,14 @@ export async function openSqlite(
     location: inMemory ? ":memory:" : file,
     threadLocation: location,
     clock,
+    waitClock,
+    time,
     ids,
     random,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
     read,
-    async readHeavy<R>(statement: Sql) {
-      refuseClosed();
-      return underWay.track(heavy.all(render(statement, "sqlite"))) as Promise<R[]>;
-    },
+    readHeavy: async <R>(statement: Sql, who?: Partial<Reading>) => (await readSome<R>(statement, undefined, who)).rows,
+    readPage: (statement, who) => readSome(statement, limits.pageBytesMax, who),
     async readLong<R>(statement: Sql) {
       refuseClosed();
       return underWay.track(readsLong((reader) => reader.all<R>(statement)));
@@ -101,9 +125,13 @@ export async function openSqlite(
       refuseClosed();
       return underWay.track(readsLong(run));
     },
-    async snapshot(run) {
-      refuseClosed();
-      return underWay.track(snapshots.run(run));
+    async snapshot(run, who) {
+      const reading = readingNow(who);
+      return snapshots.run(reading, async (signal) => {
+        await wal.pass();
+        wal.watch();
+        return readers.use(reading.tenant, signal, (reader) => readSnapshot(reader, run));
+      });
     },
     onWake: (hear) => waker.listen(hear),
     beforeCommit: (run) => void (stamp = run),
@@ -113,9 +141,11 @@ export async function openSqlite(
     },
     close: () =>
       (closing ??= (async () => {
+        turns.close();
+        snapshots.close();
         await Promise.all([queue.drain(), underWay.settled()]);
         waker.close();
-        await heavy.close();
+        await readers.close();
         point.close();
         writer.close();
       })()),
@@ -149,7 +179,7 @@ async function openWriter(
   migrations: readonly Migration[],
   options: StoreOptions & { readonly inMemory: boolean },
 ): Promise<Connection> {
-  const { clock, random, durability, fault, inMemory, readOnly = false } = options;
+  const { clock, waitClock, random, durability, fault, inMemory, readOnly = false } = options;
   for (;;) {
     if (!inMemory) await settleIn(location, migrations, options);
     const connection = await patiently(options, () => openConnection(location, { durability, fault }));
@@ -157,7 +187,8 @@ async function openWriter(
       if (!inMemory && !readOnly) await patiently(options, () => useWal(connection, location, durability));
       // Somebody may have moved in elsewhere since we looked. Now that it is open, nobody can.
       if (inMemory || readOnly || readPlace(connection) === placeOf(location)) {
-        await migrateSqlite({ connection, clock, random }, migrations, { apply: options.migrate !== false });
+        const apply = options.migrate !== false;
+        await migrateSqlite({ connection, clock, waitClock, random }, migrations, { apply });
         return connection;
       }
     } catch (error) {
@@ -211,6 +242,13 @@ function mayWrite(location: string): boolean {
   }
 }
 
+// Of no seed and no clock of the user's: two books of one name would be one book, and tests seed them alike.
+const memoryName = createIds(systemClock, systemRandom);
+
+function memoryLocation(): string {
+  return `file:/daybook-${memoryName()}?vfs=memdb`;
+}
+
 function fileBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -227,7 +265,7 @@ function useWal(writer: Connection, location: string, durability: Durability | u
 }
 
 // Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
-async function patiently<T>({ clock, random }: Pick<StoreOptions, "clock" | "random">, run: () => T): Promise<T> {
+async function patiently<T>({ waitClock: clock, random }: StoreOptions, run: () => T): Promise<T> {
   const until = clock.monotonic() + limits.busyMsMax;
   for (;;) {
     try {

@@ -1,12 +1,10 @@
 // What runs wrote about themselves, over all runs, the newest first.
-import { invalid } from "../../core/error.ts";
-import { quote } from "../../core/quote.ts";
 import type { Duration } from "../../core/duration.ts";
 import type { TimeInput } from "../../core/time.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf, byNumber } from "../../storage/word.ts";
-import { logLevels, type LogLevel } from "../log.ts";
+import { checkLevel, logLevels, type LogLevel } from "../log.ts";
 import { cutPage, type Page } from "./page.ts";
 import { momentMs } from "./window.ts";
 
@@ -48,9 +46,7 @@ export async function readLogs(
 ): Promise<Page<LogEntry>> {
   const { level, name, app, since, until } = filter;
   const now = store.clock.now();
-  if (level !== undefined && !logLevels.includes(level)) {
-    throw invalid(`level ${quote(level)} is not known: ${logLevels.join(", ")}`);
-  }
+  if (level !== undefined) checkLevel(level, "level");
   const rows = await store.readHeavy<Row>(
     joinSql([
       sql`select run_log.seq, run_log.logged_at, run_log.level, run_log.message, run_log.fields, run_log.run_id,

@@ -2,6 +2,7 @@
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Dropped } from "../run-batch.ts";
+import { onlyOwn } from "../session.ts";
 import { rollupsOf, together, type Scope } from "./scope.ts";
 import { sums, tallyOf, type SumRow, type Tally } from "./summary.ts";
 
@@ -9,9 +10,11 @@ export type Overview = Tally & {
   readonly since: number;
   readonly until: number;
   readonly byKind: readonly (Tally & { readonly kind: string })[];
+  /** On `book.tenant(id)` those that run something of that tenant, or have. */
   readonly sessionsRunning: number;
-  /** What the sessions that ran in the stretch could not record or hear. */
-  readonly dropped: Dropped;
+  /** What the sessions that ran in the stretch could not record or hear; null on `book.tenant(id)`, because nobody knows whose
+   *  it was. */
+  readonly dropped: Dropped | null;
 };
 
 export type AppSummary = Tally & {
@@ -28,13 +31,14 @@ export async function readOverview(store: Store, scope: Scope): Promise<Overview
       cast(coalesce(sum(case when status = 'running' then 1 else 0 end), 0) as bigint) as running,
       cast(coalesce(sum(dropped_runs), 0) as bigint) as runs, cast(coalesce(sum(dropped_logs), 0) as bigint) as logs,
       cast(coalesce(sum(dropped_events), 0) as bigint) as events
-    from daybook_session where started_at < ${until} and (stopped_at is null or stopped_at >= ${since})`);
+    from daybook_session session where started_at < ${until} and (stopped_at is null or stopped_at >= ${since})
+      ${onlyOwn(scope.seenBy)}`);
   const { running = 0, runs = 0, logs = 0, events = 0 } = sessions ?? {};
   return {
     ...{ since, until, ...tallyOf(addedUp(byKind)) },
     byKind: byKind.map((row) => ({ kind: row.kind, ...tallyOf(row) })),
     sessionsRunning: running,
-    dropped: { runs, logs, events },
+    dropped: scope.seenBy === null ? { runs, logs, events } : null,
   };
 }
 

@@ -1,7 +1,8 @@
 // Pages of a list: how many, and where to go on.
 import { checkCount } from "../../core/count.ts";
-import { invalid } from "../../core/error.ts";
+import { invalid, type DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
+import { quote } from "../../core/quote.ts";
 
 export type PageOptions = {
   readonly limit?: number;
@@ -17,20 +18,23 @@ export function checkLimit(limit: number = limits.pageDefault): number {
 
 export function checkPage({ limit, after }: PageOptions): { limit: number; after: number | null } {
   const from = after === undefined ? null : Number(after);
-  if (from !== null && !Number.isSafeInteger(from)) {
-    throw invalid(`${JSON.stringify(after)} is not a cursor: give "next" of the page before`);
-  }
+  if (from !== null && !Number.isSafeInteger(from)) throw notACursor(after);
   return { limit: checkLimit(limit), after: from };
 }
 
-/** The first `limit` of rows of which one more was read. */
+export function notACursor(given: unknown): DaybookError {
+  return invalid(`${quote(given)} is not a cursor: give "next" of the page before`);
+}
+
+/** The first `limit` of rows of which one more was read; `more` when the others did not fit. */
 export function cutPage<Row, Item = Row>(
   rows: readonly Row[],
   limit: number,
   cursorOf: (row: Row) => number | string,
   toItem: (row: Row) => Item = (row) => row as unknown as Item,
+  more = rows.length > limit,
 ): Page<Item> {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
-  return { items: shown.map(toItem), next: rows.length > limit && last !== undefined ? String(cursorOf(last)) : null };
+  return { items: shown.map(toItem), next: more && last !== undefined ? String(cursorOf(last)) : null };
 }

@@ -5,6 +5,7 @@ import { joinSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { rowSet, seekEach } from "../../storage/word.ts";
 import { wholeName } from "../rollup/series.ts";
+import { onlyOwn } from "../session.ts";
 import { piecesOf, toWindow, type Piece, type Window, type WindowOptions } from "./window.ts";
 
 export type SeriesFilter = {
@@ -26,6 +27,8 @@ export const scopeOptions = ["kind", "name", "app", "instance", "since", "until"
 
 export type Scope = {
   readonly tenant: string;
+  /** The tenant that asks; null when the whole book's owner does. */
+  readonly seenBy: string | null;
   readonly window: Window;
   readonly filter: SeriesFilter;
   readonly pieces: readonly (Piece | SessionPiece)[];
@@ -33,7 +36,10 @@ export type Scope = {
 
 type SessionPiece = { readonly span: "session"; readonly from_at: number; readonly to_at: number };
 
-export async function toScope(store: Store, tenant: string, options: ScopeOptions): Promise<Scope> {
+/** Whose rows, and who asks. */
+export type Viewer = Pick<Scope, "tenant" | "seenBy">;
+
+export async function toScope(store: Store, viewer: Viewer, options: ScopeOptions): Promise<Scope> {
   const { session, since, until, kind, name, app, instance } = options;
   const filter = { kind, name, app, instance };
   if (filter.instance !== undefined) checkCount(filter.instance, "instance", 0);
@@ -44,22 +50,24 @@ export async function toScope(store: Store, tenant: string, options: ScopeOption
       ...(since === undefined ? {} : { since }),
       ...(until === undefined ? {} : { until }),
     });
-    return { tenant, window, filter, pieces: piecesOf(window) };
+    return { ...viewer, window, filter, pieces: piecesOf(window) };
   }
   if (since !== undefined || until !== undefined) {
     throw invalid("a session has its own beginning and end: leave out since and until, or the session");
   }
-  const found = await findSession(store, session);
+  const found = await findSession(store, viewer.seenBy, session);
   const window = { since: found.started_at, until: found.stopped_at ?? now };
-  return { tenant, window, filter, pieces: [{ span: "session", from_at: found.seq, to_at: found.seq + 1 }] };
+  return { ...viewer, window, filter, pieces: [{ span: "session", from_at: found.seq, to_at: found.seq + 1 }] };
 }
 
+/** One that a tenant has nothing to do with is as unknown to it as a random id. */
 export async function findSession(
   store: Store,
+  seenBy: string | null,
   id: string,
 ): Promise<{ seq: number; started_at: number; stopped_at: number | null }> {
   const [row] = await store.read<{ seq: number; started_at: number; stopped_at: number | null }>(
-    sql`select seq, started_at, stopped_at from daybook_session where id = ${id}`,
+    sql`select seq, started_at, stopped_at from daybook_session session where id = ${id} ${onlyOwn(seenBy)}`,
   );
   if (row === undefined) throw new DaybookError("not_found", `there is no session ${id}`, { details: { id } });
   return row;

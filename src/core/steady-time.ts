@@ -1,0 +1,100 @@
+// The time of transactions. It follows the wall clock, also when that is set: a clock that was wrong for a moment is right again
+// for everything that comes after it. Two steps back are smoothed. Behind a small one time stands still until the wall clock has
+// caught up. A large one, to a time that the clock never had, is not believed for some seconds, in which time goes on by the
+// monotonic clock, unless the old time had been kept for no longer than that: a program that starts with a wrong clock follows the
+// right one. Whether the new time or the old one is right, no clock can tell.
+import type { Clock } from "./clock.ts";
+import { formatDuration } from "./duration.ts";
+import { conflict } from "./error.ts";
+import { limits } from "./limits.ts";
+
+export type SteadyTime = {
+  /** The time of the next transaction. */
+  now(): number;
+  /** The time, if the wall clock runs beside the monotonic one as it did before; after it was set null until it is set back, or has
+   *  kept its new time for `forMs`. */
+  settled(forMs: number): number | null;
+  /** Told, after the fact, that the wall clock was set by so many milliseconds. */
+  onSet(hear: (byMs: number) => void): () => void;
+};
+
+/** How far the wall clock was from the monotonic one, and when that was seen. */
+type Seen = { readonly offsetMs: number; readonly atMs: number };
+
+export function createSteadyTime(clock: Clock): SteadyTime {
+  const ears = new Set<(byMs: number) => void>();
+  let lastNow = Number.NEGATIVE_INFINITY;
+  let seen: Seen = look(clock.now());
+  let settled = seen;
+  let settledFrom = seen.atMs;
+  let doubtful: Seen | undefined;
+  let heldUntil = Number.NEGATIVE_INFINITY;
+
+  function look(wallMs: number): Seen {
+    const atMs = clock.monotonic();
+    return { offsetMs: wallMs - atMs, atMs };
+  }
+
+  function observe(wallMs: number): void {
+    const now = look(wallMs);
+    const was = seen;
+    seen = now;
+    if (isSame(was, now)) {
+      // Most readings find everything as it was.
+      if (doubtful === undefined) settled = now;
+      else if (now.atMs - doubtful.atMs >= limits.clockSettleMs) {
+        [settled, settledFrom, doubtful] = [now, doubtful.atMs, undefined];
+      }
+      return;
+    }
+    doubtful = isSame(settled, now) ? undefined : now;
+    if (doubtful === undefined) settled = now;
+    // One that only stands still, as in a test, has not gone back.
+    else if (wallMs < was.offsetMs + was.atMs && now.offsetMs < settled.offsetMs) {
+      if (was.atMs - settledFrom >= limits.clockHoldMs) heldUntil = now.atMs + limits.clockHoldMs;
+    }
+    const byMs = Math.round(now.offsetMs - was.offsetMs);
+    // Not in the transaction that happened to notice.
+    if (ears.size > 0) void clock.nextTurn().then(() => ears.forEach((hear) => hear(byMs)));
+  }
+
+  return {
+    now() {
+      const wallMs = clock.now();
+      observe(wallMs);
+      const isHeld = doubtful !== undefined && seen.atMs < heldUntil;
+      const nowMs = isHeld ? Math.floor(settled.offsetMs + seen.atMs) : wallMs;
+      const backMs = lastNow - nowMs;
+      return backMs > 0 && backMs <= limits.clockSmoothMs ? lastNow : (lastNow = nowMs);
+    },
+    settled(forMs) {
+      const wallMs = clock.now();
+      observe(wallMs);
+      return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
+    },
+    onSet(hear) {
+      ears.add(hear);
+      return () => ears.delete(hear);
+    },
+  };
+}
+
+/** The time for whoever removes what is old. While the clocks disagree nobody knows what that is, so nothing is removed. */
+export function removalTime(
+  time: SteadyTime,
+  { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
+): number {
+  const now = time.settled(limits.clockSettleMs) ?? (dryRun ? time.now() : null);
+  if (now !== null) return now;
+  throw conflict(
+    "the wall clock was set a moment ago, so nobody knows what is old, and nothing was removed: " +
+      `set it right, or try again once it has kept its time for ${formatDuration(limits.clockSettleMs)}`,
+    {},
+  );
+}
+
+/** A clock that is kept in step by its server runs up to half a part in a thousand faster or slower than it would alone. */
+function isSame(before: Seen, after: Seen): boolean {
+  const driftMs = Math.abs(after.offsetMs - before.offsetMs);
+  return driftMs <= limits.clockSmoothMs + (after.atMs - before.atMs) / 1000;
+}

@@ -1,0 +1,164 @@
+// The usual mistakes. Each error says what was wrong and what to do, and its stack names the line of the program that made it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { entity, job, open, type Book, type UserTx } from "../../src/index.ts";
+import { backends, openTest, type Backend } from "../support/open-test.ts";
+
+const pay = job("pay", { params: z.object({ order: z.string() }), run: () => undefined });
+const Note = entity("note", { schema: z.object({ id: z.string(), text: z.string().nullable() }), key: "id" });
+
+type Mistake = { readonly make: (book: Book) => Promise<unknown>; readonly says: string | Record<Backend, string> };
+
+// The line of each mistake ends with its name in a comment.
+const mistakes: Record<string, Mistake> = {
+  "an operation that is not awaited": {
+    make: (book) =>
+      book.write(async (tx) => {
+        await tx.jobs.enqueue(pay, { order: "1" });
+        void tx.jobs.enqueue(pay, { order: "2" }); // an operation that is not awaited
+      }),
+    says: "tx.jobs.enqueue (HERE) was not awaited, so the transaction was undone: await it",
+  },
+  "a statement that is not awaited": {
+    make: (book) =>
+      book.write((tx) => {
+        void tx.sql`select 1 as one`; // a statement that is not awaited
+      }),
+    says: "tx.sql (HERE) was not awaited, so the transaction was undone: await it",
+  },
+  "tx used after its end": {
+    async make(book) {
+      const late: UserTx[] = [];
+      await book.write((tx) => void late.push(tx));
+      for (const tx of late) await tx.sql`select 1 as one`; // tx used after its end
+    },
+    says: "tx.sql was used after its transaction ended: await everything inside the function given to book.write",
+  },
+  "the book inside write": {
+    make: (book) =>
+      book.write(async () => {
+        await book.jobs.enqueue(pay, { order: "1" }); // the book inside write
+      }),
+    says: "book.jobs.enqueue was called inside book.write: use the tx that your function was given instead",
+  },
+  "params of the wrong shape": {
+    async make(book) {
+      await book.jobs.enqueue(pay, { order: 17 } as never); // params of the wrong shape
+    },
+    says: 'params of job "pay" do not fit its schema: order: Invalid input: expected string, received number',
+  },
+  "params of the wrong shape in write": {
+    make: (book) =>
+      book.write(async (tx) => {
+        await tx.jobs.enqueue(pay, {} as never); // params of the wrong shape in write
+      }),
+    says: 'params of job "pay" do not fit its schema: order: Invalid input: expected string, received undefined',
+  },
+  "an unknown option": {
+    async make(book) {
+      await book.jobs.enqueue(pay, { order: "1" }, { prio: 3 } as never); // an unknown option
+    },
+    says: 'unknown option "prio" for enqueue of "pay". Known: queue, priority, attempts, backoff, timeout, losses, at, in, key, keyScope, onConflict, idempotencyKey, tags',
+  },
+  "an unknown option of open": {
+    async make() {
+      await open("shop.db", { durabilty: "normal" } as never); // an unknown option of open
+    },
+    says: 'unknown option "durabilty" for open: did you mean "durability"? Known: tenant, durability, schema, connections, migrate, attach, use, worker, metadata, views, files, calls, clock, random, fault',
+  },
+  "a statement that is wrong": {
+    make: (book) =>
+      book.write(async (tx) => {
+        await tx.sql`select ${1} as one`;
+        await tx.sql`select * from invoice where id = ${17}`; // a statement that is wrong
+      }),
+    says: {
+      sqlite: 'no such table: invoice (SQLite 1, BOOK): check the statement: "select * from invoice where id = ?"',
+      postgres:
+        'relation "invoice" does not exist (PostgreSQL 42P01, BOOK): check the statement: "select * from invoice where id = ?"',
+    },
+  },
+  "a reading statement that is wrong": {
+    make: (book) =>
+      book.read(async (tx) => {
+        await tx.sql`select * from invoice`; // a reading statement that is wrong
+      }),
+    says: {
+      sqlite: 'no such table: invoice (SQLite 1, BOOK): check the statement: "select * from invoice"',
+      postgres:
+        'relation "invoice" does not exist (PostgreSQL 42P01, BOOK): check the statement: "select * from invoice"',
+    },
+  },
+  "an unknown job": {
+    async make(book) {
+      await book.jobs.enqueue("pya", { order: "1" }); // an unknown job
+    },
+    says: 'this book does not know the job "pya": did you mean "pay"? List it in "use", or open the book with worker: false to enqueue for others',
+  },
+  "what is not there": {
+    async make(book) {
+      await book.jobs.cancel("o-17"); // what is not there
+    },
+    says: "there is no job o-17",
+  },
+  "seconds in place of milliseconds": {
+    async make(book) {
+      await book.jobs.enqueue(pay, { order: "1" }, { at: 1_790_000_000 }); // seconds in place of milliseconds
+    },
+    says: "at is 1790000000, which looks like seconds: give milliseconds (1790000000000 for 2026-09-21T14:13:20.000Z) or a Date",
+  },
+  "equal to null": {
+    async make(book) {
+      const notes = book.records.query(Note);
+      await notes.where((note) => note("text").eq(null as never)).list(); // equal to null
+    },
+    says: '"eq" does not compare with null: use isNull() instead',
+  },
+  "a filter that is null": {
+    async make(book) {
+      await book.jobs.list({ name: null } as never); // a filter that is null
+    },
+    says: "name is null in the list of jobs, which nothing equals: leave it out, or give a value",
+  },
+  "a record of the wrong shape": {
+    async make(book) {
+      await book.records.put(Note, { id: "a", text: 5 } as never); // a record of the wrong shape
+    },
+    says: 'the document does not fit the schema of "note": text: Invalid input: expected string, received number',
+  },
+  "a book that is closed": {
+    async make(book) {
+      await book.close();
+      await book.jobs.enqueue(pay, { order: "1" }); // a book that is closed
+    },
+    says: "the book is closed: open it again to write",
+  },
+};
+
+const file = fileURLToPath(import.meta.url);
+const lines = readFileSync(file, "utf8").split("\n");
+
+for (const backend of backends) {
+  describe(backend, () => {
+    for (const [name, { make, says }] of Object.entries(mistakes)) {
+      test(`${name}: the error says what was wrong, what to do, and where`, async (t) => {
+        const { book } = await openTest(t, backend, { use: [pay, Note] });
+        const line = lines.findIndex((each) => each.endsWith(`// ${name}`)) + 1;
+
+        const error = await make(book).then(
+          () => assert.fail("nothing was refused"),
+          (failure: unknown) => failure as Error,
+        );
+
+        const place = /(?:file:\/\/)?\/\S*mistakes\.test\.ts:(\d+):\d+/g;
+        const [where] = (error.stack ?? "").slice(error.message.length).matchAll(place);
+        assert.equal(where?.[1], String(line), String(error.stack));
+        const shown = error.message.replaceAll(place, "HERE").replace(/[^ ]+(?:test\.db|:\d+\/\w+)(?=\))/, "BOOK");
+        assert.equal(shown, typeof says === "string" ? says : says[backend]);
+      });
+    }
+  });
+}

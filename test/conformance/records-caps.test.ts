@@ -1,0 +1,153 @@
+// What one question about records may ask, and how much one page holds.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { z } from "zod";
+import { entity, limits, type Book } from "../../src/index.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+const schema = z.object({ id: z.string(), n: z.number(), text: z.string() });
+const Note = entity("note", { schema, key: "id", search: ["text"] });
+const documents = 12;
+const keys = Array.from({ length: documents }, (_, index) => `n-${String(index).padStart(2, "0")}`);
+
+/** Documents of a megabyte, each in a commit of its own. */
+async function fillLarge(book: Book): Promise<void> {
+  for (const [n, id] of keys.entries()) await book.records.put(Note, { id, n, text: "x".repeat(1_000_000) });
+}
+
+/** All of a list, page by page; none may be empty, or larger than a page. */
+async function pages<Item, Cursor>(
+  read: (after: Cursor | undefined) => Promise<{ items: readonly Item[]; next: Cursor | null }>,
+): Promise<Item[][]> {
+  const found: Item[][] = [];
+  for (let after: Cursor | undefined; ;) {
+    const { items, next } = await read(after);
+    found.push([...items]);
+    assert.ok(items.length > 0 && Buffer.byteLength(JSON.stringify(items)) < limits.pageBytesMax * 1.1);
+    if (next === null) return found;
+    after = next;
+  }
+}
+
+for (const backend of backends) {
+  describe(backend, () => {
+    test("a page of large documents ends early, and its cursor goes on without a gap", async (t) => {
+      const { book } = await openTest(t, backend, { use: [Note], worker: false });
+      await fillLarge(book);
+      const newest = book.records.query(Note).orderBy((note) => note("n"), "desc");
+
+      const byKey = await pages(async (after: string | undefined) => {
+        const query = book.records.query(Note).limit(limits.pageMax);
+        return (after === undefined ? query : query.after(after)).list();
+      });
+      const byField = await pages(async (after: string | undefined) =>
+        book.read((tx) => {
+          const query = tx.records.query(Note).orderBy((note) => note("n"), "desc");
+          return (after === undefined ? query : query.after(after)).list();
+        }),
+      );
+      const iterated: string[] = [];
+      for await (const { key } of newest) iterated.push(key);
+
+      assert.deepEqual(
+        byKey.map((page) => page.length),
+        [4, 4, 4],
+      );
+      assert.deepEqual(
+        byKey.flat().map(({ key }) => key),
+        keys,
+      );
+      assert.deepEqual(
+        byField.map((page) => page.length),
+        [4, 4, 4],
+      );
+      assert.deepEqual(
+        byField.flat().map(({ key }) => key),
+        keys.toReversed(),
+      );
+      assert.deepEqual(iterated, keys.toReversed());
+    });
+
+    test("so do the history of a record, the feed of changes, differences and exports", async (t) => {
+      const { book } = await openTest(t, backend, { use: [Note], worker: false });
+      for (let n = 0; n < documents; n++) {
+        await book.records.put(Note, { id: "n-1", n, text: String(n % 10).repeat(1_000_000) });
+      }
+      // A commit is never cut, however large it is.
+      await book.write(async (tx) => {
+        for (const id of keys) await tx.records.put(Note, { id, n: 0, text: "y".repeat(1_000_000) });
+      });
+
+      const history = await pages((after: number | undefined) =>
+        book.records.history(Note, "n-1", after === undefined ? {} : { after }),
+      );
+      const feed: (readonly { commit: number }[])[] = [];
+      for (let from = 0, more = true; more;) {
+        const page = await book.records.since(from);
+        feed.push(page.items);
+        [from, more] = [page.commit, page.more];
+      }
+      const differences = await pages((after: string | undefined) =>
+        book.records.diff(0, documents + 1, after === undefined ? {} : { after }),
+      );
+      const lines: string[] = [];
+      for await (const line of book.records.export()) lines.push(line);
+
+      assert.deepEqual(
+        history.flat().map(({ commit }) => commit),
+        keys.map((_, index) => index + 1),
+      );
+      assert.ok(history.length > 1);
+      const commits = feed.flatMap((page) => page.map(({ commit }) => commit));
+      assert.deepEqual(commits, [...keys.map((_, index) => index + 1), ...keys.map(() => documents + 1)]);
+      assert.ok(feed.length > 2);
+      assert.equal(feed.at(-1)?.length, documents);
+      assert.deepEqual(
+        differences.flat().map(({ key }) => key),
+        ["n-1", ...keys].toSorted(),
+      );
+      assert.equal(lines.length, 1 + documents + 1);
+    });
+
+    test("a question with too many groups, words, fields to sort by or values is refused, and says so", async (t) => {
+      const { book } = await openTest(t, backend, { use: [Note], worker: false });
+      const { records } = book;
+      for (let from = 0; from <= limits.groupsMax; from += limits.commitChangesMax) {
+        await book.write(async (tx) => {
+          const count = Math.min(limits.commitChangesMax, limits.groupsMax + 1 - from);
+          for (let n = from; n < from + count; n++) await tx.records.put(Note, { id: `n-${n}`, n, text: "" });
+        });
+      }
+      const all = records.query(Note);
+      const byNumber = all.groupBy((note) => ({ n: note("n") }));
+      const word = (index: number): string => `w${index}`;
+      const refused = async (ask: () => unknown, message: RegExp): Promise<void> =>
+        assert.rejects(async () => ask(), { code: "invalid", message });
+
+      await refused(() => byNumber.aggregate((note) => ({ count: note.count() })), /more than 10000 groups: narrow/);
+      const fewer = all.where((note) => note("n").lt(limits.groupsMax)).groupBy((note) => ({ n: note("n") }));
+      assert.equal((await fewer.aggregate((note) => ({ count: note.count() }))).length, limits.groupsMax);
+      const words = Array.from({ length: 100_000 }, (_, index) => word(index)).join(" ");
+      await refused(() => all.search(words).list(), /a text of 688889 characters, and 4096 at most/);
+      const few = words.split(" ");
+      await refused(
+        () => all.search(few.slice(0, 33).join(" ")).list(),
+        /looks for 33 words, and at most for 32: leave/,
+      );
+      assert.deepEqual((await all.search(few.slice(0, 32).join(" ")).list()).items, []);
+      await refused(() => {
+        let sorted = all;
+        for (let index = 0; index <= limits.ordersMax; index++) sorted = sorted.orderBy((note) => note("n"));
+      }, /ordered by at most 16 fields/);
+      const values = Array.from({ length: 200_000 }, (_, index) => word(index));
+      await refused(
+        () => all.where((note) => note("text").in(values)).count(),
+        /take \d+ bytes, and 1048576 at most: ask in parts/,
+      );
+      await refused(() => {
+        let narrow = all;
+        for (let n = 0; n <= limits.conditionsMax; n++) narrow = narrow.where((note) => note("n").ne(n));
+      }, /more than 1000 conditions/);
+    });
+  });
+}
