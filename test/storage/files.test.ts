@@ -15,6 +15,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test, type TestContext } from "node:test";
@@ -252,6 +253,8 @@ describe("a file that may not be written", () => {
     assert.ok((await notes(book)).length > 0);
     assert.equal((await book.jobs.list()).items.length, 0);
     assert.deepEqual(await book.doctor(), []);
+    const copy = join(tmpdir(), `daybook-copy-${process.pid}.db`);
+    await book.backup(copy, { overwrite: true }).finally(() => rmSync(copy, { force: true }));
     await assert.rejects(note(book, "bread"), { code: "forbidden", message: /opened with readOnly.*open it without/ });
   }
 

@@ -1,4 +1,5 @@
 // SQLite's result codes in the book's words. The useful number is `errcode`; the message alone is not enough.
+import { fileURLToPath } from "node:url";
 import { DaybookError, isDaybookError, type ErrorCode } from "../../core/error.ts";
 
 type SqliteError = Error & { errcode: number };
@@ -40,9 +41,14 @@ export function fromSqliteError(error: unknown, location: string): unknown {
   const [code, advice] = codes[primary] ?? ["internal", "this is a bug in daybook: please report it"];
   return new DaybookError(
     uniqueCodes.has(error.errcode) ? "conflict" : code,
-    `${error.message} (SQLite ${error.errcode}, ${location}): ${advice}`,
+    `${error.message} (SQLite ${error.errcode}, ${pathOf(location)}): ${advice}`,
     { cause: error, details: { sqlite: error.errcode } },
   );
+}
+
+// A file that is only looked at is opened by a URL, which is nobody else's business.
+function pathOf(location: string): string {
+  return location.startsWith("file:///") ? fileURLToPath(location.replace(/\?.*$/, "")) : location;
 }
 
 export function isBusy(error: unknown): boolean {

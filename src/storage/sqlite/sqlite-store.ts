@@ -38,7 +38,6 @@ export async function openSqlite(
   const { writer, location } = inMemory
     ? { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file }
     : await openFile(file, migrations, options);
-  const isFixed = location !== file;
   let point: Connection;
   try {
     point = await patiently(options, () => openConnection(location, { readOnly: true }));
@@ -89,7 +88,7 @@ export async function openSqlite(
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
-    const own = createReader({ location, writable: !isFixed });
+    const own = createReader({ location, writable: true });
     try {
       const all = async <R>(statement: Sql): Promise<R[]> => (await own.all(render(statement, "sqlite"))).rows as R[];
       return await run({
