@@ -48,16 +48,24 @@ function beDeaf(t: TestContext): void {
 async function openWarm(t: TestContext, backend: Backend, concurrency?: number): Promise<Parts & { worker: Worker }> {
   beDeaf(t);
   const meter = createMeter(backend);
+  let isWarm = false;
   // Nor does it try to listen again, or look by itself: that it would do in real time.
   const clock = manualClock();
-  const { book } = await openTest(t, backend, { use: [plain], clock, waitClock: clock, fault: meter.fault });
+  const { book } = await openTest(t, backend, {
+    use: [plain],
+    clock,
+    waitClock: clock,
+    // The first looks of the worker and of the schedules overlap, which the meter cannot tell apart.
+    fault: (moment, text) => void (isWarm && meter.fault(moment, text)),
+  });
   const rows = await countRows(roomsOf(book).store);
   const worker = await book.startWorker(concurrency === undefined ? {} : { concurrency });
+  await roomsOf(book).ticker?.tick();
   await book.jobs.enqueue(plain, {});
   await worker.idle();
   if (concurrency === undefined) await worker.stop();
   await rows.take();
-  meter.take();
+  isWarm = true;
   return { book, rows, meter, worker };
 }
 
