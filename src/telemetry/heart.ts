@@ -99,13 +99,13 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
       clock.after(limits.beatMs, look);
       void beatOnce();
     };
-    const isLate = (): boolean => !stopped && beat[1] !== 1 && clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs;
+    const isLate = (): boolean => !stopped && clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs;
     // An empty unit is enough: its group stamps the beat, unless another holds the session's row, who is waited for in real time.
     const beatOnce = async (): Promise<void> => {
       if (!isLate()) return;
       await store.write(() => undefined).catch(() => undefined);
       again?.cancel();
-      if (isLate()) again = store.waitClock.after(heldMs, () => void beatOnce());
+      if (isLate() && beat[1] !== 1) again = store.waitClock.after(heldMs, () => void beatOnce());
     };
     clock.after(limits.beatMs, look);
     return {

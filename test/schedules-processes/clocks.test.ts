@@ -20,6 +20,7 @@ for (const backend of backends) {
       await Promise.all(processes.map((child) => child.saidLines(step + 1)));
     }
 
+    clock.step(59 * 30_000);
     const { items } = await book.schedules.decisions("minutes", { limit: 500 });
     assert.equal(new Set(items.map(({ at }) => at)).size, items.length);
     assert.equal(new Set(items.map(({ jobId }) => jobId)).size, items.length);
