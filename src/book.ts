@@ -8,7 +8,7 @@ import { checkTenant } from "./core/name.ts";
 import { backupBook, type BackupReport } from "./storage/backup.ts";
 import { readInfo, type BookInfo } from "./storage/info.ts";
 import { readAs } from "./storage/reading.ts";
-import type { Awaitable, Store } from "./storage/store.ts";
+import type { Awaitable } from "./storage/store.ts";
 import { deadLetters, type DeadLetters } from "./events/dead-letters.ts";
 import { eventReads, eventVerbs, type Events } from "./events/events.ts";
 import { listenerVerbs, type Listeners } from "./events/listeners.ts";
@@ -20,12 +20,13 @@ import { groupReads, groupVerbs, type Groups } from "./jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "./jobs/jobs.ts";
 import { queueReads, queueVerbs, type Queues } from "./jobs/queues.ts";
 import { templateReads, templateVerbs, type Templates } from "./jobs/template/template.ts";
-import { startWorker } from "./jobs/worker/worker.ts";
+import { startWorker } from "./jobs/worker/start-worker.ts";
 import { graceMsOf, refuseWithoutWorker, type Worker, type WorkerOptions } from "./jobs/worker/worker-options.ts";
 import { callsParts, keepRooms, type Rooms } from "./rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedules.ts";
 import { startTicker } from "./schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
+import { outsideUnits, type Of } from "./outside-units.ts";
 import { refuseInsideUnit } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { mend, type Mended } from "./mend.ts";
@@ -290,29 +291,3 @@ function checkWork(verb: string, work: unknown): void {
   if (typeof work === "function") return;
   throw invalid(`book.${verb} takes a function: book.${verb}((tx) => tx.sql\`…\`)`);
 }
-
-// Reading through the book inside `write` would show what was there before it, which is hardly ever meant.
-// What it reads is read in its name, as one of this tenant's reads.
-function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: string, verbs: Verbs): Verbs {
-  const entries = Object.entries(verbs) as [string, (...args: unknown[]) => unknown][];
-  const msMax = reports.has(what) ? limits.reportMs : limits.readMs;
-  return Object.fromEntries(
-    entries.map(([name, call]) => {
-      const verb = `book.${what}.${name}`;
-      const checked = async (...args: unknown[]): Promise<unknown> => {
-        try {
-          refuseInsideUnit(verb, store);
-          return await readAs({ tenant, verb, msMax }, () => call(...args));
-        } catch (error) {
-          throw calledFrom(error);
-        }
-      };
-      return [name, checked];
-    }),
-  ) as Verbs;
-}
-
-type Of = { readonly store: Store; readonly tenant: string };
-
-/** Whose verbs sum up a stretch of time: they look at more than a list does. */
-const reports: ReadonlySet<string> = new Set(["telemetry", "runs"]);

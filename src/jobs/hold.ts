@@ -17,13 +17,7 @@ import { cancelUnstarted } from "./cancel.ts";
 import type { JobHooks } from "./hooks.ts";
 import { jobsChannel } from "./job.ts";
 import { listedKinds, type ListedKind } from "./list.ts";
-import { park, queue } from "./state.ts";
-
-// Not in state.ts, which moves jobs of a book that is in use: on a copy nobody works yet, so nobody else moves them.
-const holdOpen = sql`update daybook_line set status = 'waiting', waits_for = 'release',
-    waits_key = coalesce(kind, 'job'), run_id = null, session_seq = null, started_at = null, timeout_at = null,
-    progress = null, progress_note = null
-  where coalesce(waits_for, '') <> 'group' and not (coalesce(waits_for, '') = 'order' and order_key is null)`;
+import { holdOpen, park, queue } from "./state.ts";
 
 /** Run on a copy: what was open is held, and nothing of the original's processes is taken for alive. */
 export function holdJobs(now: number): readonly Sql[] {

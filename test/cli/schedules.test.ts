@@ -42,7 +42,7 @@ for (const backend of cliBackends) {
       ...{ overlap: "both", start: "2030-01-01T00:00:00.000Z", end: "2040-01-01T00:00:00.000Z" },
       ...{ words: "every day at 02:30 (Europe/Madrid)", target: { kind: "job", name: "send" }, params: { n: 1 } },
       ...{ missed: "all", maxLatenessMs: 7_200_000, concurrency: "queue", jitterMs: 60_000, maxFires: 9 },
-      ...{ pauseAfterFailures: 3, lastFiredAt: null, fires: 0, failures: 0, paused: null },
+      ...{ pauseAfterFailures: 3, lastFiredAt: null, fires: 0, failures: 0, held: false, paused: null },
     });
     assert.equal(updatedAt, createdAt);
     assert.match(String(nextAt), /^2030-01-01T01:3\d:/);

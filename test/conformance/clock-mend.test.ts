@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, listener, manualClock, type Book, type ManualClock } from "../../src/index.ts";
+import { roomsOf } from "../../src/rooms.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
 
@@ -149,6 +150,34 @@ for (const backend of backends) {
 
       assert.ok(Math.abs((held?.expiresAt ?? 0) - Date.parse(start) - 10 * minute) <= second);
       assert.deepEqual([before, await statusOf(book, id)], ["queued", "completed"]);
+    });
+
+    test("what a clock that ran ahead has fired is not fired again, and what it left out is decided at its time", async (t) => {
+      const clock = manualClock({ at: start });
+      const { book } = await openTest(t, backend, { use, clock });
+      await book.schedules.create("minutes", { every: "1m", job: noop, params: {}, concurrency: "allow" });
+      await book.startWorker();
+      await pass({ book, clock }, 10 * second);
+      const fired = async (): Promise<number[]> =>
+        (await book.schedules.decisions("minutes")).items.flatMap(({ at, jobId }) =>
+          jobId === null ? [] : [(at - Date.parse("2026-03-02T12:00:00Z")) / minute],
+        );
+
+      clock.step(3 * minute);
+      await roomsOf(book).ticker?.tick();
+      const ahead = await fired();
+      clock.step(-3 * minute);
+      await book.write(() => undefined);
+      await until("the cursor has stepped back", async () =>
+        (await book.mend({ dryRun: true })).mended.length === 0 ? true : undefined,
+      );
+      for (let passed = 0; passed < 5; passed++) {
+        await pass({ book, clock }, minute);
+        await roomsOf(book).ticker?.tick();
+      }
+
+      assert.deepEqual(ahead, [3]);
+      assert.deepEqual((await fired()).toSorted(), [1, 2, 3, 4, 5]);
     });
 
     test("what is due far ahead by its own wish is nobody's fault", async (t) => {

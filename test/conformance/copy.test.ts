@@ -175,7 +175,6 @@ for (const backend of backends) {
       assert.equal(server.received.length, 1);
       assert.deepEqual(await counts(copy), {});
       assert.deepEqual(await copy.release(), { dryRun: false, dropped: false, jobs: 0, schedules: 0 });
-      // What the schedule fires from now on is not asked for here.
       await copy.schedules.pause("hourly");
       clock.step(hour);
       await workAll(copy);

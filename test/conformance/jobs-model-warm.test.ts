@@ -7,7 +7,7 @@ import type { Engine } from "../../src/jobs/engine.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
 import { neverBlamed } from "../../src/jobs/outcome.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
-import { startWorker } from "../../src/jobs/worker/worker.ts";
+import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import type { Worker } from "../../src/jobs/worker/worker-options.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";

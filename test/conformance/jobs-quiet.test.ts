@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
-import { startWorker } from "../../src/jobs/worker/worker.ts";
+import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";
 

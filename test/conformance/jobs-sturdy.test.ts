@@ -6,7 +6,7 @@ import { runNotesDropped } from "../../src/jobs/hooks.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import { backoffMs } from "../../src/core/backoff.ts";
 import { createPendingWrites } from "../../src/jobs/worker/pending.ts";
-import { startWorker } from "../../src/jobs/worker/worker.ts";
+import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, cleanup, openTest, type Backend } from "../support/open-test.ts";

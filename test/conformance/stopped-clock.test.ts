@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { entity, job, listener, manualClock, open, seededRandom } from "../../src/index.ts";
+import { startChild } from "../support/child-process.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const Note = entity("note", {
@@ -90,4 +91,16 @@ test("two books in memory are two books, whatever their seeds and clocks", async
 
   assert.deepEqual((await two.jobs.list()).items, []);
   assert.equal((await two.jobs.enqueue(noop, {})).id, id);
+});
+
+test("a file that another process holds is waited for", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { use: [noop], clock: manualClock() });
+  const holder = startChild(t, "hold", [url]);
+  await holder.said("held");
+
+  const writes = [book.jobs.enqueue(noop, {}), book.jobs.enqueue(noop, {})];
+  holder.tell("let go");
+  await Promise.all(writes);
+  await book.jobs.enqueue(noop, {});
+  await book.close();
 });

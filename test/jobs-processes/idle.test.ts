@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
 import { job, manualClock, open, type Book } from "../../src/index.ts";
-import { startWorker } from "../../src/jobs/worker/worker.ts";
+import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { startJobProcess, type JobProcess } from "../support/job-process.ts";
 import { readStory, untilAllEnded } from "../support/job-story.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { DaybookError } from "../../src/core/error.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
-import { startWorker } from "../../src/jobs/worker/worker.ts";
+import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import type { Store, Tx } from "../../src/storage/store.ts";
 import { backends } from "../support/open-test.ts";
 import { whileTimePasses } from "../support/session-row.ts";

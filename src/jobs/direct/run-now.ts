@@ -16,7 +16,7 @@ import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
-import { startWorker } from "../worker/worker.ts";
+import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
 import type { Reserved } from "./claim-reserved.ts";
 import {

@@ -9,7 +9,7 @@ import { readCancelled } from "../cancel.ts";
 import type { Claimed, ClaimedJob, Claimer } from "../claim.ts";
 import type { Engine } from "../engine.ts";
 import { jobsClaimed } from "../hooks.ts";
-import { onHosting, writeDefinitions } from "../definition.ts";
+import { onHosting } from "../definition.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "../job.ts";
 import { hostNames, sweep } from "../rescue.ts";
 import { ownershipLost, shuttingDown } from "../run.ts";
@@ -19,9 +19,7 @@ import { lookAgain } from "../waiters.ts";
 import { passing, writeApart, type Pending } from "./pending.ts";
 import { createRuns } from "./runs.ts";
 import { createWake } from "./wake.ts";
-import { checkWorkerOptions, type Worker, type WorkerOptions, type WorkerSettings } from "./worker-options.ts";
-import type { Reserved } from "../direct/claim-reserved.ts";
-import { newTurns } from "../lane.ts";
+import type { Worker, WorkerSettings } from "./worker-options.ts";
 
 const sweepEveryMs = 15_000;
 const retryMs = 200;
@@ -277,30 +275,4 @@ export function createWorker(
 
 function codeOf(error: unknown): ErrorCode | undefined {
   return isDaybookError(error) ? error.code : undefined;
-}
-
-/** Claims for what this process hosts. With `reserved` the worker serves that reservation alone, and renews it as long as it lives. `join` is told of it before
- *  it claims: it may run a job before it has swept, and whoever closes the book must find it. */
-export async function startWorker(
-  engine: Engine,
-  options: WorkerOptions = {},
-  reserved?: Reserved & { renew(): Promise<void> },
-  join?: (worker: Worker) => void,
-): Promise<Worker> {
-  const settings = checkWorkerOptions(options);
-  const claimer: Claimer = {
-    sessionSeq: engine.session().seq,
-    hosts: new Set(reserved === undefined ? engine.definitions.keys() : []),
-    queues: settings.queues,
-    turns: newTurns(),
-    hostCursors: new Map(),
-    ...(reserved === undefined ? {} : { reserved }),
-    ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
-  };
-  if (reserved === undefined) await writeDefinitions(engine, engine.definitions.values());
-  await hostNames(engine, claimer);
-  const { worker, sweepNow } = createWorker(engine, settings, claimer, () => reserved?.renew());
-  join?.(worker);
-  await sweepNow();
-  return worker;
 }

@@ -134,15 +134,18 @@ export function createPostgresReads(parts: Parts): PostgresReads {
 /** The rows that fit on a page, and how many there are without that. The server sends no others. */
 function pageOf({ text, params }: Query): Query {
   return {
-    text: `select * from (select page.*, sum(octet_length(page::text)) over (rows unbounded preceding) as page_bytes,
+    text: `select * from (select page.*, sum(pg_column_size(page)) over (rows unbounded preceding) as page_bytes,
         row_number() over () as page_row, count(*) over () as page_rows from (${text}) as page) as sized
-      where page_row = 1 or page_bytes <= ${limits.pageBytesMax} order by page_row`,
+      where page_row = 1 or page_bytes <= ${limits.pageBytesMax}`,
     params,
   };
 }
 
 function toSome<R>(found: unknown[]): Some<R> {
-  const rows = found as { page_bytes: unknown; page_row: unknown; page_rows: number }[];
+  // Sorted here: the server would carry all documents through another sort.
+  const rows = (found as { page_bytes: unknown; page_row: number; page_rows: number }[]).toSorted(
+    (one, other) => one.page_row - other.page_row,
+  );
   const all = rows[0]?.page_rows ?? 0;
   return {
     rows: rows.map(({ page_bytes: _b, page_row: _r, page_rows: _a, ...row }) => row as R),
