@@ -84,7 +84,7 @@ test(`of one tenant at most ${limits.readsWaitingMax} reads wait`, async () => {
 });
 
 test("closing ends reads that run and those that wait, also those of the same moment, and refuses new ones", async () => {
-  const turns = createReadTurns({ atOnce: 1, perTenant: 1 });
+  const turns = createReadTurns({ atOnce: 2, perTenant: 1 });
   const { began, ask } = reads(turns);
   const early = [1, 2].map((n) => ask("a", `a${n}`));
   await settle();
