@@ -143,6 +143,11 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
   const refuse = (verb: string): void => refuseInsideUnit(`book.${verb}`, store);
+  const refuseOfTenant = (verb: string): void => {
+    refuse(verb);
+    if (whole) return;
+    throw new DaybookError("forbidden", `${verb} is about all tenants: call it on the book that open() returned`);
+  };
   const close = async (): Promise<void> => {
     refuse("close");
     await (rooms.closing ??= closeRooms(rooms));
@@ -245,24 +250,23 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       return backupBook(store, path, options, copyMarks(store.clock.now()));
     },
     async held(filter) {
-      refuse("held");
+      refuseOfTenant("held");
       return held(rooms, filter);
     },
     async release(options) {
-      refuse("release");
+      refuseOfTenant("release");
       return release(rooms, options);
     },
     async markAsCopy() {
-      refuse("markAsCopy");
+      refuseOfTenant("markAsCopy");
       return markAsCopy(rooms);
     },
     async doctor() {
-      refuse("doctor");
-      if (seenBy === null) return examine(store);
-      throw new DaybookError("forbidden", "doctor looks at all tenants: call it on the book that open() returned");
+      refuseOfTenant("doctor");
+      return examine(store);
     },
     async mend(options) {
-      refuse("mend");
+      refuseOfTenant("mend");
       return mend(store, options);
     },
     async info() {

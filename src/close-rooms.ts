@@ -19,6 +19,7 @@ export async function closeRooms(rooms: Rooms): Promise<void> {
   if (working.length === 0) return leave(rooms);
   // A handler that ignores its signal keeps the session, so that nobody takes its job for lost while it works on it. It keeps
   // neither its caller nor the process: should that end first, the others see that it is gone.
+  store.unref();
   void Promise.all(working.map((worker) => worker.ended()))
     .then(() => leave(rooms))
     .catch(() => undefined);

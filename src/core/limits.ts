@@ -55,7 +55,7 @@ export const limits = {
   snapshotsMax: 4,
   snapshotsPerTenant: 3,
   // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
-  readsWaitingMax: 100,
+  readsWaitingMax: 1000,
   // After so long a read on SQLite lets all other processes come first: nobody waits for it in the next moment.
   readYieldMs: 500,
   // A process that reads is ended when it was not needed for so long.

@@ -106,6 +106,8 @@ export type Store = {
   amiss?(): readonly string[];
   /** Drops whatever transaction is open, at once: the process is about to end. */
   abandon(): void;
+  /** From here on it keeps no process alive; what is under way goes on for as long as the process does. */
+  unref(): void;
   close(): Promise<void>;
 };
 

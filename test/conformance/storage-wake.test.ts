@@ -135,7 +135,7 @@ for (const backend of backends) {
 describe("sqlite", () => {
   test("a change that was missed during a transaction is heard as soon as it ends", async (t) => {
     const clock = manualClock();
-    const { store, url } = await openTestStore(t, "sqlite", { clock });
+    const { store, url } = await openTestStore(t, "sqlite", { clock, waitClock: clock });
     const { store: other } = await openTestStore(t, "sqlite", { url });
     await createPairs(store);
     await clock.advance(1000);

@@ -166,6 +166,9 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "records.commit": () => book.records.commit(1),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
+    mend: () => book.mend({ dryRun: true }),
+    held: () => book.held(),
+    release: () => book.release({ dryRun: true }),
     // What is the other's is as unknown as what never was.
     "a foreign session": () => book.telemetry.overview({ session: id["foreignSession"] ?? "none" }),
     "runs of a foreign session": () => book.runs.list({ session: id["foreignSession"] ?? "none" }),
@@ -184,7 +187,7 @@ const notAsked = new Set(
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
   records.restore records.import records.watch records.transact write read tenant backup info startWorker work close
-  location tenantId sessionId`.split(/\s+/),
+  markAsCopy location tenantId sessionId`.split(/\s+/),
 );
 
 function verbsOf(book: Book): string[] {

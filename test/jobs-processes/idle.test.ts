@@ -34,7 +34,7 @@ describe("idle", { concurrency: true }, () => {
         if (clock.monotonic() >= sweepMsMin && text.includes("timeout_at")) swept.resolve();
       };
       const noop = job("noop", { run: () => undefined });
-      const at = await openEngine(t, backend, { clock, fault, use: [noop] });
+      const at = await openEngine(t, backend, { clock, waitClock: clock, fault, use: [noop] });
       const worker = await startWorker(at.engine);
       await at.jobs.enqueue(noop, {});
       await worker.idle();

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { describe, test } from "node:test";
+import { promisify } from "node:util";
 import { open } from "../../src/index.ts";
 import { ofOthers } from "../support/job-kinds.ts";
 import { startJobProcess } from "../support/job-process.ts";
@@ -9,6 +12,15 @@ import { readSession } from "../support/session-row.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
+    test("a handler that never ends keeps its process alive no longer than its book is open", async (t) => {
+      const url = await testUrl(t, backend);
+      const program = join(import.meta.dirname, "deaf-close-program.ts");
+
+      const { stdout } = await promisify(execFile)(process.execPath, [program, url], { timeout: 60_000 });
+
+      assert.equal(stdout, "closed\n");
+    });
+
     test("book.work() told to stop lets runs end within its grace and gives the rest to others", async (t) => {
       const url = await testUrl(t, backend);
       const folder = testFolder(t);

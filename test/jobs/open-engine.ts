@@ -23,7 +23,7 @@ import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
 import { cleanup, bookUrl, type Backend } from "../support/open-test.ts";
 
 /** How a test begins: on a fresh file or database, or in memory, which is the fastest. */
-export type EngineOptions = Partial<Pick<StoreOptions, "fault" | "random">> & {
+export type EngineOptions = Partial<Pick<StoreOptions, "fault" | "random" | "waitClock">> & {
   readonly use?: readonly AnyJob[];
   readonly url?: string;
   readonly clock?: ManualClock;

@@ -69,6 +69,8 @@ export async function createPool(server: Server, connections: number, metered = 
     ...clientConfig(driver, server),
     max: connections,
     idleTimeoutMillis: 30_000,
+    // A connection that nobody uses keeps no process alive, as a file does not.
+    allowExitOnIdle: true,
     // Whoever asks for a connection gets it once it has found its schema.
     verify: (client, done) => {
       client.query(settingsOf(server).join("; ")).then(() => done(), done);

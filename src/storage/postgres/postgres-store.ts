@@ -134,6 +134,11 @@ export async function openPostgres(
     },
     beforeCommit: (run) => void (stamp = run),
     abandon: () => undefined,
+    unref() {
+      groups.unref();
+      // Nobody waits for news any more, and it would come back for ever.
+      void listening?.close();
+    },
     close: () =>
       (closing ??= (async () => {
         await Promise.all([groups.drain(), underWay.settled(), reads.close()]);

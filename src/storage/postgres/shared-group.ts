@@ -15,7 +15,12 @@ import { PostgresTx } from "./postgres-tx.ts";
 export type SharedGroups = {
   add<T>(unit: (tx: Tx) => Awaitable<T>, tenant: string): Promise<T>;
   drain(): Promise<void>;
+  /** Its connection keeps no process alive from here on. */
+  unref(): void;
 };
+
+/** The driver has it and does not say so. */
+type Unref = { unref(): void };
 
 type Waiting = {
   readonly unit: (tx: Tx) => Awaitable<unknown>;
@@ -63,6 +68,7 @@ export function createSharedGroups(parts: PostgresParts): SharedGroups {
         working ??= work();
       });
     },
+    unref: () => (client as Unref | undefined)?.unref(),
     async drain() {
       await working;
       await client?.end().catch(() => undefined);

@@ -16,7 +16,7 @@ export function realPathOf(path: string): string {
   let full = resolve(path);
   for (let links = 0; links < linksMax; links++) {
     try {
-      return realpathSync(full);
+      return realpathSync.native(full);
     } catch {
       const leadsTo = linkOf(full);
       if (leadsTo === undefined) return join(realFolderOf(full), basename(full));
@@ -39,16 +39,17 @@ function linkOf(path: string): string | undefined {
 // A folder that is not there is refused later, by its own name.
 function realFolderOf(path: string): string {
   try {
-    return realpathSync(dirname(path));
+    return realpathSync.native(dirname(path));
   } catch {
     return dirname(path);
   }
 }
 
-/** Where a file is used. A folder that is mounted twice has one number, and so the log of its files. */
+/** Where a file is used. A folder that is mounted twice has one number, and so the log of its files. The number of its disk is left
+ *  out, because it may be another one after each start of the machine. */
 export function placeOf(location: string): string {
-  const { dev, ino } = statSync(dirname(location), { bigint: true });
-  return `${dev}:${ino}/${basename(location)}`;
+  const { ino } = statSync(dirname(location), { bigint: true });
+  return `${ino}/${basename(location)}`;
 }
 
 /** Every book has it, also one in memory, which has no place: one schema is enough. */
@@ -80,11 +81,6 @@ export function moveIn(location: string, place: string): void {
   });
 }
 
-/** Busy while anybody has the file open. */
-export function refuseInUse(location: string): void {
-  alone(location, (connection) => connection.get({ text: "pragma user_version", params: [] }));
-}
-
 function alone(location: string, run: (connection: Connection) => void): void {
   const connection = openConnection(location, { exclusive: true });
   try {
@@ -104,8 +100,8 @@ export function readPlace(connection: Connection): string | null {
 export function usedElsewhere(location: string, cause: unknown): DaybookError {
   return new DaybookError(
     "conflict",
-    `${location} is open under another name (a bind mount of the file, or a name that it had before), and each name has its ` +
-      "own log, so writes would be lost: open it by that name, or mount its folder instead of the file",
+    `${location} was used under another name (as a bind mount of the file, before it was moved or copied), and somebody has it open. ` +
+      "Each name has its own log, so writes would be lost: close the other program once, or mount its folder instead of the file",
     { cause },
   );
 }

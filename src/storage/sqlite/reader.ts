@@ -2,7 +2,8 @@
 // need one.
 import { fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
-import { extname } from "node:path";
+import { dirname, extname } from "node:path";
+import { isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError, type ErrorCode } from "../../core/error.ts";
@@ -70,7 +71,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   }
 
   async function ask(request: Unsent): Promise<ReaderAnswer> {
-    if (ended) throw new DaybookError("closed", "this reader has ended: ask another");
+    if (ended) throw new DaybookError("unavailable", "the process that read has ended: read again");
     running ??= (where === "thread" ? startInThread : startProcess)(data, hear, gone);
     const id = ++lastId;
     const { promise, resolve, reject } = Promise.withResolvers<ReaderAnswer>();
@@ -139,30 +140,38 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
 type Running = { send(request: ReaderRequest): void; hold(alive: boolean): void; yield(): void; kill(): Promise<void> };
 type Hear = (answer: ReaderAnswer) => void;
 
+/** A program that is one file, or that may start no others, reads by threads: there a statement goes on after its deadline. */
+export function mayStartProcesses(): boolean {
+  const { permission } = process as { permission?: { has(scope: string): boolean } };
+  return !isSea() && permission?.has("child") !== false;
+}
+
 function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => void): Running {
   const { NODE_OPTIONS: _ours, ...env } = process.env;
   const program = new URL(`./reader-program${extname(import.meta.url)}`, import.meta.url);
   const child = fork(fileURLToPath(program), [JSON.stringify(data)], {
-    ...{
-      env,
-      execArgv: ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"],
-      serialization: "advanced",
-      detached: true,
-    },
+    // What does not fit in memory is sorted beside the book: that folder can be written, and others need not be.
+    env: { SQLITE_TMPDIR: dirname(data.location), ...env },
+    execArgv: ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"],
+    serialization: "advanced",
+    detached: process.platform !== "win32",
     // The fourth ends with this process, which tells the reader that nobody waits any more.
     stdio: ["ignore", "ignore", "ignore", "pipe", "ipc"],
   });
-  const pipe = child.stdio[3] as { unref?(): void } | null;
+  // Before anything else: one that could not be started says so by this alone, and has no channel.
+  child.on("error", gone);
+  child.on("exit", gone);
   const exited = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
     child.once("error", () => resolve());
   });
   child.on("message", (answer) => hear(answer as ReaderAnswer));
-  child.on("error", gone);
-  child.on("exit", gone);
+  const [, , , pipe] = (child.stdio as readonly ({ unref?(): void } | null)[] | undefined) ?? [];
   pipe?.unref?.();
   return {
-    send: (request) => void child.send(request, (error) => void (error !== null && gone(error))),
+    send(request) {
+      if (child.connected) child.send(request, (error) => void (error !== null && gone(error)));
+    },
     hold(alive) {
       const change = alive ? "ref" : "unref";
       child[change]();
@@ -170,7 +179,7 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
     },
     yield() {
       // Where the system does not let it, it competes with the others.
-      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_LOW));
+      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_BELOW_NORMAL));
     },
     kill() {
       child.ref();

@@ -17,8 +17,8 @@ import type { StoreOptions } from "../open-store.ts";
 import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
-import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
-import { createReader } from "./reader.ts";
+import { moveIn, placeOf, readPlace, realPathOf, usedElsewhere } from "./place.ts";
+import { createReader, mayStartProcesses } from "./reader.ts";
 import { createReaders } from "./readers.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { isBusy, isDenied } from "./sqlite-error.ts";
@@ -46,10 +46,12 @@ export async function openSqlite(
     throw error;
   }
 
-  const readers = createReaders({ location, writable: false }, inMemory ? "thread" : "process");
+  const readers = createReaders({ location, writable: false }, inMemory || !mayStartProcesses() ? "thread" : "process");
   const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
-  const wal = createWalBound(() => !inMemory && fileBytes(`${file}-wal`) > limits.walBytesMax, [turns, snapshots]);
+  let longReads = 0;
+  const walBytes = (): number => (inMemory ? 0 : fileBytes(`${file}-wal`));
+  const wal = createWalBound(walBytes, [turns, snapshots], () => longReads === 0);
   const underWay = createUnderWay();
   const waker = createWaker(writer, waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
@@ -81,14 +83,15 @@ export async function openSqlite(
   ): Promise<Some<R>> {
     const query = render(statement, "sqlite");
     const reading = readingNow(who);
+    await wal.pass();
     return turns.run(reading, async (signal) => {
-      await wal.pass();
       wal.watch();
       return (await readers.ask(reading.tenant, signal, query, bytesMax)) as Some<R>;
     });
   }
   async function readsLong<T>(run: (reader: Reader) => Promise<T>): Promise<T> {
     const own = createReader({ location, writable: true });
+    longReads++;
     try {
       const all = async <R>(statement: Sql): Promise<R[]> => (await own.all(render(statement, "sqlite"))).rows as R[];
       return await run({
@@ -97,6 +100,7 @@ export async function openSqlite(
         page: async (statement) => ({ rows: await all(statement), more: false }),
       });
     } finally {
+      longReads--;
       await own.close();
     }
   }
@@ -127,8 +131,8 @@ export async function openSqlite(
     },
     async snapshot(run, who) {
       const reading = readingNow(who);
+      await wal.pass();
       return snapshots.run(reading, async (signal) => {
-        await wal.pass();
         wal.watch();
         return readers.use(reading.tenant, signal, (reader) => readSnapshot(reader, run));
       });
@@ -136,6 +140,7 @@ export async function openSqlite(
     onWake: (hear) => waker.listen(hear),
     beforeCommit: (run) => void (stamp = run),
     amiss: () => (inMemory || options.readOnly === true ? [] : keptWrongly(writer, options.durability)),
+    unref: () => undefined,
     abandon() {
       if (writer.inTransaction) writer.exec("rollback");
     },
@@ -208,8 +213,8 @@ async function settleIn(location: string, migrations: readonly Migration[], opti
       const here = placeOf(location);
       comesFrom = place === here ? null : place;
       if (place === here) return;
+      // Who only looks may look beside whoever has it open.
       if (options.readOnly !== true) moveIn(location, here);
-      else if (place !== null) refuseInUse(location);
     });
   } catch (error) {
     throw comesFrom !== null && isBusy(error) ? usedElsewhere(location, error) : error;

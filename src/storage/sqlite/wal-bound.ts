@@ -9,25 +9,40 @@ import type { Reading } from "../reading.ts";
 const lookEveryMs = 50;
 
 export type WalBound = {
-  /** Resolves once a new read keeps nobody from beginning the WAL anew. If nobody writes, it does not grow either, so
-   *  there is not much to wait for. */
+  /** Resolves once a new read keeps nobody from beginning the WAL anew, or soon after. */
   pass(): Promise<void>;
   /** Looks after the reads that have begun. */
   watch(): void;
 };
 
-export function createWalBound(isLarge: () => boolean, turns: readonly ReadTurns[]): WalBound {
+/** `mayHelp`: whether it is reads of ours that the WAL waits for, and not a backup, which may take as long as it takes. */
+export function createWalBound(
+  walBytes: () => number,
+  turns: readonly ReadTurns[],
+  mayHelp: () => boolean = () => true,
+): WalBound {
   let timer: Timer | undefined;
+  let lastBytes = walBytes();
+
+  // A file that is large and does not grow is written over from its beginning, or nobody writes: then nothing is gained by waiting.
+  function isGrowing(): boolean {
+    const bytes = walBytes();
+    const grew = bytes > lastBytes;
+    lastBytes = bytes;
+    return grew && bytes > limits.walBytesMax && mayHelp();
+  }
   function look(): void {
     timer = undefined;
     if (turns.every((each) => each.running === 0)) return;
-    if (isLarge()) for (const each of turns) each.endLongerThan(limits.walHeldMs, heldTooLong);
+    if (isGrowing()) for (const each of turns) each.endLongerThan(limits.walHeldMs, heldTooLong);
     timer = systemClock.after(lookEveryMs, look);
   }
   return {
     async pass() {
       const until = systemClock.monotonic() + limits.walHeldMs + lookEveryMs;
-      while (isLarge() && systemClock.monotonic() < until) await systemClock.sleep(lookEveryMs);
+      while (walBytes() > limits.walBytesMax && isGrowing() && systemClock.monotonic() < until) {
+        await systemClock.sleep(lookEveryMs);
+      }
     },
     watch: () => void (timer ??= systemClock.after(lookEveryMs, look)),
   };
