@@ -15,7 +15,7 @@ import {
 } from "./jobs/hold.ts";
 import type { Rooms } from "./rooms.ts";
 import { countHeldSchedules, holdSchedules, releaseSchedules, type HeldSchedules } from "./schedules/held.ts";
-import type { Sql } from "./storage/sql.ts";
+import { sql, type Sql } from "./storage/sql.ts";
 import { endCopiedSessions } from "./telemetry/session.ts";
 
 /** What tells a copy that it is one, as statements to be run on it. */
@@ -67,8 +67,14 @@ export async function release(
   const jobs = sum(found?.jobs) ?? (await letGo(rule));
   return { dryRun, dropped: drop, jobs, schedules };
 
-  function letGo(which: HeldRule): Promise<number> {
-    return drop ? dropHeld(store, engine.hooks, which) : releaseHeld(store, which);
+  async function letGo(which: HeldRule): Promise<number> {
+    if (drop) return dropHeld(store, engine.hooks, which);
+    // Somebody had asked to cancel these: they must not run again here.
+    const cancelled = await dropHeld(store, engine.hooks, {
+      ...which,
+      fits: sql`${which.fits} and line.cancel_requested_at is not null`,
+    });
+    return cancelled + (await releaseHeld(store, which));
   }
 }
 

@@ -39,7 +39,9 @@ export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ 
   const { at, delayMs } = checkWhen(when);
   const dueAt = at ?? tx.now + delayMs;
   const job = await openJobOf(tx, id);
-  const moved = job !== undefined && (await rescheduleJob(tx, { tenant: tx.tenant, id: job }, dueAt));
+  const moved =
+    job !== undefined &&
+    (await rescheduleJob(tx, { tenant: tx.tenant, id: job }, dueAt, { delayMs: at === null ? delayMs : null }));
   const changed = moved
     ? await tx.run(sql`update daybook_call set due_at = ${dueAt}
         where tenant_id = ${tx.tenant} and id = ${id} and status = 'scheduled'`)

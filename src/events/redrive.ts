@@ -25,7 +25,7 @@ export async function redriveLetter(tx: Tx, id: string, delayMs = 0): Promise<{ 
   const again = { attempt, losses: 0, alone: last.alone, backoff: false, origin: "manual" } as const;
   const jobId = await makeRetry(tx, allowed, again);
   if (delayMs > 0) {
-    await rescheduleJob(tx, { tenant: tx.tenant, id: jobId }, tx.now + delayMs, { retries: true });
+    await rescheduleJob(tx, { tenant: tx.tenant, id: jobId }, tx.now + delayMs, { retries: true, delayMs });
   }
   await tx.run(
     sql`update daybook_dead_letter set status = 'redriving', redrives = redrives + 1 where seq = ${letter.seq}`,

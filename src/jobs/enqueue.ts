@@ -167,7 +167,8 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
       position = case when priority = ${row.priority} then position else seq * 100 end,
       ties = ${tie.key | (row.limits == null ? 0 : tie.limit)}
     where seq = ${holder.seq}`);
-  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority}, due_at = ${availableAt}, delay_ms = ${row.delay_ms ?? null}, tags = ${row.tags ?? null},
+  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority},
+      due_at = ${row.waits_for === null ? null : availableAt}, delay_ms = ${row.delay_ms ?? null}, tags = ${row.tags ?? null},
       limits = ${row.limits ?? null}, limit_key = ${row.limit_key ?? null}, attempts = ${row.attempts},
       backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms}, losses_max = ${row.losses_max},
       template_id = ${row.template_id ?? null}

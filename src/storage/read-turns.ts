@@ -10,8 +10,8 @@ export type ReadTurns = {
   /** Runs `work` when it is its turn. When the signal aborts, `work` must let go of its reader at once: the caller has its
    *  error already, and the next read its turn. */
   run<T>(who: Reading, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Ends the reads that have been under way for so long. */
-  endLongerThan(ms: number, why: (who: Reading) => DaybookError): void;
+  /** Ends the reads that have been under way for so long, and that began before this moment. */
+  endLongerThan(ms: number, beforeMs: number, why: (who: Reading) => DaybookError): void;
   readonly running: number;
   /** Ends all reads, and refuses those to come. */
   close(): void;
@@ -98,9 +98,9 @@ export function createReadTurns({ atOnce, perTenant }: { atOnce: number; perTena
         end(one);
       }
     },
-    endLongerThan(ms, why) {
-      const now = systemClock.monotonic();
-      for (const one of running) if (now - one.since >= ms) one.abort.abort(why(one.who));
+    endLongerThan(ms, beforeMs, why) {
+      const until = Math.min(systemClock.monotonic() - ms, beforeMs);
+      for (const one of running) if (one.since <= until) one.abort.abort(why(one.who));
     },
     close() {
       closed = true;

@@ -52,6 +52,19 @@ async function pass({ book, clock }: Pick<World, "book" | "clock">, ms: number):
 
 for (const backend of backends) {
   describe(backend, () => {
+    test("a job that was replaced to run at once stays in line, however far ahead the clock was", async (t) => {
+      let id = "";
+      const { book } = await afterProgram(t, backend, {
+        ahead: 365 * day,
+        before: async (first) => void (id = (await first.jobs.enqueue(noop, {}, { in: "1h", key: "k" })).id),
+        wrongly: ({ book: first }) => first.jobs.enqueue(noop, {}, { key: "k", onConflict: "replace" }),
+      });
+
+      await book.mend();
+
+      assert.equal(await statusOf(book, id), "queued");
+    });
+
     test("doctor finds due times that no rule explains, mend says them, mends them, and then all is well", async (t) => {
       const ids: Record<string, string> = {};
       const { book, clock } = await afterProgram(t, backend, {
@@ -168,8 +181,9 @@ for (const backend of backends) {
       const ahead = await fired();
       clock.step(-3 * minute);
       await book.write(() => undefined);
+      // The book does it by itself as well; on a clock that stands still it would not look a second time.
       await until("the cursor has stepped back", async () =>
-        (await book.mend({ dryRun: true })).mended.length === 0 ? true : undefined,
+        (await book.mend()).mended.length === 0 ? true : undefined,
       );
       for (let passed = 0; passed < 5; passed++) {
         await pass({ book, clock }, minute);

@@ -84,6 +84,7 @@ test("shells and remote shells take no params, also behind programs that start t
     ["pwsh", "-Command", "{x}"],
     ["C:\\Windows\\System32\\cmd.exe", "/c", "{x}"],
     ["ssh", "host", "{x}"],
+    ["env", "-", "ssh", "host", "{x}"],
     ["ssh", "{x}", "uptime"],
     ["mosh", "host", "--", "{x}"],
     ["rsh", "host", "./{x}"],
@@ -112,6 +113,8 @@ test("shells and remote shells take no params, also behind programs that start t
     ["grep", "-r", "bash", "--", "{x}"],
     ["./sh/build", "{x}"],
     ["ssh-keygen", "-f", "./{x}"],
+    ["./script", "./{x}"],
+    ["/opt/shop/watch", "./{x}"],
   ]) {
     parseArgv("c", argv, undefined);
   }

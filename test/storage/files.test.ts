@@ -161,7 +161,7 @@ describe("one file, one name", () => {
     renameSync(path, second);
     const before = everything(folder);
 
-    const isElsewhere = { code: "conflict", message: /second\.db is open under another name.*mount its folder/ };
+    const isElsewhere = { code: "conflict", message: /second\.db was used under another name.*mount its folder/ };
     await assert.rejects(open(second, { attach: false }), isElsewhere);
     await assert.rejects(open(second, { readOnly: true }), isElsewhere);
 

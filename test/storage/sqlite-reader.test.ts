@@ -197,7 +197,7 @@ test("a reader that has closed refuses, and does not start again", async (t) => 
 
   await reader.close();
 
-  await assert.rejects(reader.all({ text: "select 1", params: [] }), { code: "closed" });
+  await assert.rejects(reader.all({ text: "select 1", params: [] }), { code: "unavailable" });
   await reader.close();
 });
 

@@ -53,8 +53,11 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
 
 const shells =
   /^(?:(?:ba|da|z|k|mk|a|fi|tc|c|pw|r|s|nu|x?on|rba|elvi)?sh|powershell|cmd|mosh|autossh|rexec|su|runuser|script|parallel|watch|tmux|screen)$/;
+const oftenOwn = /^(?:script|parallel|watch|tmux|screen)$/;
 const interpreters = /^(?:python|perl|ruby|node(?:js)?|php|deno|bun|osascript|lua(?:jit)?|tclsh|rscript|expect)$/;
 const scriptOption = /^-[a-z]*[ce]x?$|^--(?:eval|print)(?:=|$)/i;
+/** The script is in the same argument. */
+const gluedScript = /^-[a-z]*[ce]\{/i;
 // Behind a script file these would be its own options.
 const scriptOptionFirst = /^-[pr]$|^eval$/;
 const editors = /^(?:[gmn]?awk|g?sed|jq)$/;
@@ -105,7 +108,8 @@ function behindWrapper(argv: readonly Argument[], from: number, { takes = [], ow
   let ended = false;
   for (let at = from + 1; at < argv.length; at++) {
     const { text = "" } = argv[at] ?? {};
-    if (!ended && text.startsWith("-") && text !== "-") {
+    // A lone `-` is an option of env.
+    if (!ended && text.startsWith("-") && (text !== "-" || pairs === true)) {
       ended = text === "--";
       if (takes.includes(text)) at++;
     } else if (!(pairs === true && isPair(text)) && left-- === 0) return at;
@@ -117,15 +121,23 @@ function isPair(text: string): boolean {
   return /^\w+=/.test(text);
 }
 
+// A program of one's own may have such a name, too.
+function isShellAt(program: string): boolean {
+  const name = nameOf(program);
+  if (!shells.test(name)) return false;
+  return !oftenOwn.test(name) || /^(?:[^/\\]+|\/(?:usr\/)?(?:local\/)?s?bin\/[^/]+)$/.test(program);
+}
+
 // A value inside a script is code, whatever is done about its quotes.
 function refuseCode(job: string, argv: readonly Argument[], program: number): void {
   if (!argv.some(({ values }) => values)) return;
   const name = nameOf(argv[program]?.text ?? "");
-  if (shells.test(name)) throw isShell(job, name);
+  if (isShellAt(argv[program]?.text ?? "")) throw isShell(job, name);
   // Programs that are not known here may start others, too.
-  const first = argv.findIndex(({ text }) => shells.test(nameOf(text)) || interpreters.test(nameOf(text)));
+  const first = argv.findIndex(({ text }) => isShellAt(text) || interpreters.test(nameOf(text)));
   const scripts = argv.flatMap(({ text }, at) => {
     if (first === -1 || at <= first) return [];
+    if (gluedScript.test(text)) return [at];
     if (!scriptOption.test(text) && !(at === first + 1 && scriptOptionFirst.test(text))) return [];
     return text.includes("=") ? [at] : [argv[at + 1]?.text === "--" ? at + 2 : at + 1];
   });

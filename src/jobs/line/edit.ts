@@ -73,9 +73,21 @@ function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limit_key"> {
   throw invalid(`${why}: edit it in a program that lists it in "use"`, { details });
 }
 
+type Reschedule = {
+  /** A retry may be given another time, too. */
+  readonly retries?: boolean;
+  /** How long it is to wait from now on, when that was asked for and not a moment. */
+  readonly delayMs?: number | null;
+};
+
 /** Another time for a job that has not started; it keeps its place in line for when it is due. False when it has started, or ended,
  *  or waits for something that time does not remove. */
-export async function rescheduleJob(tx: Tx, of: JobKey, at: number, { retries = false } = {}): Promise<boolean> {
+export async function rescheduleJob(
+  tx: Tx,
+  of: JobKey,
+  at: number,
+  { retries = false, delayMs = null }: Reschedule = {},
+): Promise<boolean> {
   await lockLine(tx, of);
   const row = await tx.get<JobRow>(sql`select * from ${jobNow}
     where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);
@@ -84,7 +96,10 @@ export async function rescheduleJob(tx: Tx, of: JobKey, at: number, { retries = 
   const waits = at > tx.now;
   const availableAt = Math.max(at, tx.now);
   if (!(await restand(tx, row.seq, { waitsFor: waits ? "time" : null, availableAt }))) return false;
-  await tx.run(sql`update daybook_job set due_at = ${availableAt}, delay_ms = null where seq = ${row.seq}`);
+  const dueAt = waits ? availableAt : null;
+  await tx.run(
+    sql`update daybook_job set due_at = ${dueAt}, delay_ms = ${waits ? delayMs : null} where seq = ${row.seq}`,
+  );
   // It may have been in line for a permit, which is the next one's now.
   if (waits) await passOn(tx, [{ ...row, waits_for: "time", waits_key: null }]);
   tx.wake(jobsChannel);

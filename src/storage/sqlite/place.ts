@@ -81,6 +81,11 @@ export function moveIn(location: string, place: string): void {
   });
 }
 
+/** Busy while anybody has the file open: what is looked at under another name lacks what is in the log of the first. */
+export function refuseInUse(location: string): void {
+  alone(location, (connection) => connection.get({ text: "pragma user_version", params: [] }));
+}
+
 function alone(location: string, run: (connection: Connection) => void): void {
   const connection = openConnection(location, { exclusive: true });
   try {

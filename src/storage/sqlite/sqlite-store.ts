@@ -17,7 +17,7 @@ import type { StoreOptions } from "../open-store.ts";
 import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
-import { moveIn, placeOf, readPlace, realPathOf, usedElsewhere } from "./place.ts";
+import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
 import { createReader, mayStartProcesses } from "./reader.ts";
 import { createReaders } from "./readers.ts";
 import { readSnapshot } from "./snapshot.ts";
@@ -213,8 +213,8 @@ async function settleIn(location: string, migrations: readonly Migration[], opti
       const here = placeOf(location);
       comesFrom = place === here ? null : place;
       if (place === here) return;
-      // Who only looks may look beside whoever has it open.
       if (options.readOnly !== true) moveIn(location, here);
+      else if (place !== null) refuseInUse(location);
     });
   } catch (error) {
     throw comesFrom !== null && isBusy(error) ? usedElsewhere(location, error) : error;

@@ -23,26 +23,30 @@ export function createWalBound(
 ): WalBound {
   let timer: Timer | undefined;
   let lastBytes = walBytes();
+  let grewAtMs = Number.NEGATIVE_INFINITY;
 
-  // A file that is large and does not grow is written over from its beginning, or nobody writes: then nothing is gained by waiting.
+  // A file that is large and does not grow is written over from its beginning, or nobody writes: then nothing is gained by waiting,
+  // and who began after it had grown is not to blame.
   function isGrowing(): boolean {
     const bytes = walBytes();
-    const grew = bytes > lastBytes;
+    const grew = bytes > lastBytes && bytes > limits.walBytesMax && mayHelp();
     lastBytes = bytes;
-    return grew && bytes > limits.walBytesMax && mayHelp();
+    if (grew) grewAtMs = systemClock.monotonic();
+    return grew;
   }
   function look(): void {
     timer = undefined;
     if (turns.every((each) => each.running === 0)) return;
-    if (isGrowing()) for (const each of turns) each.endLongerThan(limits.walHeldMs, heldTooLong);
+    isGrowing();
+    if (lastBytes > limits.walBytesMax) {
+      for (const each of turns) each.endLongerThan(limits.walHeldMs, grewAtMs, heldTooLong);
+    }
     timer = systemClock.after(lookEveryMs, look);
   }
   return {
     async pass() {
       const until = systemClock.monotonic() + limits.walHeldMs + lookEveryMs;
-      while (walBytes() > limits.walBytesMax && isGrowing() && systemClock.monotonic() < until) {
-        await systemClock.sleep(lookEveryMs);
-      }
+      while (isGrowing() && systemClock.monotonic() < until) await systemClock.sleep(lookEveryMs);
     },
     watch: () => void (timer ??= systemClock.after(lookEveryMs, look)),
   };
