@@ -15,7 +15,7 @@ import {
 } from "../../src/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { runCli } from "../cli/run-cli.ts";
-import { backends, openTest, type Backend } from "../support/open-test.ts";
+import { backends, openTest } from "../support/open-test.ts";
 import { whileTimePasses } from "../support/session-row.ts";
 
 /** Moves the clock until it holds. What is asked takes its time, so that the clock does not run far ahead of the book. */

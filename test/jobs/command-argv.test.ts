@@ -165,6 +165,8 @@ test("a definition that cannot be meant is refused with what to do", () => {
     ],
     [{ argv: ["node", "--eval", "{x}"] }, /run as code/],
     [{ argv: ["node", "--eval={x}"] }, /run as code/],
+    [{ argv: ["python3", "-c{x}"] }, /run as code/],
+    [{ argv: ["perl", "-we{x}"] }, /run as code/],
     [{ argv: ["node", "-p", "{x}"] }, /run as code/],
     [{ argv: ["php", "-r", "{x}"] }, /run as code/],
     [{ argv: ["deno", "eval", "{x}"] }, /run as code/],
