@@ -14,6 +14,7 @@
 //   host   nobody here runs `waits_key`, or that name is paused  released by a worker that runs it, or by resume
 //   alone  it was lost twice, and runs alone in its process       released by a worker whose process is empty
 //   group, reservation, order                                    released by their own rooms
+//   release  it was open when this book was copied               released or dropped by a person (hold.ts)
 //   release  it was open when the book was copied (hold.ts)       released by whoever answers for the copy
 //
 // An open job has a row in the line (migrations.ts); a running one's row is its open run: run id, session and start are on

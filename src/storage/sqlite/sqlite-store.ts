@@ -1,4 +1,4 @@
-// A book in one SQLite file: a writer and a point reader on this thread, heavy reads on another.
+// A book in one SQLite file: a writer and a point reader on this thread, heavy reads in processes that can be ended.
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
