@@ -12,7 +12,7 @@ export type Report = {
   /** Prints milliseconds that were measured in rounds. The goal is the greatest median, or the greatest ratio. */
   waits(what: string, rounds: Rounds & { readonly goalMsMax?: number; readonly goalMax?: number }): void;
   /** Prints microseconds per operation that were measured in rounds. A ratio above one says that ours is dearer. */
-  costs(what: string, rounds: Rounds & { readonly goalMax: number }): void;
+  costs(what: string, rounds: Rounds & { readonly goalMax?: number }): void;
   /** Prints the median and the 99th percentile of times in milliseconds. */
   times(what: string, samplesMs: readonly number[], options?: TimesOptions): void;
   /** A line between the figures: what was left out, and why. */
@@ -82,7 +82,7 @@ export function createReport(verdict: Verdict): Report {
       printRow([what, ...cellsOf(rounds, (ms) => `${digits(ms)} ms`), ...judged]);
     },
     costs(what, { goalMax, ...rounds }) {
-      const judged = [`≤ ${goalMax}×`, judge(ratioOf(rounds) <= goalMax, "above goal")];
+      const judged = goalMax === undefined ? [] : [`≤ ${goalMax}×`, judge(ratioOf(rounds) <= goalMax, "above goal")];
       printRow([what, ...cellsOf(rounds, (us) => `${digits(us)} µs`), ...judged]);
     },
     times(what, samplesMs, { goalMsMax, referenceMs, goalMin } = {}) {

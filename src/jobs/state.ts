@@ -230,7 +230,16 @@ function isPlain({ status, resultRefused, endedAt }: Ending): boolean {
   return status === "success" && (resultRefused ?? null) === null && endedAt === undefined;
 }
 
-type EndRow = Claimed & Readonly<Record<string, string | number | null>>;
+type EndRow = Claimed & {
+  readonly ended_at: number;
+  readonly duration_ms: number;
+  readonly result: string | null;
+  readonly status?: string;
+  readonly error_type?: string | null;
+  readonly error_message?: string | null;
+  readonly error_trace?: string | null;
+  readonly result_refused?: string | null;
+};
 
 function toRow(tx: Tx, ending: Ending, plain: boolean): EndRow {
   const { seq, runId: run_id, durationMs, result = null, error } = ending;
@@ -260,8 +269,24 @@ async function endOnSqlite(tx: Tx, plain: boolean, rows: readonly EndRow[]): Pro
   return { more, late: allOurs ? nobody : lateOnes(rows, more) };
 }
 
+// A finish ends one run by itself. A statement without lists costs the server a fifth less than the one for many.
+async function endOneOnPostgres(tx: Tx, row: EndRow): Promise<EndedRuns> {
+  const ours = await tx.all<Owned>(sql`with v as (
+      delete from daybook_line where seq = ${row.seq} and run_id = ${row.run_id} and started_at is not null
+        returning ${rawSql(owned)}, session_seq, started_at),
+    run as (insert into daybook_run (${rawSql(runColumns)})
+      select ${rawSql(runOfJob)}, v.run_id, v.session_seq, v.started_at, greatest(v.started_at, ${row.ended_at}::bigint),
+        ${row.duration_ms}::double precision, 'success', null, null, null, ${row.result}::text, null
+      from v join daybook_job job on job.seq = v.seq)
+    select ${rawSql(owned)} from v`);
+  const more = ours.filter(({ ties, awaited, kind }) => ties !== 0 || awaited !== 0 || kind !== null);
+  return { more, late: lateOnes([row], ours) };
+}
+
 // PostgreSQL deletes and inserts in one statement, because each one costs a round trip; SQLite cannot.
 async function endOnPostgres(tx: Tx, plain: boolean, rows: readonly EndRow[]): Promise<EndedRuns> {
+  const [first] = rows;
+  if (plain && first !== undefined && rows.length === 1) return endOneOnPostgres(tx, first);
   const { columns, ended } = plain ? simply : anyhow;
   const concernsOthers = plain ? sql`(v.ties <> 0 or v.awaited <> 0 or v.kind is not null)` : sql`true`;
   const found = await tx.all<{ kept: number } & (Owned | { readonly seq: null })>(sql`with v as (

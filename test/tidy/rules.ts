@@ -17,8 +17,8 @@ interface Scanned extends SourceFile {
 type Found = Omit<Complaint, "path">;
 type Rule = (file: Scanned) => Found[];
 
-const linesMaxSrc = 300;
-const linesMaxElsewhere = 500;
+const linesMaxSrc = 350;
+const linesMaxElsewhere = 600;
 
 export function tidy(files: readonly SourceFile[]): Complaint[] {
   return files.flatMap((file) => {
