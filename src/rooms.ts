@@ -51,16 +51,15 @@ export type Rooms = {
   closing?: Promise<void>;
 };
 
-// What belongs to a book and is none of its verbs.
-const ofBooks = new WeakMap<object, Rooms>();
+// What belongs to a book and is none of its verbs: nobody sees it who lists or copies the book.
+const inside = Symbol("rooms");
 
 export function keepRooms<Book extends object>(book: Book, rooms: Rooms): Book {
-  ofBooks.set(book, rooms);
-  return book;
+  return Object.defineProperty(book, inside, { value: rooms });
 }
 
 export function roomsOf(book: object): Rooms {
-  const rooms = ofBooks.get(book);
+  const { [inside]: rooms } = book as { readonly [inside]?: Rooms };
   if (rooms === undefined) throw invalid("this is no book: give what open() or a context gave you");
   return rooms;
 }

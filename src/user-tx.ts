@@ -2,6 +2,7 @@
 import { callVerbs, type CallVerbs } from "./calls/calls.ts";
 import { calledFrom, placeOf, type Place } from "./core/caller.ts";
 import { DaybookError, invalid, isDaybookError } from "./core/error.ts";
+import { rememberFor } from "./core/remember.ts";
 import type { ReadRows } from "./jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "./jobs/group/groups.ts";
 import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "./jobs/jobs.ts";
@@ -140,14 +141,10 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
 }
 
 // A template has one place, so its place is looked up once.
-const places = new WeakMap<readonly string[], Place>();
+const keptPlace = rememberFor((_template: readonly string[]): { place?: Place } => ({}));
 
 function placeOfTemplate(strings: readonly string[], verb: (...args: never[]) => unknown): Place {
-  const known = typeof strings === "object" && strings !== null ? places.get(strings) : undefined;
-  if (known !== undefined) return known;
-  const place = placeOf(verb);
-  if (Array.isArray(strings)) places.set(strings, place);
-  return place;
+  return Array.isArray(strings) ? (keptPlace(strings).place ??= placeOf(verb)) : placeOf(verb);
 }
 
 /** An error of the database, with the user's statement in it. Its values are not shown. */
@@ -183,21 +180,16 @@ export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx
   };
 }
 
-const marks = new WeakMap<readonly string[], UserMark>();
-
 // A template is the same array each time its line runs, and never changes, so its text is read once.
+const markOf = rememberFor((texts: readonly string[]): UserMark => checkUserSql(texts.join("?")));
+
 function userStatement(strings: TemplateStringsArray, values: readonly Value[]): Sql {
   if (!Array.isArray(strings) || !("raw" in strings)) {
     throw invalid("tx.sql is used as a template, without brackets: tx.sql`select … where id = ${id}`");
   }
   values.forEach(checkValue);
   const texts: readonly string[] = Object.isFrozen(strings) ? strings : Object.freeze([...(strings as string[])]);
-  let mark = marks.get(texts);
-  if (mark === undefined) {
-    mark = checkUserSql(texts.join("?"));
-    marks.set(texts, mark);
-  }
-  return new Sql(texts, values, undefined, mark);
+  return new Sql(texts, values, undefined, markOf(texts));
 }
 
 // node:sqlite's rows have no prototype, which surprises assertion libraries and spread-happy code.

@@ -5,19 +5,21 @@ export type Random = () => number;
 
 // Ids are made from these numbers and some ids are shown to strangers, so they come from the system's strong source
 // and not from Math.random. Fetching them in batches costs about as little per number as Math.random would.
-const pool = new Uint32Array(1024);
-let used = pool.length;
+export const systemRandom: Random = inBatches(new Uint32Array(1024));
 
-export const systemRandom: Random = () => {
-  if (used + 2 > pool.length) {
-    getRandomValues(pool);
-    used = 0;
-  }
-  const high = (pool[used++] ?? 0) >>> 5;
-  const low = (pool[used++] ?? 0) >>> 6;
-  // 27 and 26 bits make the 53 that a double holds exactly.
-  return (high * 2 ** 26 + low) / 2 ** 53;
-};
+function inBatches(pool: Uint32Array<ArrayBuffer>): Random {
+  let used = pool.length;
+  return () => {
+    if (used + 2 > pool.length) {
+      getRandomValues(pool);
+      used = 0;
+    }
+    const high = (pool[used++] ?? 0) >>> 5;
+    const low = (pool[used++] ?? 0) >>> 6;
+    // 27 and 26 bits make the 53 that a double holds exactly.
+    return (high * 2 ** 26 + low) / 2 ** 53;
+  };
+}
 
 /** The same numbers for the same seed, for tests (mulberry32). Never for ids that leave the machine. */
 export function seededRandom(seed: number): Random {

@@ -41,7 +41,7 @@ export function notYours(table: string, text: string): DaybookError {
 const leaving = /^(?:set_config|pg_(?:try_)?advisory_lock\w*|temp|temporary|hold)$/;
 const leavingFirst = new Set(["do", "call", "load"]);
 // What may stand before an opening bracket and is no function, and functions that change nothing of their session.
-const harmless = new Set(
+const harmless: ReadonlySet<string> = new Set(
   `all and any array as between by case check conflict distinct else exists filter from group having in into join key lateral not on or order
   over partition primary returning row select set some table then union unique using values when where with within
   bigint bit bytea char character decimal interval numeric time timestamp timestamptz varchar varying

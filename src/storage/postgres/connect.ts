@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
+import { remember } from "../../core/remember.ts";
 import type { Query } from "../sql.ts";
 import type { Fault } from "../sqlite/connection.ts";
 import { fromPostgresError, isStalePlan } from "./postgres-error.ts";
@@ -232,13 +233,9 @@ export async function control(session: Session, text: string, server: Server): P
   }
 }
 
-const names = new Map<string, string>();
+/** As many as the engine has texts, and room for those of many tables. */
+const namesMax = 10_000;
 
-function statementName(text: string): string {
-  let name = names.get(text);
-  if (name === undefined) {
-    name = createHash("sha256").update(text).digest("base64url").slice(0, 22);
-    names.set(text, name);
-  }
-  return name;
-}
+const statementName = remember((text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 22), {
+  max: namesMax,
+});

@@ -1,7 +1,7 @@
 // A unit on a connection of its own: the engine's at READ COMMITTED, a user's at SERIALIZABLE. It is run again when it
 // lost against a concurrent one or its connection broke, but never once its commit is under way: then only the server
 // knows what became of it.
-import type { Client, Pool, PoolClient } from "pg";
+import type { Client, PoolClient } from "pg";
 import type { Clock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
@@ -46,19 +46,16 @@ type Turn = { name: string | undefined; taken: boolean };
 
 // Where somebody lost a moment ago, the next one would lose as well: it takes its turn the first time.
 const busyMs = 1000;
-const busyUntil = new WeakMap<Pool, Map<string, number>>();
 
-function noteLoss({ pool, waitClock: clock }: PostgresParts, name: string): void {
-  const known = busyUntil.get(pool) ?? new Map<string, number>();
-  busyUntil.set(pool, known.set(name, clock.monotonic() + busyMs));
+function noteLoss({ busyUntil, waitClock: clock }: PostgresParts, name: string): void {
+  busyUntil.set(name, clock.monotonic() + busyMs);
 }
 
-function isBusy({ pool, waitClock: clock }: PostgresParts, name: string): boolean {
-  const known = busyUntil.get(pool);
-  const until = known?.get(name);
+function isBusy({ busyUntil, waitClock: clock }: PostgresParts, name: string): boolean {
+  const until = busyUntil.get(name);
   if (until === undefined) return false;
   if (until > clock.monotonic()) return true;
-  known?.delete(name);
+  busyUntil.delete(name);
   return false;
 }
 

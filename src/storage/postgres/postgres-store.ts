@@ -36,6 +36,8 @@ export type PostgresParts = {
   readonly nextNow: () => number;
   readonly stamp: () => Stamp;
   readonly woken: (channels: ReadonlySet<string>) => void;
+  /** Until when a user's units take turns for what they compete for, by its name. */
+  readonly busyUntil: Map<string, number>;
 };
 
 const connectionsDefault = 8;
@@ -74,6 +76,7 @@ export async function openPostgres(
     nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
+    busyUntil: new Map(),
   };
   const groups = createSharedGroups(parts);
 
