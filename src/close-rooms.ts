@@ -1,6 +1,6 @@
 // The end of a book in this process: what runs is ended first, then what others may wait for is let go, then the store.
 import { leaveBrokers } from "./calls/sink/broker.ts";
-import { endWaiting } from "./jobs/waiters.ts";
+import { endWaiting } from "./jobs/result.ts";
 import { endWatching } from "./records/watch.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import type { Rooms } from "./rooms.ts";

@@ -19,7 +19,7 @@ import { createViews } from "./storage/view.ts";
 import { jobContext } from "./job-context.ts";
 import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./storage/files-folder.ts";
-import { endOrphans } from "./jobs/command/orphan.ts";
+import { endOrphans } from "./jobs/command/command-record.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { enqueueTogether } from "./jobs/enqueue.ts";
 import { recoverSession } from "./jobs/rescue.ts";

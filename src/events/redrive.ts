@@ -9,7 +9,7 @@ import { forUpdate } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { lockLimits } from "../jobs/limit.ts";
-import { makeRetry } from "../jobs/make-retry.ts";
+import { makeRetry } from "../jobs/outcome.ts";
 import { endLetter, type DeadLetterRow } from "./dead-letter.ts";
 import { letNextGo } from "./order.ts";
 

@@ -8,15 +8,13 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy, rowSet } from "../storage/word.ts";
 import { candidateColumns, firstInLine, startableColumns, type Startable } from "./candidate.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
-import { passOn } from "./let-in.ts";
-import { countStarts, enterLanes, nextOpening, type Gate } from "./gate.ts";
+import { passOn, waitsKey } from "./park.ts";
+import { countStarts, enterLanes, nextOpening, pausedNames, type Gate } from "./gate.ts";
 import type { JobHooks } from "./hooks.ts";
 import { hostChannel, jobsChannel, type Candidate } from "./job.ts";
 import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
 import { createPermits, lockNames, tryLimits, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
-import { waitsKey } from "./park.ts";
-import { pausedNames } from "./pause.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
 
 export type { Claimed } from "./state.ts";

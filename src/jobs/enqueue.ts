@@ -5,7 +5,7 @@ import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { heardBy } from "../telemetry/cause.ts";
-import { passOn } from "./let-in.ts";
+import { passOn } from "./park.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
 import { laneOf, lanesOf } from "./lane.ts";

@@ -11,17 +11,15 @@ import type { Engine } from "./engine.ts";
 import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
 import { explainJob } from "./explain.ts";
 import { findJob, listJobs, readChain, type JobFilter } from "./list.ts";
-import { editJob, nameOfJob, prepareParams } from "./line/edit.ts";
-import { moveJob, prioritiseJob, type MoveTo } from "./line/move.ts";
-import { placeOf } from "./line/read-line.ts";
-import { retryJob } from "./make-retry.ts";
+import { editJob, nameOfJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
+import { placeOf } from "./queues.ts";
+import { retryJob } from "./outcome.ts";
 import { recover } from "./rescue.ts";
-import { pauseName, resumeName } from "./pause.ts";
+import { pauseName, resumeName } from "./gate.ts";
 import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
-import type { AwaitOptions } from "./waiters.ts";
-import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";
+import { awaitable, awaitResult, type AwaitOptions, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
 export type JobVerbs = ReturnType<typeof jobVerbs>;

@@ -5,14 +5,13 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/reservation.ts";
-import { freeKeys, freePermits, takePermitsBack } from "./let-in.ts";
+import { freeKeys, freePermits, takePermitsBack } from "./park.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "./group/group.ts";
 import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type JobHooks } from "./hooks.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import type { Limited } from "./limit.ts";
 import { areLockedAtOnce, lockJobs, lockWithOther } from "./lock-order.ts";
-import { makeRetry } from "./make-retry.ts";
-import { againAfter, type Ending } from "./outcome.ts";
+import { makeRetry, againAfter, type Ending } from "./outcome.ts";
 import { endRuns, tie, type EndedRuns, type Owned } from "./state.ts";
 
 export type Settled = {

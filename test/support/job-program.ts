@@ -4,7 +4,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { open, type Book, type WorkerOptions } from "../../src/index.ts";
-import { commandOrphaned } from "../../src/jobs/command/orphan.ts";
+import { commandOrphaned } from "../../src/jobs/command/command-record.ts";
 import { jobsClaimed, jobSuperseded } from "../../src/jobs/hooks.ts";
 import { sessionLost } from "../../src/telemetry/attach.ts";
 import { jobKinds } from "./job-kinds.ts";

@@ -19,7 +19,7 @@ import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import type { Within } from "../jobs.ts";
 import { laneOf } from "../lane.ts";
 import { cancelInLine } from "../state.ts";
-import { awaitEnd } from "../waiters.ts";
+import { awaitEnd } from "../result.ts";
 
 /** The kind of direct work; its `kind_seq` is the reservation. */
 export const directKind = "direct";

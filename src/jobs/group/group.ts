@@ -15,7 +15,7 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { groupEnded, tellAllEnded, type Ended, type JobHooks } from "../hooks.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
-import { freeKeys, passOn } from "../let-in.ts";
+import { freeKeys, passOn } from "../park.ts";
 import type { Ending } from "../outcome.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 

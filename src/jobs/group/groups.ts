@@ -17,7 +17,7 @@ import { jobsChannel, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
-import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../waiters.ts";
+import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../result.ts";
 import { cancelGroup, holdGroup, isEnding } from "./group.ts";
 import type { CancelledGroup, GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
 

@@ -15,7 +15,7 @@ import { hostNames, sweep } from "../rescue.ts";
 import { ownershipLost, shuttingDown } from "../run.ts";
 import { tellSuperseded } from "../settle.ts";
 import { recallClaim, takeTurn, type TurnWork } from "../turn.ts";
-import { lookAgain } from "../waiters.ts";
+import { lookAgain } from "../result.ts";
 import { passing, writeApart, type Pending } from "./pending.ts";
 import { createRuns } from "./runs.ts";
 import { createWake } from "./wake.ts";
