@@ -1,4 +1,5 @@
 // How a run ended, and what follows from it for its job.
+import type { ClaimedJob } from "./claim.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { jobsChannel, readJobs, type JobRow } from "./job.ts";
 import type { RetryAdvice } from "./advice.ts";
@@ -22,14 +23,8 @@ export type Ending = {
   /** When it ended, if that is not now: a lost run ended when its session was last heard. */
   readonly endedAt?: number;
   readonly error?: { readonly type: string; readonly message: string; readonly trace: string | null } | undefined;
-  /** For messages; the book knows by itself. */
-  readonly job?: { readonly id: string; readonly name: string };
-  readonly attempt?: number;
-  /** It is of no group and no direct work. Left out when that is not known. */
-  readonly plain?: boolean;
-  /** It has limits, or keeps an order. Left out when that is not known. */
-  readonly limited?: boolean;
-  readonly lane?: number;
+  /** As it was claimed; left out by whoever does not know. */
+  readonly job?: ClaimedJob;
   readonly result?: string | null;
   /** Why what the handler returned is not kept. */
   readonly resultRefused?: string | null;

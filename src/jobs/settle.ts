@@ -23,7 +23,7 @@ export type Settled = {
 export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { late: new Set(), retried: 0 };
   // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
-  const lanes = endings.flatMap(({ lane }) => lane ?? []);
+  const lanes = endings.flatMap(({ job }) => job?.lane_seq ?? []);
   const locked = lockJobs(tx, endings);
   if (!areLockedAtOnce(endings)) await locked;
   const [facts, { more, late }, gated] = await Promise.all([
@@ -118,7 +118,7 @@ async function readInteresting(
   const isPlain = (job: Owned): boolean => {
     const ending = endingOf.get(job.run_id ?? "");
     if (job.ties !== 0 || ending?.status !== "success") return false;
-    return job.kind === null || quiet?.[job.kind]?.({ kind: job.kind, attempt: ending.attempt ?? 2 }) === true;
+    return job.kind === null || quiet?.[job.kind]?.({ kind: job.kind, attempt: ending.job?.attempt ?? 2 }) === true;
   };
   const wanted = listening ? endings.filter(({ runId }) => !late.has(runId)) : more.filter((job) => !isPlain(job));
   const rows = await readJobs(

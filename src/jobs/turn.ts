@@ -12,19 +12,20 @@ import {
   claimAlone,
   findAlone,
   findTaken,
+  noClaim,
   type Claim,
   type Claimed,
   type ClaimedJob,
   type Claimer,
 } from "./claim.ts";
-import { claimReserved, none } from "./direct/claim-reserved.ts";
+import { claimReserved } from "./direct/claim-reserved.ts";
 import type { JobHooks } from "./hooks.ts";
-import { jobsChannel } from "./job.ts";
+import { candidateColumns, jobsChannel } from "./job.ts";
 import type { Pending } from "./worker/pending.ts";
+import { areLockedAtOnce } from "./lock-order.ts";
 import type { Ending } from "./outcome.ts";
 import { nextDueAt, releaseDue, releaseHosted, releaseRates } from "./park.ts";
 import { settle, supersededOf } from "./settle.ts";
-import { candidateColumns } from "./candidate.ts";
 import { enterTogether } from "./gate.ts";
 import { lookAhead } from "./lane.ts";
 import { tie } from "./state.ts";
@@ -58,7 +59,7 @@ export type Turn = {
 export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
   // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
-  const mayClaimQuickly = isPlain(work) && claimer.reserved === undefined;
+  const mayClaimQuickly = mayClaimAtOnce(work) && claimer.reserved === undefined;
   const [alive, superseded, quick] = await Promise.all([
     isAlive(tx, claimer.sessionSeq),
     write(tx, hooks, work),
@@ -74,7 +75,7 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
   const moreHosted =
     work.lookForHosted && claimer.reserved === undefined && (!claims || (await releaseHosted(tx, claimer, want)));
   const goesOn = claims && (quick?.more !== false || due.length > 0 || moreHosted);
-  const rest = goesOn ? await claimFor(tx, claimer, work, want) : none;
+  const rest = goesOn ? await claimFor(tx, claimer, work, want) : noClaim();
   const claimed = jobs.length === 0 ? rest : { ...rest, jobs: [...jobs, ...rest.jobs], more: rest.more || want === 0 };
   tellOfDue(tx, due, claimed);
   // After the claim, which may have parked a job until its rate opens.
@@ -85,9 +86,9 @@ export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: 
 }
 
 /** Whether nothing that this turn writes can decide what it may claim. */
-function isPlain({ want, alone, endings, lookForDue, lookForHosted }: TurnWork): boolean {
+function mayClaimAtOnce({ want, alone, endings, lookForDue, lookForHosted }: TurnWork): boolean {
   if (want <= 0 || alone || lookForDue || lookForHosted) return false;
-  return endings.every(({ plain, limited, status }) => plain === true && limited !== true && status === "success");
+  return areLockedAtOnce(endings) && endings.every(({ status }) => status === "success");
 }
 
 /** Settles what ended and writes what runs said about themselves. Returns the endings that came too late. */
@@ -114,7 +115,7 @@ function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promi
   if (work.alone) return claimAlone(tx, claimer, work.attempted);
   if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
   // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
-  if (work.endings.length > 0) return Promise.resolve(none);
+  if (work.endings.length > 0) return Promise.resolve(noClaim());
   return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
 }
 

@@ -2,8 +2,8 @@
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import { startableColumns, type Startable } from "../candidate.ts";
-import { start, type Claim } from "../claim.ts";
+import { startableColumns, type Startable } from "../job.ts";
+import { noClaim, start, type Claim } from "../claim.ts";
 import { closeLane } from "../gate.ts";
 import type { LaneRow } from "../lane.ts";
 import { createPermits, lockNames, tryLimits, writePermits } from "../limit.ts";
@@ -12,18 +12,6 @@ import { queueOne, type Claimed } from "../state.ts";
 /** What a worker that serves one reservation looks for. */
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
 
-/** A claim that took nothing and saw nothing. */
-export const none: Claim = {
-  jobs: [],
-  leftAlone: false,
-  more: false,
-  parked: 0,
-  looked: [],
-  contended: false,
-  opensAt: null,
-  parkedForTime: false,
-};
-
 export async function claimReserved(
   tx: Tx,
   { sessionSeq, reserved }: { readonly sessionSeq: number; readonly reserved: Reserved },
@@ -31,6 +19,7 @@ export async function claimReserved(
 ): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
+  const none = noClaim();
   const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
     where status = 'running' and lane_seq = ${reserved.laneSeq}`);
   if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
