@@ -32,7 +32,7 @@ async function leave({ attachment, store, jobs, calls, folder, worker }: Rooms):
   if (worker !== false) await folder.stop();
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
-    await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs.hooks, seq));
+    await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs, seq));
   } finally {
     // A book that can no longer be written is closed all the same; others will find its session silent.
     await store.close();

@@ -2,6 +2,7 @@
 // job's own row, so from here on "running" and "has a run" are one fact.
 //
 //   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run
+import { tryNames } from "../storage/lock-key.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -9,10 +10,10 @@ import { anyOf, indexedBy, rowSet, skipLockedOf } from "../storage/word.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
 import { passOn, waitsKey } from "./park.ts";
 import { countStarts, enterLanes, nextOpening, pausedNames, type Gate } from "./gate.ts";
-import type { JobHooks } from "./hooks.ts";
+import type { Ports } from "./kind.ts";
 import { candidateColumns, hostChannel, jobsChannel, startableColumns, type Candidate, type Startable } from "./job.ts";
 import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
-import { createPermits, lockNames, tryLimits, writePermits, type Permit } from "./limit.ts";
+import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
 
@@ -34,7 +35,7 @@ export type Claimer = {
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
   /** What the rooms above say of jobs that keep an order. */
-  readonly mustWait?: JobHooks["mustWait"];
+  readonly kinds?: Ports["kinds"];
 };
 
 /** What a claim took and saw. It is filled as the claim goes from lane to lane. */
@@ -181,7 +182,7 @@ async function firstInLine(tx: Tx, lane: number, most: number): Promise<Startabl
 
 /** Takes those of the lane's candidates that may run, and parks the others. Says how many left the line. */
 async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Startable[]): Promise<number> {
-  const busy = await tryLimits(tx, lockNames(found));
+  const busy = await tryNames(tx, limitNames(found));
   const taken: Startable[] = [];
   const permits: Permit[] = [];
   const parked: (Candidate & Parked)[] = [];
@@ -225,7 +226,7 @@ export async function start(
 }
 
 function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
-  return lockNames([job]).some((name) => busy.has(name));
+  return limitNames([job]).some((name) => busy.has(name));
 }
 
 // What is parked may have come to the front because a slot was free; if it waits for something else, the slot is the
@@ -260,7 +261,7 @@ function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict
 async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verdict> {
   const { seq, available_at, tenant_id: tenant } = job;
   if (job.kind !== null && job.limit_key !== null) {
-    const waits = (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) ?? false;
+    const waits = (await batch.claimer.kinds?.[job.kind]?.mustWait?.(tx, job)) ?? false;
     const order = waitsKey({ tenant, waitsFor: "order", key: job.limit_key });
     if (waits === true) return { seq, waits_for: "order", waits_key: order, available_at };
     if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };

@@ -1,12 +1,12 @@
 // The gates of a lane: pause, reservation, limit and rate. A claim enters its lanes and reads their gates once, before any of
 // their jobs, so a closed lane costs the same however many jobs stand in it. Whoever pauses, limits or reserves a lane waits for
 // the claims that are under way in it, and every later claim sees what was changed.
-import { lockKey } from "../storage/lock-key.ts";
+import { lockKey, lockNames, tryNames } from "../storage/lock-key.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 import { laneOf, type LaneRow } from "./lane.ts";
-import { lockLimits, tryLimits, roomInRate, checkRate, type RateRoom, type RateRule } from "./limit.ts";
+import { roomInRate, checkRate, type RateRoom, type RateRule } from "./limit.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { limits } from "../core/limits.ts";
@@ -41,7 +41,7 @@ export async function enterLanes(tx: Tx, seqs: readonly number[]): Promise<{ gat
   const place = new Map(free.map((seq, index) => [seq, index]));
   lanes.sort((a, b) => (place.get(a.seq) ?? 0) - (place.get(b.seq) ?? 0));
   const limited = lanes.filter((lane) => lane.limit_max !== null || lane.rate_max !== null);
-  const counting = await tryLimits(tx, limited.map(laneLock));
+  const counting = await tryNames(tx, limited.map(laneLock));
   const gates: Gate[] = [];
   for (const lane of lanes) gates.push(await readGate(tx, lane, counting.has(laneLock(lane))));
   return { gates, contended: changing.size + counting.size > 0 };
@@ -62,7 +62,7 @@ const lockOfLane = rawSql(lockKey("value ->> 1"));
 async function tryShare(tx: Tx, seqs: readonly number[]): Promise<Set<number>> {
   if (tx.dialect === "sqlite") return new Set();
   const busy = await tx.all<{ seq: number }>(sql`select (value ->> 0)::bigint as seq
-    from jsonb_array_elements(${lockNames(seqs)}::jsonb)
+    from jsonb_array_elements(${lanesToLock(seqs)}::jsonb)
     where not pg_catalog.pg_try_advisory_xact_lock_shared(${lockOfLane})`);
   return new Set(busy.map(({ seq }) => seq));
 }
@@ -71,16 +71,16 @@ async function tryShare(tx: Tx, seqs: readonly number[]): Promise<Set<number>> {
  *  transaction in its setting `daybook.lanes`, so that nobody has to wait for the answer. */
 export async function enterTogether(tx: Tx, seqs: readonly number[]): Promise<void> {
   await tx.all(sql`select pg_catalog.set_config('daybook.lanes', coalesce((select string_agg(value ->> 0, ',' order by ordinality)
-    from jsonb_array_elements(${lockNames(seqs)}::jsonb) with ordinality
+    from jsonb_array_elements(${lanesToLock(seqs)}::jsonb) with ordinality
     where pg_catalog.pg_try_advisory_xact_lock_shared(${lockOfLane})), ''), true)`);
 }
 
 /** Waits for the claims that are under way in the lane, and keeps new ones out until this transaction ends. */
 export async function closeLane(tx: Tx, seq: number): Promise<void> {
-  await lockLimits(tx, [lockName(seq)]);
+  await lockNames(tx, [lockName(seq)]);
 }
 
-function lockNames(seqs: readonly number[]): string {
+function lanesToLock(seqs: readonly number[]): string {
   return JSON.stringify(seqs.map((seq) => [seq, lockName(seq)]));
 }
 
@@ -171,7 +171,7 @@ export async function limitLane(tx: Tx, queue: string, to: LaneLimits): Promise<
   if (to.rate != null) checkRate(to.rate);
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
   await closeLane(tx, lane);
-  await lockLimits(tx, [laneLock({ seq: lane })]);
+  await lockNames(tx, [laneLock({ seq: lane })]);
   if (to.concurrency !== undefined) {
     const most = to.concurrency === null ? null : checkCount(to.concurrency, "concurrency", 1);
     await tx.run(sql`update daybook_lane as lane set limit_max = ${most} where seq = ${lane}`);

@@ -5,8 +5,7 @@
 // A rate lets at most `max` jobs start in each window of time, counted in the same transaction; a job over the allowance waits for
 // the rate, which lets in as many as it allows when its next window opens.
 import { limits } from "../core/limits.ts";
-import { lockKey } from "../storage/lock-key.ts";
-import { rawSql, sql, type Sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
 import type { Reason } from "./park.ts";
@@ -88,32 +87,12 @@ export function reasonsOf(job: Limited): Reason[] {
   return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
 }
 
-export function lockNames(jobs: readonly Limited[]): string[] {
+export function limitNames(jobs: readonly Limited[]): string[] {
   return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
 }
 
 export function lockOf({ waitsFor, tenant, key }: Reason): string {
   return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
-}
-
-/** Locks limits until the transaction ends, so that nobody counts what another is about to take. SQLite's only writer
- *  needs none. On PostgreSQL it is a statement of its own, because a statement's snapshot is older than its locks; the
- *  order keeps two claimers from waiting for each other. */
-export async function lockLimits(tx: Tx, names: readonly string[]): Promise<void> {
-  if (tx.dialect === "sqlite" || names.length === 0) return;
-  const ordered = JSON.stringify([...new Set(names)].sort());
-  await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${rawSql(lockKey("value"))})
-    from jsonb_array_elements_text(${ordered}::jsonb) with ordinality order by ordinality`);
-}
-
-/** Locks those limits that nobody else has locked, and returns the others. Whoever claims waits for no limit: it holds
- *  those of the jobs it has just settled, and two that wait for each other's would never end. */
-export async function tryLimits(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
-  if (tx.dialect === "sqlite" || names.length === 0) return new Set();
-  const wanted = JSON.stringify([...new Set(names)]);
-  const busy = await tx.all<{ value: string }>(sql`select value from jsonb_array_elements_text(${wanted}::jsonb)
-    where not pg_catalog.pg_try_advisory_xact_lock(${rawSql(lockKey("value"))})`);
-  return new Set(busy.map((row) => row.value));
 }
 
 /** How many permits of a limit are taken. Direct work that waits for its turn comes before what stands in line, in whatever

@@ -12,11 +12,12 @@
 // normalising a queue. Jobs that are locked later are passed by when another holds them: those who wait for a permit, and
 // those who would make room for a job that was lost. A claim comes last in its turn and waits for nobody: what is locked, it
 // leaves for the next look. So does a prune.
+import { lockNames } from "../storage/lock-key.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { seqsOf } from "./job.ts";
-import { lockLimits, lockNames, type Limited } from "./limit.ts";
+import { limitNames, type Limited } from "./limit.ts";
 import type { Ending } from "./outcome.ts";
 
 /** A job that is about to end. */
@@ -52,7 +53,7 @@ export async function lockJobs(tx: Tx, jobs: readonly Ends[], session?: number):
     from daybook_line line join daybook_job job on job.seq = line.seq
     where line.seq ${groups.length + reservations.length === 0 ? all : reached} order by line.seq for update of line`);
   const ending = new Set(seqsOf(jobs));
-  await lockLimits(tx, lockNames(rows.filter(({ seq, limits }) => limits !== null && ending.has(seq))));
+  await lockNames(tx, limitNames(rows.filter(({ seq, limits }) => limits !== null && ending.has(seq))));
 }
 
 /** The same for a verb that knows the job by its id and may cancel it. */

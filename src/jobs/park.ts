@@ -1,5 +1,6 @@
 // Jobs that cannot run now stand outside the claim index. Whoever finds one there parks it with its reason; whoever
 // removes the reason releases the first that waits for it, in the same transaction.
+import { lockNames, tryNames } from "../storage/lock-key.ts";
 import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -12,11 +13,9 @@ import {
   mostOf,
   roomInRate,
   takenPermits,
-  lockLimits,
   lockOf,
   permitsOf,
   reasonsOf,
-  tryLimits,
   readWindow,
   windowAt,
   type Limited,
@@ -193,7 +192,7 @@ export async function releaseRates(tx: Tx): Promise<void> {
     order by opens_at limit ${limits.claimLanesMax}`);
   const rates = due.map((rate): Reason => ({ ...rate, waitsFor: "time" }));
   // One that another has locked is being let in, or counted, by it.
-  const busy = await tryLimits(tx, rates.map(lockOf));
+  const busy = await tryNames(tx, rates.map(lockOf));
   for (const rate of rates) if (!busy.has(lockOf(rate))) await openRate(tx, rate);
 }
 
@@ -253,14 +252,14 @@ export async function releaseFreeKeys(
 /** Lets in those who wait for these limits, after a transaction that held such a job, or freed a permit, without letting anybody in:
  *  a claim or a settle that ran meanwhile passed by what it held. This one holds nothing else, so it may wait for their locks. */
 export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<void> {
-  await lockLimits(tx, all.map(lockOf));
+  await lockNames(tx, all.map(lockOf));
   for (const [of] of counted(all)) await releaseFreeKey(tx, of);
 }
 
 /** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
 async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Promise<number> {
   // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
-  if ((await tryLimits(tx, [lockOf(of)])).size > 0) return 0;
+  if ((await tryNames(tx, [lockOf(of)])).size > 0) return 0;
   const room = await roomFor(tx, of);
   return room > 0 ? release(tx, of, room, lanes) : 0;
 }

@@ -208,8 +208,8 @@ export async function finishRun<T>(
       kept = resultJson(made);
       const ending = endingOf(engine, state, "success", kept);
       const ours = serializable
-        ? await settleInUserTx(tx, engine.hooks, ending, job)
-        : (await settle(tx, engine.hooks, [ending])).late.size === 0;
+        ? await settleInUserTx(tx, engine, ending, job)
+        : (await settle(tx, engine, [ending])).late.size === 0;
       if (!ours) {
         throw new DaybookError(
           "conflict",
@@ -258,13 +258,13 @@ function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Pr
   };
 }
 
-async function letOthersIn({ store, hooks }: Engine, jobs: readonly Finished[]): Promise<void> {
+async function letOthersIn({ store, kinds }: Engine, jobs: readonly Finished[]): Promise<void> {
   const limited = jobs.filter((job) => job.limits !== null);
   const gated = limited.length > 0 || (await store.read(gateOf(jobs.map((job) => job.lane_seq)))).length > 0;
   if (!gated) return;
   await store.write(async (tx) => {
     await offerFreeKeys(tx, limited.flatMap(permitsOf));
-    for (const job of limited) if (job.kind !== null) await hooks.afterFinish?.[job.kind]?.(tx, job);
+    for (const job of limited) if (job.kind !== null) await kinds[job.kind]?.finished?.(tx, job);
     // Whoever found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
     tx.wake(jobsChannel);
   });

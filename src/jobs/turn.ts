@@ -19,7 +19,7 @@ import {
   type Claimer,
 } from "./claim.ts";
 import { claimReserved } from "./direct/claim-reserved.ts";
-import type { JobHooks } from "./hooks.ts";
+import type { Ports } from "./kind.ts";
 import { candidateColumns, jobsChannel } from "./job.ts";
 import type { Pending } from "./worker/pending.ts";
 import { areLockedAtOnce } from "./lock-order.ts";
@@ -56,13 +56,13 @@ export type Turn = {
   readonly waitsAlone: boolean | undefined;
 };
 
-export async function takeTurn(tx: Tx, hooks: JobHooks, claimer: Claimer, work: TurnWork): Promise<Turn> {
+export async function takeTurn(tx: Tx, ports: Ports, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
   // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
   const mayClaimQuickly = mayClaimAtOnce(work) && claimer.reserved === undefined;
   const [alive, superseded, quick] = await Promise.all([
     isAlive(tx, claimer.sessionSeq),
-    write(tx, hooks, work),
+    write(tx, ports, work),
     mayClaimQuickly ? claimQuick(tx, claimer, work.want, work.attempted) : undefined,
   ]);
   // Who serves a reservation closes its lane before it locks anything else (lock-order.ts), so others release what is due.
@@ -92,8 +92,8 @@ function mayClaimAtOnce({ want, alone, endings, lookForDue, lookForHosted }: Tur
 }
 
 /** Settles what ended and writes what runs said about themselves. Returns the endings that came too late. */
-async function write(tx: Tx, hooks: JobHooks, work: TurnWork): Promise<readonly Ending[]> {
-  const { late } = await settle(tx, hooks, work.endings);
+async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly Ending[]> {
+  const { late } = await settle(tx, ports, work.endings);
   const superseded = await supersededOf(tx, work.endings, late);
   await writeLogs(tx, work.logs);
   await writeProgress(tx, work.progress);

@@ -39,7 +39,7 @@ test("a limit that is set while a run is being settled counts only what still ru
   const settled = Promise.withResolvers<undefined>();
   const settling = at.store.write(async (tx) => {
     const { seq, run_id: runId } = first as ClaimedJob;
-    await settle(tx, at.engine.hooks, [{ seq, runId, status: "success", durationMs: 1 }]);
+    await settle(tx, at.engine, [{ seq, runId, status: "success", durationMs: 1 }]);
     settled.resolve(undefined);
     await gate.promise;
   });

@@ -185,7 +185,7 @@ for (const backend of backends) {
       const wakes = (queues: readonly string[]): Promise<string[]> => {
         const by = { ...at.claimer(), queues: new Set(queues) };
         return at.store.write((tx) =>
-          wakesOf(tx, (spied) => takeTurn(spied, {}, by, { ...lookForDue, attempted: [] })),
+          wakesOf(tx, (spied) => takeTurn(spied, { kinds: {} }, by, { ...lookForDue, attempted: [] })),
         );
       };
 

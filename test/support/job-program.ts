@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { open, type Book, type WorkerOptions } from "../../src/index.ts";
 import { commandOrphaned } from "../../src/jobs/command/command-record.ts";
-import { jobsClaimed, jobSuperseded } from "../../src/jobs/hooks.ts";
+import { jobsClaimed, jobSuperseded } from "../../src/jobs/kind.ts";
 import { sessionLost } from "../../src/telemetry/attach.ts";
 import { jobKinds } from "./job-kinds.ts";
 import { openLedger } from "./job-ledger.ts";

@@ -1,4 +1,5 @@
 // The claim of one who holds a reservation: its own job, once nothing else runs in the lane.
+import { tryNames } from "../../storage/lock-key.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
@@ -6,7 +7,7 @@ import { startableColumns, type Startable } from "../job.ts";
 import { noClaim, start, type Claim } from "../claim.ts";
 import { closeLane } from "../gate.ts";
 import type { LaneRow } from "../lane.ts";
-import { createPermits, lockNames, tryLimits, writePermits } from "../limit.ts";
+import { createPermits, limitNames, writePermits } from "../limit.ts";
 import { queueOne, type Claimed } from "../state.ts";
 
 /** What a worker that serves one reservation looks for. */
@@ -30,7 +31,7 @@ export async function claimReserved(
       and reservation.status = 'active' and reservation.session_seq = ${sessionSeq}`);
   const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
   if (job === undefined || lane === undefined) return none;
-  if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true, contended: true };
+  if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
   const permits = await createPermits(tx, { direct: true }).take(job);
   // It is not in line, so nobody lets it in when the rate opens.
   if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
