@@ -1,6 +1,6 @@
 // The end of a book in this process: what runs is ended first, then what others may wait for is let go, then the store.
 import { leaveBrokers } from "./calls/sink/broker.ts";
-import { endWaiting } from "./jobs/waiters.ts";
+import { endWaiting } from "./jobs/result.ts";
 import { endWatching } from "./records/watch.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import type { Rooms } from "./rooms.ts";
@@ -32,7 +32,7 @@ async function leave({ attachment, store, jobs, calls, folder, worker }: Rooms):
   if (worker !== false) await folder.stop();
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
-    await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs.hooks, seq));
+    await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs, seq));
   } finally {
     // A book that can no longer be written is closed all the same; others will find its session silent.
     await store.close();

@@ -68,9 +68,9 @@ export async function release(
   return { dryRun, dropped: drop, jobs, schedules };
 
   async function letGo(which: HeldRule): Promise<number> {
-    if (drop) return dropHeld(store, engine.hooks, which);
+    if (drop) return dropHeld(store, engine, which);
     // Somebody had asked to cancel these: they must not run again here.
-    const cancelled = await dropHeld(store, engine.hooks, {
+    const cancelled = await dropHeld(store, engine, {
       ...which,
       fits: sql`${which.fits} and line.cancel_requested_at is not null`,
     });

@@ -1,5 +1,7 @@
 // open(): checks the options, opens the store, attaches the process.
-import { callEars, callHooks } from "./call-hooks.ts";
+import { announceTo, callEars, recordHooks, tellSessionLost } from "./announce.ts";
+import { callJobs } from "./calls/attempt/settled.ts";
+import { callKind } from "./calls/call.ts";
 import { callJob } from "./calls/job.ts";
 import { createCallsRoom } from "./calls/room.ts";
 import type { CallOptions } from "./calls/settings.ts";
@@ -19,13 +21,15 @@ import { createViews } from "./storage/view.ts";
 import { jobContext } from "./job-context.ts";
 import { liveContext } from "./live-context.ts";
 import { filesFolder } from "./storage/files-folder.ts";
-import { endOrphans } from "./jobs/command/orphan.ts";
+import { endOrphans } from "./jobs/command/command-record.ts";
 import type { Engine } from "./jobs/engine.ts";
 import { enqueueTogether } from "./jobs/enqueue.ts";
 import { recoverSession } from "./jobs/rescue.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
-import type { JobHooks } from "./jobs/hooks.ts";
-import { eventHooks, recordHooks, tellSessionLost } from "./event-hooks.ts";
+import type { Ports } from "./jobs/kind.ts";
+import { catchUps } from "./events/catch-up.ts";
+import { catchUpKind, deliveryKind } from "./events/event.ts";
+import { deliveries } from "./events/settled.ts";
 import { openLive } from "./events/live/live.ts";
 import { registerListeners } from "./events/register.ts";
 import {
@@ -38,7 +42,7 @@ import {
 } from "./rooms.ts";
 import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "./schedules/schedule.ts";
-import { lockSchedules, scheduledJobEnded } from "./schedules/settled.ts";
+import { fires } from "./schedules/settled.ts";
 import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
@@ -132,14 +136,13 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     const call = callJob(calls);
     definitions.set(call.name, call);
     const folder = openFolder(store);
-    const hooks: JobHooks = eventHooks(
-      callHooks(calls, {
-        runsEnded: folder.soon,
-        beforeSettled: { [scheduleKind]: lockSchedules },
-        onSettled: { [scheduleKind]: scheduledJobEnded },
-      }),
-      events,
-    );
+    const kinds = {
+      [scheduleKind]: fires,
+      [callKind]: callJobs(calls),
+      [deliveryKind]: deliveries(),
+      [catchUpKind]: catchUps,
+    };
+    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: folder.soon };
     const attachment =
       options.attach === false
         ? undefined
@@ -149,16 +152,16 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
             onLost: (lost, key) =>
               void store.write((tx) => moveInstances(tx, lost.seq, key.seq)).catch(() => undefined),
             onSilent: async (tx, session) => {
-              await recoverSession(tx, hooks, session.seq);
+              await recoverSession(tx, ports, session.seq);
               await tellSessionLost(tx, session);
               if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
             },
           });
     const jobs: Engine = {
+      ...ports,
       store,
       clock: store.clock,
       definitions,
-      hooks,
       files,
       session: () => attachment?.key ?? { id: "", seq: 0 },
       overdue: () => attachment?.overdue ?? true,

@@ -42,7 +42,7 @@ export async function retain(
     where kind = 'schedule' and app <> '' ${tenant === null ? sql`` : sql`and tenant_id = ${tenant}`}`);
   let [fires, slices] = [0, 0];
   for (const { tenant_id: id } of tenants) {
-    const pruned = await prune(store, id, jobs.files, {
+    const pruned = await prune(jobs, id, {
       ...{ olderThan: now - policy.runsBy, dryRun: policy.dryRun, firesOfApps: true },
     });
     fires += pruned.jobs;

@@ -66,7 +66,7 @@ export function roomsOf(book: object): Rooms {
 
 /** What the verbs of calls work with. */
 export function callsParts({ calls, jobs, worker }: Rooms): CallsParts {
-  return { room: calls, hooks: jobs.hooks, sends: worker !== false };
+  return { room: calls, ports: jobs, sends: worker !== false };
 }
 
 /** What a program may list in `use`. */

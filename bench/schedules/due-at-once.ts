@@ -40,7 +40,7 @@ export async function dueAtOnce(report: Report, count: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       clock.step(round === 0 ? 1000 : 3_600_000);
       const begun = performance.now();
-      while (await store.write((tx) => fireDue(tx, {}))) continue;
+      while (await store.write((tx) => fireDue(tx, { kinds: {} }))) continue;
       times.push(performance.now() - begun);
       await tamper(book, cancelAll);
     }
@@ -51,7 +51,7 @@ export async function dueAtOnce(report: Report, count: number): Promise<void> {
 
   /** What a process does while nothing is due: a look each minute, and how long one takes. */
   async function idle(): Promise<void> {
-    const ticker = startTicker({ store, hooks: {} });
+    const ticker = startTicker({ store, kinds: {} });
     await ticker.tick();
     const before = looks;
     await clock.advance(idleMinutes * 60_000);

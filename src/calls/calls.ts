@@ -2,7 +2,7 @@
 import { invalid } from "../core/error.ts";
 import { refuseDestination } from "./client/destination.ts";
 import type { Store } from "../storage/store.ts";
-import type { JobHooks } from "../jobs/hooks.ts";
+import type { Ports } from "../jobs/kind.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { CallDetails } from "./call-record.ts";
 import { explainCall, type CallExplanation } from "./explain.ts";
@@ -45,12 +45,12 @@ export type Calls = CallVerbs & {
 
 export type CallsParts = {
   readonly room: CallsRoom;
-  readonly hooks: JobHooks;
+  readonly ports: Ports;
   /** This process also sends: what it will refuse then, it refuses at once. */
   readonly sends: boolean;
 };
 
-export function callVerbs({ room, hooks, sends }: CallsParts, within: Within): CallVerbs {
+export function callVerbs({ room, ports, sends }: CallsParts, within: Within): CallVerbs {
   return {
     async submit(options) {
       const prepared = prepareCall(options);
@@ -63,7 +63,7 @@ export function callVerbs({ room, hooks, sends }: CallsParts, within: Within): C
         { shared: idempotencyKey === null },
       );
     },
-    cancel: (id) => within((tx) => cancelCall(tx, hooks, id)),
+    cancel: (id) => within((tx) => cancelCall(tx, ports, id)),
     resend: (id, options = {}) => within((tx) => resendCall(tx, room, id, options)),
     reschedule: (id, when) => within((tx) => rescheduleCall(tx, id, when)),
     delete: (id) => within((tx) => deleteCall(tx, id)),

@@ -5,7 +5,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
-import type { MustWait, OrderedJob } from "../jobs/hooks.ts";
+import type { MustWait, OrderedJob } from "../jobs/kind.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { lanesThatWait, release, waitsKey } from "../jobs/park.ts";
 import { queue, restand } from "../jobs/state.ts";

@@ -6,7 +6,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, forShare } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
-import type { JobHooks } from "../jobs/hooks.ts";
+import type { Ports } from "../jobs/kind.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { callKind, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
 import { checkWhen, type When } from "./prepare.ts";
@@ -18,12 +18,12 @@ export type CancelledCall = { readonly id: string; readonly status: "cancelled" 
 
 const triesMax = 5;
 
-export async function cancelCall(tx: Tx, hooks: JobHooks, id: string): Promise<CancelledCall> {
+export async function cancelCall(tx: Tx, ports: Ports, id: string): Promise<CancelledCall> {
   for (let tries = 0; tries < triesMax; tries++) {
     const job = await openJobOf(tx, id);
     if (job === undefined) break;
     try {
-      return { id, status: (await cancelJob(tx, hooks, job)).status };
+      return { id, status: (await cancelJob(tx, ports, job)).status };
     } catch (error) {
       // It ended in this moment, and another one may continue it.
       if (!isDaybookError(error) || error.code !== "conflict") throw error;

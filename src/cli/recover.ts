@@ -28,7 +28,7 @@ export function recover(program: Command): void {
 }
 
 async function applyTo(command: Command): Promise<void> {
-  const { sessionRecovered } = await import("../jobs/hooks.ts");
+  const { sessionRecovered } = await import("../jobs/kind.ts");
   let lost = 0;
   const forget = sessionRecovered.subscribe(({ jobs }) => void (lost += jobs));
   try {

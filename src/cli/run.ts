@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs } from "../core/duration.ts";
 import { checkName } from "../core/name.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
+import type { JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/worker-options.ts";
 import { closeInTime } from "../work.ts";
 import type { Loaded } from "./load-definitions.ts";
@@ -148,7 +148,7 @@ function formOf(command: Command): Form {
 type Listening = { begin(): void; end(): Promise<void> };
 
 async function listen(book: Book, report: WorkReport): Promise<Listening> {
-  const { jobSettled } = await import("../jobs/hooks.ts");
+  const { jobSettled } = await import("../jobs/kind.ts");
   const reading = new Set<Promise<void>>();
   // The first jobs may have ended before the worker has said that it works.
   let early: JobEnded[] | undefined = [];

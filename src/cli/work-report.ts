@@ -3,7 +3,7 @@
 import { styleText } from "node:util";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { isoTime } from "../core/time.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
+import type { JobEnded } from "../jobs/kind.ts";
 import type { RunRecord } from "../telemetry/run.ts";
 import { errorLine, showStatus } from "./job-words.ts";
 import { redrawMs, type LiveLine } from "./live-line.ts";

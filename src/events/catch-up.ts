@@ -11,7 +11,7 @@ import { forUpdate } from "../storage/word.ts";
 import type { RunContext } from "../jobs/context.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import type { Ended } from "../jobs/hooks.ts";
+import type { Ended, JobKind } from "../jobs/kind.ts";
 import { jobsChannel, type JobRow } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { deliverAgain, lastDeliveries } from "./deliver-again.ts";
@@ -102,8 +102,11 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
   return "done";
 }
 
+/** Jobs that bring a listener into the past, as a kind. */
+export const catchUps: JobKind = { ended: catchUpEnded };
+
 /** The job ended. Whoever set the listener back in its last moment saw that there was one, and made no other. */
-export async function catchUpEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+async function catchUpEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) {
     const listener = outcome.status === "completed" ? await hold(tx, job.kind_seq ?? 0) : undefined;
     if (listener !== undefined) await beginCatchUp(tx, listener);

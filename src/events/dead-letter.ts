@@ -9,7 +9,7 @@ import { pinJob, unpinJob } from "../jobs/prune/bundle.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
-import type { JobEnded } from "../jobs/hooks.ts";
+import type { JobEnded } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { deadLetterTopic, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";

@@ -3,7 +3,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
-import { makeRetry } from "../jobs/make-retry.ts";
+import { makeRetry } from "../jobs/outcome.ts";
 import { letterOf } from "./dead-letter.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
 

@@ -5,7 +5,7 @@ import { limits } from "../core/limits.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobEnded, ToSay } from "../jobs/hooks.ts";
+import type { JobEnded, ToSay } from "../jobs/kind.ts";
 import { heardOf, type JobRow } from "../jobs/job.ts";
 import type { Cause } from "../telemetry/cause.ts";
 import { nobody } from "./all-tenants.ts";
@@ -36,14 +36,14 @@ export async function wantsAny(tx: Tx, topics: readonly string[]): Promise<boole
 }
 
 /** A job ended. Deliveries are not told: a listener to the ends of jobs would hear its own for ever. */
-export async function tellJobEnded(tx: Tx, type: string, ended: JobEnded, row: JobRow): Promise<void> {
+export async function tellJobEnded(tx: Tx, ended: JobEnded, row: JobRow): Promise<void> {
   if (row.kind === deliveryKind || row.kind === catchUpKind) return;
   const { id, name, status, attempt, run, retriedBy } = ended;
   const payload: JobEndedPayload = { id, name, status, attempt, run, retriedBy };
   const runId = run?.id ?? row.run_id;
   const ids = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
   const cause = { ...ids, ...heardOf(row) };
-  await tell(tx, row.tenant_id, { topic: type, payload, cause });
+  await tell(tx, row.tenant_id, { topic: `job.${status}`, payload, cause });
 }
 
 type Fact = {

@@ -1,6 +1,6 @@
 // A durable listener as the book keeps it, by its name. Its deliveries are jobs of one name, so that they are hosted,
 // paused, limited and explained like any other.
-import { lockKeyOf } from "../storage/lock-key.ts";
+import { lockKeyOf, lockNames } from "../storage/lock-key.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
@@ -73,8 +73,7 @@ export async function holdListeners(tx: Tx): Promise<string> {
 /** Waits for publishers that are under way, and keeps new ones out until the transaction ends. Everything that was
  *  published is committed then, and has a lower number than whatever comes. */
 export async function closeListeners(tx: Tx): Promise<void> {
-  if (tx.dialect === "sqlite") return;
-  await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${lockKeyOf(lockName)})`);
+  await lockNames(tx, [lockName]);
 }
 
 /** Tells publishers, in this process and in others, that what they know of listeners is old. */

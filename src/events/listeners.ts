@@ -3,7 +3,7 @@ import { DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import type { Engine } from "../jobs/engine.ts";
-import { pauseName, resumeName } from "../jobs/pause.ts";
+import { pauseName, resumeName } from "../jobs/gate.ts";
 import type { StartFrom } from "./define.ts";
 import { topicsOf } from "./listener-index.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";

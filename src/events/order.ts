@@ -4,14 +4,14 @@
 // whoever ends the oldest lets the next one go, in the same transaction and under the same lock.
 //
 // A listener that was set back hears the old events first: until it has come to an event, that one's delivery waits.
+import { lockNames } from "../storage/lock-key.ts";
 import { waitsKey } from "../jobs/park.ts";
 import { queueOne } from "../jobs/state.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { OrderedJob } from "../jobs/hooks.ts";
+import type { OrderedJob } from "../jobs/kind.ts";
 import { jobsChannel } from "../jobs/job.ts";
-import { lockLimits } from "../jobs/limit.ts";
 import { listenerOfOrder } from "./listener.ts";
 
 /** Whether one before it is not finished. Asked under the lock of its key, which claim and settle take. */
@@ -30,7 +30,7 @@ export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
 /** Lets the oldest go, if it waits for its turn and nothing stands before it. Says how many it let go. */
 export async function letNextGo(tx: Tx, { tenant_id: tenant, limit_key: key }: Ordered): Promise<number> {
   if (key === null) return 0;
-  await lockLimits(tx, [`${tenant}\n${key}`]);
+  await lockNames(tx, [`${tenant}\n${key}`]);
   const next = await tx.get<{
     seq: number;
     kind_seq: number;
@@ -52,7 +52,7 @@ function lineKey({ tenant, key }: { readonly tenant: string; readonly key: strin
 export async function letAllGo(tx: Tx, waiting: readonly Ordered[]): Promise<void> {
   const keys = new Map(waiting.map((each) => [`${each.tenant_id}\n${each.limit_key}`, each]));
   if (keys.size === 0) return;
-  await lockLimits(tx, [...keys.keys()]);
+  await lockNames(tx, [...keys.keys()]);
   for (const each of keys.values()) await letNextGo(tx, each);
 }
 

@@ -1,4 +1,5 @@
 // Publish: one row for the event and one for each delivery, in whatever transaction the caller is in.
+import { lockNames } from "../storage/lock-key.ts";
 import { DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { quote } from "../core/quote.ts";
@@ -6,7 +7,6 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
-import { lockLimits } from "../jobs/limit.ts";
 import { newDelivery } from "./delivery.ts";
 import { eventPublished, eventsChannel, type EventRow } from "./event.ts";
 import { tellPublished } from "./live/ears.ts";
@@ -102,7 +102,7 @@ async function deliver(tx: Tx, event: EventRow, listeners: readonly ListenerRow[
 // Whoever publishes under a key holds it until its commit, so that the numbers of a key's events are in the order of
 // their commits. SQLite's only writer needs no lock.
 async function lockKey(tx: Tx, { tenant_id: tenant, key }: NewEvent): Promise<void> {
-  if (key !== null) await lockLimits(tx, [`${tenant}\nevent key\n${key}`]);
+  if (key !== null) await lockNames(tx, [`${tenant}\nevent key\n${key}`]);
 }
 
 async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<number | undefined> {

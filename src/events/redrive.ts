@@ -1,4 +1,5 @@
 // What a person does about dead letters: try again, or give up with a reason.
+import { lockNames } from "../storage/lock-key.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -8,8 +9,7 @@ import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
-import { lockLimits } from "../jobs/limit.ts";
-import { makeRetry } from "../jobs/make-retry.ts";
+import { makeRetry } from "../jobs/outcome.ts";
 import { endLetter, type DeadLetterRow } from "./dead-letter.ts";
 import { letNextGo } from "./order.ts";
 
@@ -40,7 +40,7 @@ export async function discardLetter(tx: Tx, id: string, reason: string): Promise
   }
   // The lock of its order comes first, as it does where a delivery ends.
   const { order_key: key } = await find(tx, id);
-  if (key !== null) await lockLimits(tx, [`${tx.tenant}\n${key}`]);
+  if (key !== null) await lockNames(tx, [`${tx.tenant}\n${key}`]);
   const letter = await hold(tx, id);
   if (letter.status !== "dead") throw refused(letter, "discarded");
   await endLetter(tx, letter, { status: "discarded", reason: storableText(reason, limits.errorMessageBytesMax) });

@@ -1,12 +1,17 @@
 // The end of a delivery, by whatever way: a letter is written or ended, and the next of its key may go.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Ended, JobEnded, SettledJob } from "../jobs/hooks.ts";
+import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { endLetter, letterOf, writeLetter } from "./dead-letter.ts";
-import { letNextGo } from "./order.ts";
+import { createOrderSweep, letNextGo, mustWait } from "./order.ts";
 
-export async function deliveryEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+/** Deliveries as a kind of job. */
+export function deliveries(): JobKind {
+  return { ended: deliveryEnded, quiet: isQuiet, mustWait, finished: letNextGo, sweep: createOrderSweep() };
+}
+
+async function deliveryEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
 }
 
@@ -22,6 +27,6 @@ async function chainEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
 }
 
 /** The path of most deliveries: it was never dead. One with a key is asked about in any case, because the next may wait. */
-export function isQuiet(job: SettledJob): boolean {
-  return job.attempt === 1;
+function isQuiet(attempt: number): boolean {
+  return attempt === 1;
 }

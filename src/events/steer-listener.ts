@@ -1,12 +1,13 @@
 // What a person does with a listener: hold it, set it back, let it pass over what waits, take it away.
+import type { Engine } from "../jobs/engine.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
+import type { Tx } from "../storage/store.ts";
 import { cancelUnstarted } from "../jobs/cancel.ts";
-import type { JobHooks } from "../jobs/hooks.ts";
+import type { Ports } from "../jobs/kind.ts";
 import { lockJobs } from "../jobs/lock-order.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { StartFrom } from "./define.ts";
@@ -48,15 +49,16 @@ export type SkipTo = "now" | Exclude<StartFrom, string>;
 
 /** Passes over what waits, up to a position: those deliveries are cancelled. What runs goes on. Dead letters stay. */
 export async function skipListener(
-  { store, hooks }: { readonly store: Store; readonly hooks: JobHooks },
+  engine: Engine,
   tenant: string,
   name: string,
   to: SkipTo = "now",
 ): Promise<{ skipped: number }> {
+  const { store } = engine;
   const bound = await store.write((tx) => boundOf(tx, name, to), { tenant });
   let skipped = 0;
   for (let after = 0; ;) {
-    const slice = await store.write((tx) => skipSlice(tx, hooks, { name, after, bound }), { tenant });
+    const slice = await store.write((tx) => skipSlice(tx, engine, { name, after, bound }), { tenant });
     skipped += slice.cancelled;
     if (slice.last === undefined) return { skipped };
     after = slice.last;
@@ -91,7 +93,7 @@ async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
 
 async function skipSlice(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   { name, after, bound }: { readonly name: string; readonly after: number; readonly bound: Bound },
 ): Promise<{ cancelled: number; last: number | undefined }> {
   const rows = await tx.all<{ id: string; line: number; status: string; seq: number; published_at: number }>(sql`select
@@ -109,7 +111,7 @@ async function skipSlice(
     tx,
     skipped.map(({ line: seq }) => ({ seq })),
   );
-  for (const { id } of skipped) if (await cancelUnstarted(tx, hooks, id)) cancelled++;
+  for (const { id } of skipped) if (await cancelUnstarted(tx, ports, id)) cancelled++;
   return { cancelled, last: rows.at(-1)?.seq };
 }
 

@@ -5,34 +5,34 @@ import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
 import { holdGroupsOf, memberEnded, tellLeft } from "./group/group.ts";
-import type { JobHooks } from "./hooks.ts";
+import type { Ports } from "./kind.ts";
 import { cancelChannel, jobNow, type JobRow } from "./job.ts";
 import { lockJob, seqOf, type JobKey } from "./lock-order.ts";
 import { cancelInLine } from "./state.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
-export async function cancelJob(tx: Tx, hooks: JobHooks, id: string, tenant = tx.tenant): Promise<Cancelled> {
+export async function cancelJob(tx: Tx, ports: Ports, id: string, tenant = tx.tenant): Promise<Cancelled> {
   const job = { tenant, id };
   await lockJob(tx, job);
   // On PostgreSQL a job that was in line when we looked may have begun when we look for running ones, so it is looked at twice.
   for (let looks = 0; looks < 2; looks++) {
-    if (await tryCancelUnstarted(tx, hooks, job)) return { id, status: "cancelled" };
+    if (await tryCancelUnstarted(tx, ports, job)) return { id, status: "cancelled" };
     if (await askToCancel(tx, job)) return { id, status: "cancelling" };
   }
   throw await refusal(tx, id, "cancelled");
 }
 
 /** Cancels a job that has not begun. False for one that began, or ended, since it was looked at: that one goes on as it is. */
-export async function cancelUnstarted(tx: Tx, hooks: JobHooks, id: string): Promise<boolean> {
+export async function cancelUnstarted(tx: Tx, ports: Ports, id: string): Promise<boolean> {
   const job = { tenant: tx.tenant, id };
   await lockJob(tx, job);
-  return tryCancelUnstarted(tx, hooks, job);
+  return tryCancelUnstarted(tx, ports, job);
 }
 
-async function tryCancelUnstarted(tx: Tx, hooks: JobHooks, job: JobKey): Promise<boolean> {
+async function tryCancelUnstarted(tx: Tx, ports: Ports, job: JobKey): Promise<boolean> {
   const [row] = await cancelInLine(tx, seqOf(job));
-  if (row !== undefined) await tellCancelled(tx, hooks, row);
+  if (row !== undefined) await tellCancelled(tx, ports, row);
   return row !== undefined;
 }
 
@@ -44,9 +44,9 @@ async function askToCancel(tx: Tx, job: JobKey): Promise<boolean> {
 }
 
 /** Tells the rooms above, and its group, of a job that was cancelled before it ran. */
-export async function tellCancelled(tx: Tx, hooks: JobHooks, row: JobRow): Promise<void> {
-  await tellLeft(tx, hooks, [row], "cancelled");
-  for (const group of (await holdGroupsOf(tx, [row])).values()) await memberEnded(tx, hooks, group, row);
+export async function tellCancelled(tx: Tx, ports: Ports, row: JobRow): Promise<void> {
+  await tellLeft(tx, ports, [row], "cancelled");
+  for (const group of (await holdGroupsOf(tx, [row])).values()) await memberEnded(tx, ports, group, row);
 }
 
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */

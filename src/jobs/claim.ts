@@ -2,21 +2,19 @@
 // job's own row, so from here on "running" and "has a run" are one fact.
 //
 //   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run
+import { tryNames } from "../storage/lock-key.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf, indexedBy, rowSet } from "../storage/word.ts";
-import { candidateColumns, firstInLine, startableColumns, type Startable } from "./candidate.ts";
+import { anyOf, indexedBy, rowSet, skipLockedOf } from "../storage/word.ts";
 import type { Reserved } from "./direct/claim-reserved.ts";
-import { passOn } from "./let-in.ts";
-import { countStarts, enterLanes, nextOpening, type Gate } from "./gate.ts";
-import type { JobHooks } from "./hooks.ts";
-import { hostChannel, jobsChannel, type Candidate } from "./job.ts";
+import { passOn, waitsKey } from "./park.ts";
+import { countStarts, enterLanes, nextOpening, pausedNames, type Gate } from "./gate.ts";
+import type { Ports } from "./kind.ts";
+import { candidateColumns, hostChannel, jobsChannel, startableColumns, type Candidate, type Startable } from "./job.ts";
 import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
-import { createPermits, lockNames, tryLimits, writePermits, type Permit } from "./limit.ts";
+import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
-import { waitsKey } from "./park.ts";
-import { pausedNames } from "./pause.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
 
 export type { Claimed } from "./state.ts";
@@ -37,40 +35,52 @@ export type Claimer = {
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
   /** What the rooms above say of jobs that keep an order. */
-  readonly mustWait?: JobHooks["mustWait"];
+  readonly kinds?: Ports["kinds"];
 };
 
+/** What a claim took and saw. It is filled as the claim goes from lane to lane. */
 export type Claim = {
-  readonly jobs: readonly ClaimedJob[];
+  readonly jobs: ClaimedJob[];
   /** A job that must run alone was found, and parked until a process is empty. */
-  readonly leftAlone: boolean;
+  leftAlone: boolean;
   /** There may be more that this claim did not get to. */
   readonly more: boolean;
   /** How many were found unable to run, and parked. */
-  readonly parked: number;
+  parked: number;
   /** The lanes that it looked at. */
   readonly looked: readonly number[];
   /** Another claimer was just counting one of our limits; what it names was left in line. */
-  readonly contended: boolean;
+  contended: boolean;
   /** When a lane that its rate closed opens again. */
   readonly opensAt: number | null;
   /** A job was parked until a time, so the next due time may have changed. */
-  readonly parkedForTime: boolean;
+  parkedForTime: boolean;
 };
 
-type Batch = {
+/** A claim that took nothing and saw nothing. */
+export const noClaim = (): Claim => ({
+  jobs: [],
+  leftAlone: false,
+  more: false,
+  parked: 0,
+  looked: [],
+  contended: false,
+  opensAt: null,
+  parkedForTime: false,
+});
+
+type Asked = {
   readonly claimer: Claimer;
   readonly want: number;
+  readonly attempted: Claimed[];
   /** It takes one job that must run alone, and nothing else. */
   readonly alone: boolean;
+};
+
+type Batch = Asked & {
   readonly paused: ReadonlySet<string>;
   readonly permits: ReturnType<typeof createPermits>;
-  readonly jobs: ClaimedJob[];
-  readonly attempted: Claimed[];
-  parked: number;
-  parkedForTime: boolean;
-  leftAlone: boolean;
-  contended: boolean;
+  readonly found: Claim;
 };
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and
@@ -91,7 +101,8 @@ export async function claim(tx: Tx, claimer: Claimer, want: number, attempted: C
     pass = hasMore;
   }
   // The next claim begins behind what was served; when all were closed, behind what was looked at.
-  const lanes = batch.jobs.length > 0 ? batch.jobs.map((job) => job.lane_seq) : looked;
+  const { jobs } = batch.found;
+  const lanes = jobs.length > 0 ? jobs.map((job) => job.lane_seq) : looked;
   served(claimer.turns, lanes);
   return toClaim(batch, gates, { more: pass.length > 0 || more, looked });
 }
@@ -107,7 +118,7 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
     const { seq } = found;
     if (await queueOne(tx, seq, "alone", { passBy: true }))
       await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
-    else batch.contended = true;
+    else batch.found.contended = true;
   }
   return toClaim(batch, gates, { more: false, looked: [] });
 }
@@ -129,47 +140,25 @@ export async function findAlone(
   return waiting.find((job) => hosts.has(job.name) && (queues === null || queues.has(job.queue)));
 }
 
-type Asked = Pick<Batch, "claimer" | "want" | "attempted" | "alone">;
-
 async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ batch: Batch; gates: Gate[] }> {
   // On PostgreSQL both are on the way at the same time.
   const [{ gates, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
-  const batch: Batch = {
-    ...asked,
-    paused,
-    permits: createPermits(tx),
-    jobs: [],
-    parked: 0,
-    parkedForTime: false,
-    leftAlone: false,
-    contended,
-  };
-  return { batch, gates };
+  const found = { ...noClaim(), contended };
+  return { batch: { ...asked, paused, permits: createPermits(tx), found }, gates };
 }
 
-function toClaim(batch: Batch, gates: readonly Gate[], { more, looked }: Pick<Claim, "more" | "looked">): Claim {
-  const { parked, contended, leftAlone, parkedForTime } = batch;
-  const opensAt = nextOpening(gates);
+function toClaim({ found }: Batch, gates: readonly Gate[], { more, looked }: Pick<Claim, "more" | "looked">): Claim {
   // Lanes alternate, each in its own order: the first of one does not wait for all of another.
-  const lanes = [...Map.groupBy(batch.jobs, (job) => job.lane_seq).values()];
-  return {
-    jobs: inTurn(lanes),
-    leftAlone,
-    more: more || contended,
-    parked,
-    looked,
-    contended,
-    opensAt,
-    parkedForTime,
-  };
+  const jobs = inTurn([...Map.groupBy(found.jobs, (job) => job.lane_seq).values()]);
+  return { ...found, jobs, more: more || found.contended, looked, opensAt: nextOpening(gates) };
 }
 
 async function pausedIn(tx: Tx, lanes: readonly number[]): Promise<ReadonlySet<string>> {
   return lanes.length === 0 ? new Set() : pausedNames(tx);
 }
 
-function roomLeft(batch: Batch): number {
-  return batch.parked >= limits.claimParkedMax ? 0 : batch.want - batch.jobs.length;
+function roomLeft({ want, found }: Batch): number {
+  return found.parked >= limits.claimParkedMax ? 0 : want - found.jobs.length;
 }
 
 /** Takes up to `share` jobs of one lane; true when it may have more. */
@@ -181,9 +170,19 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   return found.length === room && changed > 0;
 }
 
+/** The first `most` of a lane. Nobody else takes them until the transaction ends. */
+async function firstInLine(tx: Tx, lane: number, most: number): Promise<Startable[]> {
+  // Beside any other index on status SQLite would sort the whole backlog for each claim, so the index is pinned. A place
+  // is unique within a lane and priority (J7), so `priority desc, position, seq` is the whole order.
+  return tx.all<Startable>(sql`select ${startableColumns}
+    from daybook_line line ${indexedBy("jobs_to_claim")} cross join daybook_job job
+    where line.status = 'queued' and line.lane_seq = ${lane} and job.seq = line.seq
+    order by line.priority desc, line.position, line.seq limit ${most} ${skipLockedOf("line")}`);
+}
+
 /** Takes those of the lane's candidates that may run, and parks the others. Says how many left the line. */
 async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Startable[]): Promise<number> {
-  const busy = await tryLimits(tx, lockNames(found));
+  const busy = await tryNames(tx, limitNames(found));
   const taken: Startable[] = [];
   const permits: Permit[] = [];
   const parked: (Candidate & Parked)[] = [];
@@ -191,7 +190,7 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
     // Only limits and orders are looked up in the book; without them nothing is awaited, because every await costs each job.
     const asked = busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job);
     const verdict = asked instanceof Promise ? await asked : asked;
-    if (verdict === "contended") batch.contended = true;
+    if (verdict === "contended") batch.found.contended = true;
     else if ("waits_for" in verdict) parked.push(Object.assign(job, verdict));
     else {
       taken.push(job);
@@ -199,7 +198,7 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
     }
   }
   await parkAll(tx, batch, parked);
-  batch.jobs.push(...(await start(tx, batch.claimer.sessionSeq, gate.lane, taken, batch.attempted)));
+  batch.found.jobs.push(...(await start(tx, batch.claimer.sessionSeq, gate.lane, taken, batch.attempted)));
   await writePermits(tx, permits);
   await countStarts(tx, gate, taken.length);
   return taken.length + parked.length;
@@ -210,9 +209,9 @@ export async function start(
   tx: Tx,
   sessionSeq: number,
   lane: Pick<LaneRow, "queue">,
-  jobs: readonly Startable[],
+  jobs: Startable[],
   attempted: Claimed[],
-): Promise<readonly ClaimedJob[]> {
+): Promise<ClaimedJob[]> {
   if (jobs.length === 0) return [];
   for (const job of jobs) {
     job.run_id = tx.ids();
@@ -227,7 +226,7 @@ export async function start(
 }
 
 function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
-  return lockNames([job]).some((name) => busy.has(name));
+  return limitNames([job]).some((name) => busy.has(name));
 }
 
 // What is parked may have come to the front because a slot was free; if it waits for something else, the slot is the
@@ -235,14 +234,15 @@ function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
 async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parked)[]): Promise<void> {
   if (parked.length === 0) return;
   await park(tx, parked);
-  batch.parked += parked.length;
+  const { found, claimer } = batch;
+  found.parked += parked.length;
   await passOn(tx, parked);
   for (const job of parked) {
-    if (job.waits_for === "time") batch.parkedForTime = true;
-    if (job.waits_for === "alone") batch.leftAlone = true;
+    if (job.waits_for === "time") found.parkedForTime = true;
+    if (job.waits_for === "alone") found.leftAlone = true;
     // The others know of no such time yet, and we may have our hands full when it comes.
     if (job.waits_for === "time" && job.waits_key === null) tx.wake(jobsChannel);
-    if (job.waits_for === "host" && !batch.claimer.hosts.has(job.name)) tx.wake(hostChannel);
+    if (job.waits_for === "host" && !claimer.hosts.has(job.name)) tx.wake(hostChannel);
   }
 }
 
@@ -261,7 +261,7 @@ function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict
 async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verdict> {
   const { seq, available_at, tenant_id: tenant } = job;
   if (job.kind !== null && job.limit_key !== null) {
-    const waits = (await batch.claimer.mustWait?.[job.kind]?.(tx, job)) ?? false;
+    const waits = (await batch.claimer.kinds?.[job.kind]?.mustWait?.(tx, job)) ?? false;
     const order = waitsKey({ tenant, waitsFor: "order", key: job.limit_key });
     if (waits === true) return { seq, waits_for: "order", waits_key: order, available_at };
     if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };

@@ -12,7 +12,7 @@ import type { RunOwner } from "../telemetry/run.ts";
 import type { RunContext } from "./context.ts";
 import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
-import { checkRate, type Rate } from "./rate.ts";
+import { checkRate, type Rate } from "./limit.ts";
 import { checkBackoff, type Backoff } from "../core/backoff.ts";
 
 /** What a definition says of its jobs, and a template or an enqueue may say otherwise. */

@@ -3,15 +3,14 @@ import type { Clock } from "../core/clock.ts";
 import type { Store } from "../storage/store.ts";
 import type { SessionKey } from "../telemetry/session.ts";
 import type { AnyJob } from "./define.ts";
-import type { JobHooks } from "./hooks.ts";
+import type { Ports } from "./kind.ts";
 import type { RunContext } from "./context.ts";
 
-export type Engine = {
+export type Engine = Ports & {
   readonly store: Store;
   readonly clock: Clock;
   /** The definitions this process knows, by name; hostJobs changes them. */
   readonly definitions: Map<string, AnyJob>;
-  readonly hooks: JobHooks;
   /** The folder for what is kept beside the book: the output of programs. */
   readonly files: string;
   /** This process's session, which may be replaced while it lives. */

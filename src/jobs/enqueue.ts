@@ -4,8 +4,9 @@ import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { together } from "../storage/together.ts";
 import { heardBy } from "../telemetry/cause.ts";
-import { passOn } from "./let-in.ts";
+import { passOn } from "./park.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
 import { laneOf, lanesOf } from "./lane.ts";
@@ -177,56 +178,12 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
   return kept({ ...holder, status: isHeld ? "waiting" : row.status });
 }
 
-// Plain jobs that are enqueued on the book at the same time, each to be acknowledged by itself, are one unit: one statement
-// writes them all. Whoever asks while a unit is on its way is in the next one.
-type Asked = Wanted & Pick<PromiseWithResolvers<Enqueued>, "resolve" | "reject">;
-
-export type EnqueueTogether = (tenant: string, prepared: Prepared) => Promise<Enqueued>;
+/** On the book, jobs without keys that are enqueued at the same time are one statement. */
+export type EnqueueTogether = ReturnType<typeof enqueueTogether>;
 
 const unitJobsMax = 500;
 
-export function enqueueTogether(store: Store): EnqueueTogether {
-  const waiting: Asked[] = [];
-  let asked = false;
-
-  async function write(): Promise<void> {
-    let group: Asked[] | undefined;
-    // Taken when the unit runs, and kept: a unit may run more than once.
-    const unit = (tx: Tx): Promise<Enqueued[]> => {
-      if (group === undefined) {
-        group = waiting.splice(0, unitJobsMax);
-        asked = false;
-        if (waiting.length > 0) ask();
-      }
-      return enqueueAll(tx, group);
-    };
-    try {
-      const made = await store.write(unit, { by: "shared" });
-      for (const [index, each] of (group ?? []).entries()) each.resolve(made[index] as Enqueued);
-    } catch (error) {
-      // Refused before it ran, so nobody was taken: all who wait are told.
-      if (group === undefined) asked = false;
-      for (const each of group ?? waiting.splice(0)) {
-        // One that cannot be written must not fail its neighbours.
-        if (group === undefined || group.length === 1) each.reject(error);
-        else
-          store
-            .write((tx) => enqueueAll(tx, [each]), { by: "shared" })
-            .then(([made]) => each.resolve(made as Enqueued), each.reject);
-      }
-    }
-  }
-
-  function ask(): void {
-    if (asked) return;
-    asked = true;
-    void write();
-  }
-
-  return (tenant, prepared) => {
-    const { promise, resolve, reject } = Promise.withResolvers<Enqueued>();
-    waiting.push({ tenant, prepared, resolve, reject });
-    ask();
-    return promise;
-  };
+export function enqueueTogether(store: Store) {
+  const enqueue = together(enqueueAll, unitJobsMax);
+  return (tenant: string, prepared: Prepared): Promise<Enqueued> => enqueue(store, { tenant, prepared });
 }

@@ -8,9 +8,8 @@ import type { RunRow } from "../telemetry/run.ts";
 import { countRunning, laneRateKey } from "./gate.ts";
 import { jobNow, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
-import { limitsOf, mostOf, nameOfKey, type Limits } from "./limit.ts";
+import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "./limit.ts";
 import { reasonOf } from "./park.ts";
-import { readWindow, windowAt } from "./rate.ts";
 
 export type Explanation = {
   readonly id: string;

@@ -14,7 +14,7 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
 import { cancelUnstarted } from "./cancel.ts";
-import type { JobHooks } from "./hooks.ts";
+import type { Ports } from "./kind.ts";
 import { jobsChannel } from "./job.ts";
 import { listedKinds, type ListedKind } from "./list.ts";
 import { holdOpen, park, queue } from "./state.ts";
@@ -117,7 +117,7 @@ async function releaseSlice(tx: Tx, { fits }: HeldRule): Promise<number> {
 }
 
 /** Cancels held jobs, a slice at a time. Says how many. */
-export async function dropHeld(store: Store, hooks: JobHooks, rule: HeldRule): Promise<number> {
+export async function dropHeld(store: Store, ports: Ports, rule: HeldRule): Promise<number> {
   let dropped = 0;
   for (;;) {
     const [first, ...more] = await store.readHeavy<{ id: string; tenant: string }>(sql`select job.id,
@@ -125,13 +125,13 @@ export async function dropHeld(store: Store, hooks: JobHooks, rule: HeldRule): P
       where ${isFirst} ${rule.fits} order by job.tenant_id, line.seq limit ${sliceMax}`);
     if (first === undefined) return dropped;
     const slice = [first, ...more.filter(({ tenant }) => tenant === first.tenant)];
-    dropped += await store.write((tx) => dropAll(tx, hooks, slice), { tenant: first.tenant });
+    dropped += await store.write((tx) => dropAll(tx, ports, slice), { tenant: first.tenant });
   }
 }
 
-async function dropAll(tx: Tx, hooks: JobHooks, jobs: readonly { readonly id: string }[]): Promise<number> {
+async function dropAll(tx: Tx, ports: Ports, jobs: readonly { readonly id: string }[]): Promise<number> {
   let dropped = 0;
   // The end of one may have ended others of its group.
-  for (const { id } of jobs) if (await cancelUnstarted(tx, hooks, id)) dropped++;
+  for (const { id } of jobs) if (await cancelUnstarted(tx, ports, id)) dropped++;
   return dropped;
 }

@@ -121,6 +121,17 @@ export type Candidate = Pick<
   | ("kind_seq" | "about" | "cause_run_id" | "root_run_id" | "traceparent")
 >;
 
+export const candidateColumns = sql`job.seq, job.id, job.tenant_id, job.name, job.params, job.attempt, job.attempts,
+  job.timeout_ms, line.available_at, job.alone, job.losses_max, job.cause_run_id, job.root_run_id, job.created_at,
+  job.tags, job.limits, job.limit_key, job.key_scope, job.chain_seq, job.about, job.group_seq, job.kind, job.kind_seq,
+  job.traceparent`;
+
+/** A candidate with room for what its start will say. These are columns, because to add them to each row costs more than to read
+ *  the row. */
+export type Startable = Candidate & { readonly lane_seq: number; queue: string; run_id: string };
+
+export const startableColumns = sql`${candidateColumns}, line.lane_seq, '' as queue, '' as run_id`;
+
 /** The status of a job from its row of the line or, once it has ended, from its run. */
 export const statusNow = sql`case when line.seq is not null then line.status
   when job.cancelled_at is not null or run.status = 'cancelled' then 'cancelled'

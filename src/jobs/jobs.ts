@@ -10,18 +10,17 @@ import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } fro
 import type { Engine } from "./engine.ts";
 import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
 import { explainJob } from "./explain.ts";
+import type { Ports } from "./kind.ts";
 import { findJob, listJobs, readChain, type JobFilter } from "./list.ts";
-import { editJob, nameOfJob, prepareParams } from "./line/edit.ts";
-import { moveJob, prioritiseJob, type MoveTo } from "./line/move.ts";
-import { placeOf } from "./line/read-line.ts";
-import { retryJob } from "./make-retry.ts";
+import { editJob, nameOfJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
+import { placeOf } from "./queues.ts";
+import { retryJob } from "./outcome.ts";
 import { recover } from "./rescue.ts";
-import { pauseName, resumeName } from "./pause.ts";
+import { pauseName, resumeName } from "./gate.ts";
 import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
-import type { AwaitOptions } from "./waiters.ts";
-import { awaitable, awaitResult, type AwaitableJob } from "./result.ts";
+import { awaitable, awaitResult, type AwaitOptions, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
 export type JobVerbs = ReturnType<typeof jobVerbs>;
@@ -74,11 +73,10 @@ export type LookUp = (wanted: AnyJob | string) => Awaitable<AnyJob>;
 
 /** `read` is how definitions are looked up in the book: in a transaction, by it. */
 export function jobVerbs(
-  engine: Pick<Engine, "store" | "definitions" | "hooks">,
+  engine: Pick<Engine, "store" | "definitions" | keyof Ports>,
   strict: boolean,
   within: Within,
   read?: ReadRows,
-  /** On the book, jobs without keys that are enqueued at the same time share a unit. */
   together?: { readonly tenant: string; readonly enqueue: EnqueueTogether },
 ) {
   const { store } = engine;
@@ -122,7 +120,7 @@ export function jobVerbs(
      *  nothing else. */
     enqueueFrom: (template: string, overrides?: unknown, options: EnqueueOptions = {}): Promise<AwaitableJob> =>
       enqueueFrom(within, { template, overrides, options, lookUp: known, enqueue: make }),
-    cancel: (id: string) => within((tx) => cancelJob(tx, engine.hooks, id)),
+    cancel: (id: string) => within((tx) => cancelJob(tx, engine, id)),
     /** Continues the last job of a chain that failed or was cancelled; may exceed `attempts`. */
     retry: (id: string): Promise<AwaitableJob> =>
       within(async (tx) => awaitable(store, tx.tenant, await retryJob(tx, id))),
@@ -172,7 +170,7 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
      *  ```ts
      *  const { jobs } = await book.jobs.prune({ olderThan: "30d", keep: 1000, dryRun: true });
      *  ``` */
-    prune: (options: PruneOptions) => prune(store, tenant, engine.files, options ?? {}, engine.hooks.onPruned),
+    prune: (options: PruneOptions) => prune(engine, tenant, options ?? {}),
     /** Where a job stands in line; null when it does not, because it waits, runs or has ended. */
     place: (id: string) => placeOf(store, tenant, id),
   };

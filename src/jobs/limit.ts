@@ -1,13 +1,18 @@
 // Limits are counted from live claims, in the transaction of the claim: read the candidates, lock the limits they
 // name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
 // of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
+//
+// A rate lets at most `max` jobs start in each window of time, counted in the same transaction; a job over the allowance waits for
+// the rate, which lets in as many as it allows when its next window opens.
 import { limits } from "../core/limits.ts";
-import { lockKey } from "../storage/lock-key.ts";
-import { rawSql, sql, type Sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow, indexedBy } from "../storage/word.ts";
-import { waitingFor, type Reason } from "./park.ts";
-import { openAt, roomInRate, type RateRule } from "./rate.ts";
+import type { Reason } from "./park.ts";
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { jobsChannel } from "./job.ts";
 
 /** What limits a job, as its row keeps it: how many of its name, how many of its `limit_key`, how many starts. */
 export type Limits = {
@@ -82,7 +87,7 @@ export function reasonsOf(job: Limited): Reason[] {
   return [...permitsOf(job), { tenant: job.tenant_id, waitsFor: "time", key: rate.key }];
 }
 
-export function lockNames(jobs: readonly Limited[]): string[] {
+export function limitNames(jobs: readonly Limited[]): string[] {
   return jobs.flatMap((job) => (job.limits === null ? [] : reasonsOf(job).map(lockOf)));
 }
 
@@ -90,29 +95,9 @@ export function lockOf({ waitsFor, tenant, key }: Reason): string {
   return waitsFor === "time" ? `${tenant}\nrate\n${key}` : `${tenant}\n${key}`;
 }
 
-/** Locks limits until the transaction ends, so that nobody counts what another is about to take. SQLite's only writer
- *  needs none. On PostgreSQL it is a statement of its own, because a statement's snapshot is older than its locks; the
- *  order keeps two claimers from waiting for each other. */
-export async function lockLimits(tx: Tx, names: readonly string[]): Promise<void> {
-  if (tx.dialect === "sqlite" || names.length === 0) return;
-  const ordered = JSON.stringify([...new Set(names)].sort());
-  await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${rawSql(lockKey("value"))})
-    from jsonb_array_elements_text(${ordered}::jsonb) with ordinality order by ordinality`);
-}
-
-/** Locks those limits that nobody else has locked, and returns the others. Whoever claims waits for no limit: it holds
- *  those of the jobs it has just settled, and two that wait for each other's would never end. */
-export async function tryLimits(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
-  if (tx.dialect === "sqlite" || names.length === 0) return new Set();
-  const wanted = JSON.stringify([...new Set(names)]);
-  const busy = await tx.all<{ value: string }>(sql`select value from jsonb_array_elements_text(${wanted}::jsonb)
-    where not pg_catalog.pg_try_advisory_xact_lock(${rawSql(lockKey("value"))})`);
-  return new Set(busy.map((row) => row.value));
-}
-
 /** How many permits of a limit are taken. Direct work that waits for its turn comes before what stands in line, in whatever
  *  queue, so a permit of its limits is kept for it. */
-function takenPermits(tenant: string, key: string): Sql {
+export function takenPermits(tenant: string, key: string): Sql {
   const name = nameOfKey(key);
   const where = name === undefined ? sql`job.limit_key = ${key}` : sql`job.name = ${name}`;
   return sql`select number from daybook_permit where tenant_id = ${tenant} and limit_key = ${key}
@@ -120,23 +105,6 @@ function takenPermits(tenant: string, key: string): Sql {
       cross join daybook_job job cross join daybook_reservation reservation
     where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'reservation' and job.seq = line.seq
       and job.tenant_id = ${tenant} and ${where} and reservation.id = line.waits_key and reservation.status = 'active'`;
-}
-
-/** How many of those who wait for a limit or a rate may be let in. */
-export async function roomFor(tx: Tx, of: Reason): Promise<number> {
-  const rules = await limitsOfFirst(tx, of);
-  if (of.waitsFor === "time") {
-    if (rules.rate === undefined) return 0;
-    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rules.rate })).room, limits.claimParkedMax);
-  }
-  const taken = await tx.all(takenPermits(of.tenant, of.key));
-  return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
-}
-
-export async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
-  const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
-    where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
-  return limitsOf(first ?? { limits: null });
 }
 
 /** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
@@ -201,4 +169,71 @@ export async function writePermits(tx: Tx, permits: readonly Permit[]): Promise<
   if (permits.length === 0) return;
   const columns = { tenant_id: "text", limit_key: "text", number: "integer", job_seq: "integer" } as const;
   await tx.run(sql`insert into daybook_permit (tenant_id, limit_key, number, job_seq) ${eachRow(columns, permits)}`);
+}
+
+export type Rate<Params = unknown> = {
+  readonly max: number;
+  readonly per: Duration;
+  /** Counts each key apart; without it the whole name is one. */
+  readonly key?: (params: Params) => string;
+};
+
+export function checkRate(rate: Rate<never>): void {
+  refuseUnknown(rate, ["max", "per", "key"], "rate");
+  checkCount(rate.max, "rate max", 1);
+  durationMs(rate.per, "rate per", { min: 1 });
+}
+
+export type RateRule = { readonly tenant: string; readonly key: string; readonly max: number; readonly ms: number };
+
+/** How many may start in a rate's current window, and when the next one opens. */
+export type RateRoom = { room: number; readonly opensAt: number };
+
+/** The room that a rate has now. Up to `take` starts are taken from it. */
+export async function roomInRate(tx: Tx, rule: RateRule, take = 0): Promise<RateRoom> {
+  const last = await readWindow(tx, rule);
+  const { window_at, used, let_in } = windowAt(tx.now, rule.ms, last);
+  const room = Math.max(0, rule.max - used);
+  const taken = Math.min(take, room);
+  const opensAt = window_at + rule.ms;
+  // When the clock was set, what follows counts from here, also when nothing can start now.
+  const wasSet = last !== undefined && window_at < last.window_at - (last.window_at % rule.ms);
+  if (taken > 0 || wasSet) {
+    await tx.run(sql`insert into daybook_rate_window as rate_window (tenant_id, rate_key, window_at, used, let_in)
+      values (${rule.tenant}, ${rule.key}, ${window_at}, ${used + taken}, ${let_in})
+      on conflict (tenant_id, rate_key) do update
+        set window_at = excluded.window_at, used = excluded.used, let_in = excluded.let_in,
+          opens_at = case when rate_window.opens_at > ${opensAt} then ${opensAt} else rate_window.opens_at end`);
+    if (wasSet) tx.wake(jobsChannel);
+  }
+  return { room, opensAt };
+}
+
+/** Somebody waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
+export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<void> {
+  const changed = await tx.run(sql`update daybook_rate_window set opens_at = ${opensAt}
+    where tenant_id = ${rule.tenant} and rate_key = ${rule.key} and opens_at is distinct from ${opensAt}`);
+  if (changed > 0) tx.wake(jobsChannel);
+}
+
+type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
+
+export async function readWindow(
+  tx: Pick<Tx, "get">,
+  { tenant, key }: Pick<RateRule, "tenant" | "key">,
+): Promise<(RateWindow & { readonly opens_at: number | null }) | undefined> {
+  return tx.get(sql`select window_at, used, let_in, opens_at from daybook_rate_window
+    where tenant_id = ${tenant} and rate_key = ${key}`);
+}
+
+/** The window of a rate at `now`, after the one that was last counted in. */
+export function windowAt(now: number, ms: number, last: RateWindow | undefined): RateWindow {
+  const at = now - (now % ms);
+  const lastAt = last === undefined ? 0 : last.window_at - (last.window_at % ms);
+  if (last === undefined || lastAt < at) return { window_at: at, used: 0, let_in: 0 };
+  // Clocks of two machines differ a little. The one behind counts in the window that the other has opened: if it went
+  // back to its own, the other would find that one old and open the next anew. A larger difference means that the clock
+  // was set: it goes on counting in the window it is in now, rather than closing the rate for as long as the step was.
+  const isNear = lastAt - at <= ms && lastAt - now <= limits.clockAheadMs;
+  return { ...last, window_at: isNear ? lastAt : at };
 }

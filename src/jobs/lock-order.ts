@@ -12,19 +12,27 @@
 // normalising a queue. Jobs that are locked later are passed by when another holds them: those who wait for a permit, and
 // those who would make room for a job that was lost. A claim comes last in its turn and waits for nobody: what is locked, it
 // leaves for the next look. So does a prune.
+import { lockNames } from "../storage/lock-key.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { seqsOf } from "./job.ts";
-import { lockLimits, lockNames, type Limited } from "./limit.ts";
+import { limitNames, type Limited } from "./limit.ts";
 import type { Ending } from "./outcome.ts";
 
-/** A job that is about to end. Of a `plain` one it is known that it is of no group and no direct work. */
-type Ends = Pick<Ending, "seq"> & Partial<Pick<Ending, "status" | "shutdown" | "plain" | "limited">>;
+/** A job that is about to end. */
+type Ends = Pick<Ending, "seq" | "job" | "shutdown"> & Partial<Pick<Ending, "status">>;
 
-/** Whether nothing has to be read before these are locked. */
+/** Whether nothing has to be read before these are locked: they are known to have no limits and to keep no order, as well. */
 export function areLockedAtOnce(jobs: readonly Ends[]): boolean {
-  return jobs.every((job) => job.plain === true && job.limited === false && !keepsPlace(job));
+  return jobs.every((each) => {
+    return isPlain(each) && each.job?.limits === null && each.job.limit_key === null && !keepsPlace(each);
+  });
+}
+
+/** It is known to be of no group and no direct work. */
+function isPlain({ job }: Ends): boolean {
+  return job?.group_seq === null && job.kind === null;
 }
 
 /** Locks jobs that are about to end, what they belong to and what their end decides about; with `session`, also what else
@@ -34,7 +42,7 @@ export async function lockJobs(tx: Tx, jobs: readonly Ends[], session?: number):
   const all = anyOf("integer", seqsOf(jobs));
   if (session === undefined && areLockedAtOnce(jobs)) return lockRows(tx, "line", sql`${all}`);
   await holdMoved(tx, seqsOf(jobs.filter(keepsPlace)));
-  const { groups, reservations } = await lockHolders(tx, seqsOf(jobs.filter((job) => job.plain !== true)), session);
+  const { groups, reservations } = await lockHolders(tx, seqsOf(jobs.filter((job) => !isPlain(job))), session);
   const failing = anyOf("integer", seqsOf(jobs.filter(({ status }) => status !== "success")));
   const reached = sql`= any(array(select seq from daybook_line where seq ${all}
     union all ${othersOf(sql`${all}`, sql`${failing}`)}
@@ -45,7 +53,7 @@ export async function lockJobs(tx: Tx, jobs: readonly Ends[], session?: number):
     from daybook_line line join daybook_job job on job.seq = line.seq
     where line.seq ${groups.length + reservations.length === 0 ? all : reached} order by line.seq for update of line`);
   const ending = new Set(seqsOf(jobs));
-  await lockLimits(tx, lockNames(rows.filter(({ seq, limits }) => limits !== null && ending.has(seq))));
+  await lockNames(tx, limitNames(rows.filter(({ seq, limits }) => limits !== null && ending.has(seq))));
 }
 
 /** The same for a verb that knows the job by its id and may cancel it. */

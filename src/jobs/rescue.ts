@@ -8,12 +8,12 @@ import { anyOf, eachRow, indexedBy } from "../storage/word.ts";
 import { goneSessions } from "../telemetry/gone-sessions.ts";
 import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
-import { endOrphans } from "./command/orphan.ts";
+import { endOrphans } from "./command/command-record.ts";
 import type { Engine } from "./engine.ts";
 import { expire, freeReservationsOf } from "./direct/reservation.ts";
-import { sessionRecovered, type JobHooks } from "./hooks.ts";
+import { sessionRecovered, type Ports } from "./kind.ts";
 import { jobsChannel } from "./job.ts";
-import { releaseFreeKeys, type From } from "./let-in.ts";
+import { releaseFreeKeys, type From } from "./park.ts";
 import { lockJobs } from "./lock-order.ts";
 import type { Ending } from "./outcome.ts";
 import { settle } from "./settle.ts";
@@ -24,7 +24,7 @@ type Lost = Open & { readonly heardAt: number; readonly cancelling: number };
 type Late = Open & { readonly timeoutMs: number };
 
 /** Ends what a dead session was running. Part of the transaction that declares it dead, or of a sweep after it. */
-export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
+export async function recoverSession(tx: Tx, ports: Ports, sessionSeq: number): Promise<number> {
   const open = await tx.all<Lost>(
     sql`select line.seq, line.run_id as "runId", line.started_at as "startedAt",
         coalesce(session.stopped_at, session.last_heartbeat_at) as "heardAt",
@@ -34,9 +34,9 @@ export async function recoverSession(tx: Tx, hooks: JobHooks, sessionSeq: number
   );
   const endings = open.toSorted((a, b) => a.seq - b.seq).map(lostEnding);
   await lockJobs(tx, endings, sessionSeq);
-  const freed = await freeReservationsOf(tx, hooks, sessionSeq);
+  const freed = await freeReservationsOf(tx, ports, sessionSeq);
   if (open.length === 0) return freed;
-  const { late, retried } = await settle(tx, hooks, endings);
+  const { late, retried } = await settle(tx, ports, endings);
   // Somebody else may have recovered it in the meantime.
   const ended = open.length - late.size;
   if (ended > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended, retried }));
@@ -64,7 +64,7 @@ function toError(type: string, message: string): NonNullable<Ending["error"]> {
 }
 
 /** Ends runs whose owner should have ended them by now: it is blocked, or its timers are. */
-export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
+export async function rescueTimedOut(tx: Tx, ports: Ports): Promise<number> {
   // Both times are of the owner's own clock, which beats even while its loop is blocked: hosts need not agree on the time, but for
   // a beat that was stamped while the clock ran ahead.
   const late = await tx.all<Late>(
@@ -78,7 +78,7 @@ export async function rescueTimedOut(tx: Tx, hooks: JobHooks): Promise<number> {
   );
   if (late.length === 0) return 0;
   const endings = late.map((job) => timedOutEnding(tx, job));
-  return endings.length - (await settle(tx, hooks, endings)).late.size;
+  return endings.length - (await settle(tx, ports, endings)).late.size;
 }
 
 // The sessions that have ended and own a running job, of which there are no more than places, or a reservation, of which there
@@ -92,7 +92,7 @@ const orphans = sql`select session.seq
 
 /** Looks for everything that should have been released or ended, and was not. Resolves to how much was found. */
 export async function sweep(engine: Engine): Promise<number> {
-  const { store, hooks } = engine;
+  const { store, kinds } = engine;
   const orphaned = new Set((await store.read<{ seq: number }>(orphans)).map(({ seq }) => seq));
   let found = 0;
   // One that cannot be recovered must not keep the others from it.
@@ -104,11 +104,15 @@ export async function sweep(engine: Engine): Promise<number> {
       failures.push(error);
     }
   };
-  for (const seq of orphaned) await attempt((tx) => recoverSession(tx, hooks, seq));
-  await attempt((tx) => expire(tx, hooks));
+  for (const seq of orphaned) await attempt((tx) => recoverSession(tx, engine, seq));
+  await attempt((tx) => expire(tx, engine));
   // By a clock that was set, every run would be long past its timeout.
-  if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, hooks));
-  await attempt(async (tx) => (await hooks.onSweep?.(tx)) ?? 0);
+  if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, engine));
+  await attempt(async (tx) => {
+    let released = 0;
+    for (const kind of Object.values(kinds)) released += (await kind.sweep?.(tx)) ?? 0;
+    return released;
+  });
   for (let from: From | undefined, last = false; !last; last = from === undefined) {
     const { released, next } = await store.write((tx) => releaseFreeKeys(tx, from));
     found += released;

@@ -1,17 +1,19 @@
-// The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled:
-// the job's row says that somebody waits, and whoever ends it wakes them.
-import { DaybookError, invalid, notFound } from "../core/error.ts";
+// The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled.
+import { DaybookError, invalid, notFound, conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunRow, RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
-import { hostChannel, jobsChannel, statusNow, type JobRow } from "./job.ts";
-import { offerFreeKeys } from "./let-in.ts";
-import { reasonOf } from "./park.ts";
-import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "./waiters.ts";
+import { hostChannel, jobsChannel, statusNow, doneChannel, type JobRow } from "./job.ts";
+import { offerFreeKeys, reasonOf } from "./park.ts";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { anyOf } from "../storage/word.ts";
+import { currentCause } from "../telemetry/cause.ts";
 
 /** What an enqueue made, and the way to its result. */
 export type AwaitableJob<Result = unknown> = Enqueued<Result> & {
@@ -117,4 +119,179 @@ function tookTooLong(id: string, { id: lastId, status }: Last, waited: string): 
   const still = `job ${id}${retry} is still ${status} after ${waited} of waiting; it goes on`;
   const details = { id, lastId, status };
   return new DaybookError("timeout", `${still}: ask again later, or see why with explain`, { details });
+}
+
+// Those who wait in this process for jobs or groups to end, or for a queue to be let go. Whoever ends a job that is marked
+// `awaited`, a group or a reservation wakes `doneChannel`; then one read finds out which of ours have ended, however many
+// wait. Each of them looks for itself after that.
+
+export type AwaitOptions = {
+  /** How long to wait; default without limit. What is waited for goes on either way. */
+  readonly timeout?: Duration;
+};
+
+/** The end of a job or of a group; with neither, every end that is told. */
+type AwaitedEnd = { readonly job?: number; readonly group?: number };
+
+/** What a look found: the end, what to wait for and after which time to look all the same, or nothing that holds, so that it
+ *  looks again. */
+type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly atMostMs?: number } | "again";
+
+/** `what` is undefined while it looks. */
+type Waiting = { what: AwaitedEnd | undefined; wake(): void };
+
+type Waiters = ReturnType<typeof noWaiters>;
+
+const noWaiters = () => ({
+  all: new Set<Waiting>(),
+  /** How many wakes there were. */
+  heard: 0,
+  /** A read has been asked for and has not begun. */
+  asked: false,
+  closed: false,
+  stopListening: undefined as (() => void) | undefined,
+});
+
+const known = new WeakMap<Store, Waiters>();
+
+function waitersOf(store: Store): Waiters {
+  const waiters = known.get(store) ?? noWaiters();
+  known.set(store, waiters);
+  return waiters;
+}
+
+/** Everybody looks for themselves: something else than an end may have changed what they wait for. */
+export function lookAgain(store: Store): void {
+  for (const each of waitersOf(store).all) each.wake();
+}
+
+/** The book is being closed: everybody is told, and whoever comes later hears it at once. */
+export function endWaiting(store: Store): void {
+  waitersOf(store).closed = true;
+  lookAgain(store);
+}
+
+export function awaitMs(options: AwaitOptions, verb: string): number {
+  refuseUnknown(options, ["timeout"], verb);
+  return options.timeout === undefined ? limits.durationMsMax : durationMs(options.timeout, "timeout");
+}
+
+/** Waits for the end of `what`: looks, and looks again when there is news of it. `look` is told once the time is over, as words,
+ *  and throws then unless it finds the end. */
+export async function awaitEnd<T>(
+  store: Store,
+  what: string,
+  timeoutMs: number,
+  look: (waited: string | undefined) => Promise<Look<T>>,
+): Promise<T> {
+  const waiters = waitersOf(store);
+  const waiting: Waiting = { what: undefined, wake: () => undefined };
+  let waited: string | undefined;
+  const expire = (): void => {
+    waited = formatDuration(timeoutMs);
+    waiting.wake();
+  };
+  // It keeps the process alive as well: somebody waits.
+  const timer = store.clock.after(timeoutMs, expire, { keepAlive: true });
+  waiters.all.add(waiting);
+  try {
+    for (;;) {
+      if (waiters.closed) throw new DaybookError("closed", `the book was closed while waiting for ${what}`);
+      // Listening comes first and then the look: an end is seen, or it is heard of.
+      waiters.stopListening ??= store.onWake((channel) => {
+        if (channel !== doneChannel && channel !== null) return;
+        waiters.heard++;
+        ask(store, waiters);
+      });
+      const news = Promise.withResolvers<void>();
+      const { heard } = waiters;
+      Object.assign(waiting, { what: undefined, wake: news.resolve });
+      const found = await look(waited);
+      if (found === "again") continue;
+      if ("ended" in found) return found.ended;
+      waiting.what = found.waitsFor;
+      // What was heard while it looked may have been about this; one read for all finds out.
+      if (heard !== waiters.heard) ask(store, waiters);
+      const atMost = found.atMostMs === undefined ? undefined : store.clock.after(found.atMostMs, news.resolve);
+      await news.promise;
+      atMost?.cancel();
+    }
+  } finally {
+    timer.cancel();
+    waiters.all.delete(waiting);
+    if (waiters.all.size === 0) {
+      waiters.stopListening?.();
+      waiters.stopListening = undefined;
+    }
+  }
+}
+
+// What is woken together is looked for together.
+function ask(store: Store, waiters: Waiters): void {
+  if (waiters.asked) return;
+  waiters.asked = true;
+  void store.clock.nextTurn().then(() => tellEnded(store, waiters));
+}
+
+async function tellEnded(store: Store, waiters: Waiters): Promise<void> {
+  waiters.asked = false;
+  const awaited = [...waiters.all].flatMap((each) => (each.what === undefined ? [] : [{ each, what: each.what }]));
+  const jobs = awaited.flatMap(({ what }) => what.job ?? []);
+  const groups = awaited.flatMap(({ what }) => what.group ?? []);
+  // A job has ended when it has left the line. When the read fails, each waiter looks for itself and learns why.
+  const rows = await store
+    .read<Required<AwaitedEnd>>(sql`select seq as job, null as "group" from daybook_line
+        where seq ${anyOf("integer", jobs)}
+      union all select null, seq from daybook_job_group where seq ${anyOf("integer", groups)} and status = 'open'`)
+    .catch(() => []);
+  const [openJobs, openGroups] = [new Set(rows.map(({ job }) => job)), new Set(rows.map(({ group }) => group))];
+  for (const { each, what } of awaited) {
+    const open = what.job === undefined ? openGroups.has(what.group ?? 0) : openJobs.has(what.job);
+    if (!open) each.wake();
+  }
+}
+
+// A handler may wait for other jobs, and for that they must be able to run meanwhile. Two waits can never end, and are
+// refused: for itself, and, in a run that is alone in its session after two losses, for what only this session could run.
+type AloneRun = { readonly sessionSeq: number; over: boolean };
+
+const aloneRuns = new AsyncLocalStorage<AloneRun>();
+
+/** Runs the handler of a job that is alone in its session. */
+export async function runAlone<T>(sessionSeq: number, handler: () => T): Promise<Awaited<T>> {
+  const run: AloneRun = { sessionSeq, over: false };
+  try {
+    return await aloneRuns.run(run, handler);
+  } finally {
+    run.over = true;
+  }
+}
+
+/** `which` are the jobs that are waited for, open ones and others. */
+export async function refuseToBlock(
+  store: Store,
+  { tenant, what, which }: { readonly tenant: string; readonly what: string; readonly which: Sql },
+): Promise<void> {
+  const cause = currentCause();
+  if (cause === undefined) return;
+  const [itself] = await store.read<{ id: string }>(sql`select job.id
+    from daybook_job job join daybook_line line on line.seq = job.seq
+    where ${which} and job.tenant_id = ${tenant} and line.run_id = ${cause.runId}`);
+  if (itself !== undefined) {
+    throw invalid(`job ${itself.id} waits for ${what}, which cannot end before itself: wait for it from outside`);
+  }
+  const alone = aloneRuns.getStore();
+  if (alone === undefined || alone.over) return;
+  const [blocked] = await store.read<Record<"id" | "name" | "queue", string>>(sql`select job.id, job.name, lane.queue
+    from daybook_job job join daybook_line line on line.seq = job.seq join daybook_lane lane on lane.seq = job.lane_seq
+    where ${which} and job.tenant_id = ${tenant} and job.origin <> 'direct'
+      and (line.session_seq is null or line.session_seq = ${alone.sessionSeq})
+      and not exists (select 1 from daybook_session_host host join daybook_session session on session.seq = host.session_seq
+        where session.status = 'running' and session.seq <> ${alone.sessionSeq} and host.name = job.name
+          and (host.queue is null or host.queue = lane.queue)) limit 1`);
+  if (blocked === undefined) return;
+  const nobody = `nobody else runs job ${blocked.id} ("${blocked.name}" in queue "${blocked.queue}")`;
+  const advice = "start another process that runs it; the next attempt is not alone";
+  const why = `this run is alone in its process after two losses, and ${nobody}, so ${what} would never end`;
+  throw conflict(`${why}: ${advice}`, { ...blocked });
 }

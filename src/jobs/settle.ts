@@ -5,14 +5,13 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { directKind, releaseTurnOf } from "./direct/reservation.ts";
-import { freeKeys, freePermits, takePermitsBack } from "./let-in.ts";
+import { freeKeys, freePermits, takePermitsBack } from "./park.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "./group/group.ts";
-import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type JobHooks } from "./hooks.ts";
+import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "./kind.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
 import type { Limited } from "./limit.ts";
 import { areLockedAtOnce, lockJobs, lockWithOther } from "./lock-order.ts";
-import { makeRetry } from "./make-retry.ts";
-import { againAfter, type Ending } from "./outcome.ts";
+import { makeRetry, againAfter, type Ending } from "./outcome.ts";
 import { endRuns, tie, type EndedRuns, type Owned } from "./state.ts";
 
 export type Settled = {
@@ -21,26 +20,26 @@ export type Settled = {
   readonly retried: number;
 };
 
-export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]): Promise<Settled> {
+export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { late: new Set(), retried: 0 };
   // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
-  const lanes = endings.flatMap(({ lane }) => lane ?? []);
+  const lanes = endings.flatMap(({ job }) => job?.lane_seq ?? []);
   const locked = lockJobs(tx, endings);
   if (!areLockedAtOnce(endings)) await locked;
   const [facts, { more, late }, gated] = await Promise.all([
-    wantsFacts(tx, hooks),
+    ports.announce?.wantsJobs(tx) ?? false,
     endRuns(tx, endings),
     lanes.length === endings.length ? hasGate(tx, lanes) : undefined,
     locked,
   ]);
   const ends = { endings, more, late, facts };
-  const rows = await readInteresting(tx, hooks, ends);
+  const rows = await readInteresting(tx, ports, ends);
   await freeKeys(tx, rows);
   await freePermits(tx, rows);
   // An ending without its lane is a lost or a late run, never a success, so `more` names it.
   const lanesOf = more.map((job) => job.lane_seq);
   if (gated ?? (await hasGate(tx, lanesOf))) tx.wake(jobsChannel);
-  return { late, retried: await follow(tx, hooks, ends, rows) };
+  return { late, retried: await follow(tx, ports, ends, rows) };
 }
 
 /** Ends one run in its user's serializable transaction, and says whether it was still ours. PostgreSQL runs the user's function again
@@ -48,7 +47,7 @@ export async function settle(tx: Tx, hooks: JobHooks, endings: readonly Ending[]
  *  row of its group. The caller lets in those who wait once all of it is on disk (finish.ts). */
 export async function settleInUserTx(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   ending: Ending,
   job: Limited & Pick<JobRow, "seq" | "key_scope" | "group_seq" | "kind" | "kind_seq">,
 ): Promise<boolean> {
@@ -57,7 +56,7 @@ export async function settleInUserTx(
   const [, goesOn, facts, { more, late }] = await Promise.all([
     holdTurnOf(tx, job),
     groupGoesOn(tx, job),
-    wantsFacts(tx, hooks),
+    ports.announce?.wantsJobs(tx) ?? false,
     endRuns(tx, [ending]),
     freeKeys(tx, [job]),
     takePermitsBack(tx, [job]),
@@ -65,8 +64,8 @@ export async function settleInUserTx(
   if (late.size > 0) return false;
   const decided = more.map((job) => ({ ...job, ties: goesOn ? 0 : job.ties & tie.group }));
   const ends = { endings: [ending], more: decided, late, facts };
-  const rows = await readInteresting(tx, hooks, ends);
-  await follow(tx, hooks, ends, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows);
+  const rows = await readInteresting(tx, ports, ends);
+  await follow(tx, ports, ends, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows);
   return true;
 }
 
@@ -86,11 +85,6 @@ async function groupGoesOn(tx: Tx, { seq, group_seq }: Pick<JobRow, "seq" | "gro
   return group?.mode === "parallel" && hasOther;
 }
 
-async function wantsFacts(tx: Tx, hooks: JobHooks): Promise<boolean> {
-  if (hooks.onFact === undefined) return false;
-  return (await hooks.wantsFacts?.(tx)) ?? true;
-}
-
 // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
 // question for the whole batch, because most lanes have neither.
 async function hasGate(tx: Tx, lanes: readonly number[]): Promise<boolean> {
@@ -106,11 +100,8 @@ export function gateOf(lanes: readonly number[]): Sql {
 type Ends = EndedRuns & { readonly endings: readonly Ending[]; readonly facts: boolean };
 
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
-async function readInteresting(
-  tx: Tx,
-  { quiet, runsEnded }: JobHooks,
-  { endings, more, late, facts }: Ends,
-): Promise<JobRow[]> {
+async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends): Promise<JobRow[]> {
+  const { endings, more, late, facts } = ends;
   if (runsEnded !== undefined) tx.afterCommit(runsEnded);
   if (more.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const listening = facts || jobSettled.heard;
@@ -119,7 +110,7 @@ async function readInteresting(
   const isPlain = (job: Owned): boolean => {
     const ending = endingOf.get(job.run_id ?? "");
     if (job.ties !== 0 || ending?.status !== "success") return false;
-    return job.kind === null || quiet?.[job.kind]?.({ kind: job.kind, attempt: ending.attempt ?? 2 }) === true;
+    return job.kind === null || kinds[job.kind]?.quiet?.(ending.job?.attempt ?? 2) === true;
   };
   const wanted = listening ? endings.filter(({ runId }) => !late.has(runId)) : more.filter((job) => !isPlain(job));
   const rows = await readJobs(
@@ -134,11 +125,11 @@ async function readInteresting(
 }
 
 /** Makes the retries and tells the rooms above. */
-async function follow(tx: Tx, hooks: JobHooks, { endings, facts }: Ends, rows: readonly JobRow[]): Promise<number> {
+async function follow(tx: Tx, ports: Ports, { endings, facts }: Ends, rows: readonly JobRow[]): Promise<number> {
   if (rows.length === 0) return 0;
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const groups = await holdGroupsOf(tx, rows);
-  await lockForKinds(tx, hooks, rows);
+  await lockForKinds(tx, ports, rows);
   const over: JobRow[] = [];
   const ended: Ended[] = [];
   for (const row of rows) {
@@ -151,11 +142,11 @@ async function follow(tx: Tx, hooks: JobHooks, { endings, facts }: Ends, rows: r
     if (row.kind === directKind) await releaseTurnOf(tx, row);
   }
   // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
-  await tellAllEnded(tx, facts ? hooks : { ...hooks, onFact: () => undefined }, ended);
+  await tellAllEnded(tx, ports, ended, facts);
   // Once all retries are there: of two that end together, the first must see that the other one goes on.
   for (const row of over) {
     const group = row.group_seq === null ? undefined : groups.get(row.group_seq);
-    if (group !== undefined) await memberEnded(tx, hooks, group, row);
+    if (group !== undefined) await memberEnded(tx, ports, group, row);
   }
   return rows.length - over.length;
 }

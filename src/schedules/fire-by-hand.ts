@@ -4,7 +4,7 @@ import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { JobHooks } from "../jobs/hooks.ts";
+import type { Ports } from "../jobs/kind.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { slotsAfter, type Fire } from "./decide.ts";
@@ -21,14 +21,14 @@ export type Triggered =
   | { readonly jobId: null; readonly eventId: string };
 
 /** Fires once, now, whatever the schedule says; also while it is paused. */
-export async function triggerSchedule(tx: Tx, hooks: JobHooks, name: string): Promise<Triggered> {
+export async function triggerSchedule(tx: Tx, ports: Ports, name: string): Promise<Triggered> {
   const row = await findSchedule(tx, name);
   const taken = await decidedSlots(tx, row, tx.now, tx.now + 1000);
   const timing = timingOf(row);
   // Never in the place of a slot of its own, which is still to be decided.
   let at = tx.now;
   while (taken.has(at) || timing.next(at - 1)?.at === at) at++;
-  const [made] = await fireSlots(tx, hooks, row, { slots: [{ at, local: "", dst: null }], kind: "manual" });
+  const [made] = await fireSlots(tx, ports, row, { slots: [{ at, local: "", dst: null }], kind: "manual" });
   return row.target === "event" ? { jobId: null, eventId: made ?? "" } : { jobId: made ?? "", eventId: null };
 }
 
@@ -43,7 +43,7 @@ export type Backfilled = {
 /** Fires the slots from `from` up to `to` that were not fired before. What was skipped there is fired now. */
 export async function backfillSchedule(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   {
     name,
     from,
@@ -68,7 +68,7 @@ export async function backfillSchedule(
   const open = slots.filter((slot) => !taken.has(slot.at));
   if (!dryRun && open.length > 0) {
     await forgetSkipped(tx, row, { first: open[0]?.at ?? 0, last: open.at(-1)?.at ?? 0 });
-    await fireSlots(tx, hooks, row, { slots: open, kind: "backfilled" });
+    await fireSlots(tx, ports, row, { slots: open, kind: "backfilled" });
     await moveCursor(tx, row, open);
   }
   return { dryRun, slots: open.map((slot) => slot.at), already: slots.length - open.length };
@@ -89,7 +89,7 @@ async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Prom
 
 async function fireSlots(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   row: ScheduleRow,
   { slots, kind }: { readonly slots: readonly Slot[]; readonly kind: DecisionKind },
 ): Promise<string[]> {
@@ -101,7 +101,7 @@ async function fireSlots(
   for (const slot of slots) {
     const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at };
     const job = "said" in target ? null : await jobFor(tx, row, fire, target, false);
-    const event = "said" in target ? await sayFor(tx, hooks, row, { fire, said: target.said }) : null;
+    const event = "said" in target ? await sayFor(tx, ports, row, { fire, said: target.said }) : null;
     if (job !== null) jobs.push(job);
     ids.push(event ?? job?.id ?? "");
     decisions.push({

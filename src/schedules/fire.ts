@@ -11,7 +11,7 @@ import { rowSet, skipLocked } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { FireInfo } from "../jobs/context.ts";
 import { newJob } from "../jobs/enqueue.ts";
-import type { JobHooks, ToSay } from "../jobs/hooks.ts";
+import type { Ports, ToSay } from "../jobs/kind.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
@@ -25,7 +25,7 @@ import { insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts
 type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] };
 
 /** Fires the schedules that are due, at most some hundred; true when there may be more. */
-export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number } = {}): Promise<boolean> {
+export async function fireDue(tx: Tx, ports: Ports, { only }: { only?: number } = {}): Promise<boolean> {
   const which = only === undefined ? sql`` : sql`and seq = ${only}`;
   const due = await tx.all<ScheduleRow>(sql`select * from daybook_schedule where next_at <= ${tx.now} ${which}
     order by next_at limit ${limits.schedulesPerTickMax} ${skipLocked}`);
@@ -47,7 +47,7 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
     const timing = await undecided(tx, row, whole);
     const plan = decide(row, timing, tx.now);
     for (const each of plan.skips) written.decisions.push(skipped(tx, row, each));
-    const pausedNote = await fireAll(tx, hooks, row, plan.fires, busy, written);
+    const pausedNote = await fireAll(tx, ports, row, plan.fires, busy, written);
     const next: ScheduleRow = {
       ...row,
       cursor_at: plan.cursorAt,
@@ -56,14 +56,14 @@ export async function fireDue(tx: Tx, hooks: JobHooks, { only }: { only?: number
     written.rows.push({ ...next, next_at: nextFireAt(next, timing) });
   }
   await write(tx, written);
-  await tellSkipped(tx, hooks, due, written.decisions);
+  await tellSkipped(tx, ports, due, written.decisions);
   if (full || due.length >= limits.schedulesPerTickMax) return true;
   return written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
 }
 
 async function tellSkipped(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   rows: readonly ScheduleRow[],
   decisions: readonly DecisionRow[],
 ): Promise<void> {
@@ -71,14 +71,17 @@ async function tellSkipped(
     if ((job ?? event) !== null) continue;
     const { slot_at: at, until_at: until, slots, kind, note } = decision;
     const schedule = rows.find((row) => row.seq === seq)?.name ?? null;
-    await hooks.tell?.(tx, tenant, { topic: "schedule.skipped", payload: { schedule, at, until, slots, kind, note } });
+    await ports.announce?.tell(tx, tenant, {
+      topic: "schedule.skipped",
+      payload: { schedule, at, until, slots, kind, note },
+    });
   }
 }
 
 /** Makes the jobs, or says the events, of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
 async function fireAll(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   row: ScheduleRow,
   fires: readonly Fire[],
   busy: Map<number, string[]>,
@@ -97,10 +100,10 @@ async function fireAll(
       return target.refused;
     }
     if (open.length > 0 && row.concurrency === "cancel") {
-      for (const id of open) await cancelJob(tx, hooks, id, row.tenant_id);
+      for (const id of open) await cancelJob(tx, ports, id, row.tenant_id);
     }
     if ("said" in target) {
-      const id = await sayFor(tx, hooks, row, { fire, said: target.said });
+      const id = await sayFor(tx, ports, row, { fire, said: target.said });
       written.decisions.push({ ...decisionOf(tx, row, fire), event_id: id });
       Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
       continue;
@@ -152,12 +155,12 @@ export async function jobFor(
 /** Publishes the event of this slot. Its headers say which slot that is, as `job.schedule` does for a job. */
 export async function sayFor(
   tx: Tx,
-  { say }: JobHooks,
+  { announce }: Ports,
   { tenant_id: tenant, name }: ScheduleRow,
   { fire: { slot, kind }, said }: { readonly fire: Fire; readonly said: ToSay },
 ): Promise<string> {
-  if (say === undefined) throw new DaybookError("internal", "nobody publishes events here: report it");
-  return say(tx, tenant, said, { schedule: name, slot: isoTime(slot.at), reason: kind });
+  if (announce === undefined) throw new DaybookError("internal", "nobody publishes events here: report it");
+  return announce.say(tx, tenant, said, { schedule: name, slot: isoTime(slot.at), reason: kind });
 }
 
 function decisionOf(tx: Tx, row: ScheduleRow, { slot, kind, missed }: Fire): DecisionRow {

@@ -1,4 +1,5 @@
 // What a user does with schedules, on the book and in a transaction.
+import type { Ports } from "../jobs/kind.ts";
 import { invalid } from "../core/error.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -73,13 +74,13 @@ export type Schedules = ScheduleVerbs & {
 };
 
 export function scheduleVerbs(
-  engine: Pick<Engine, "definitions" | "hooks" | "store">,
+  engine: Pick<Engine, "definitions" | "store" | keyof Ports>,
   within: Within,
   read?: ReadRows,
 ): ScheduleVerbs {
   const lookUp: LookUp = (name) => knownJob(engine, name, read);
   const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template));
-  const around = { readTemplate, prepareEvent: engine.hooks.prepareEvent };
+  const around = { readTemplate, prepareEvent: engine.announce?.prepareEvent };
   return {
     async create(name: string, options: ScheduleOptions<never>) {
       refuseTenants(name, options);
@@ -98,11 +99,11 @@ export function scheduleVerbs(
     pause: (name, note) => within((tx) => pauseSchedule(tx, name, note ?? null)),
     resume: (name) => within((tx) => resumeSchedule(tx, name)),
     remove: (name) => within((tx) => removeSchedule(tx, name)),
-    trigger: (name) => within((tx) => triggerSchedule(tx, engine.hooks, name)),
+    trigger: (name) => within((tx) => triggerSchedule(tx, engine, name)),
     async backfill(name, from, to, options = {}) {
       refuseUnknown(options, ["dryRun"], "backfill");
       const stretch = { from: timeMs(from, "from"), to: timeMs(to, "to"), dryRun: options.dryRun ?? false };
-      return within((tx) => backfillSchedule(tx, engine.hooks, { name, ...stretch }));
+      return within((tx) => backfillSchedule(tx, engine, { name, ...stretch }));
     },
   };
 }
@@ -140,7 +141,7 @@ async function preview(
     if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
     const checked = await checkSchedule(what, mergeOptions(row, options.edit), (name) => knownJob(engine, name), {
       readTemplate: async () => undefined,
-      prepareEvent: engine.hooks.prepareEvent,
+      prepareEvent: engine.announce?.prepareEvent,
     });
     const edited = countedFrom(store.clock.now(), checked);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });

@@ -4,7 +4,7 @@
 // schedules, so whoever fires holds schedules and never waits: neither for a schedule nor for a job (open-fires.ts).
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Ended, JobEnded } from "../jobs/hooks.ts";
+import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { release, waitsKey } from "../jobs/park.ts";
@@ -15,12 +15,15 @@ import { anyOf, forUpdate } from "../storage/word.ts";
 type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "paused_at">;
 
 /** What a batch of ended jobs will ask for, locked before the first of them does. */
-export async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
+async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
   await tx.all(sql`select seq from daybook_schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
 }
 
-export async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+/** The jobs that schedules make, as a kind. */
+export const fires: JobKind = { ended: scheduledJobEnded, lock: lockSchedules };
+
+async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
 }
 

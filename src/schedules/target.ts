@@ -9,7 +9,7 @@ import { forShare } from "../storage/word.ts";
 import type { AnyJob, Job } from "../jobs/define.ts";
 import { defineJob } from "../jobs/define.ts";
 import { findDefinition, neverHostedWarning, type ReadRows } from "../jobs/definition.ts";
-import type { JobHooks, ToSay } from "../jobs/hooks.ts";
+import type { Announce, ToSay } from "../jobs/kind.ts";
 import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
 import { mergeParams, readTemplate } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
@@ -77,7 +77,7 @@ export type ReadTemplate = (name: string) => Promise<{ job_name: string; params:
 /** What a target is checked with besides the definitions. */
 export type Around = {
   readonly readTemplate: ReadTemplate;
-  readonly prepareEvent: JobHooks["prepareEvent"];
+  readonly prepareEvent: Announce["prepareEvent"] | undefined;
 };
 
 export const readTemplateIn =
@@ -139,7 +139,7 @@ const ofJobs = ["params", "queue", "tags", "concurrency", "pauseAfterFailures"] 
 async function checkEvent(
   name: string,
   options: TargetOptions,
-  prepareEvent: JobHooks["prepareEvent"],
+  prepareEvent: Around["prepareEvent"],
 ): Promise<CheckedTarget> {
   const idle = ofJobs.find((key) => (options as Record<string, unknown>)[key] !== undefined);
   if (idle !== undefined) {

@@ -1,5 +1,6 @@
 // One timer to the earliest due slot. It is set anew at least every minute, so a machine that slept or whose clock was set
 // is noticed, and whenever a schedule is made or changed. Every process that works may have one: a slot is decided once.
+import type { Ports } from "../jobs/kind.ts";
 import type { Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
@@ -21,9 +22,10 @@ const heldMs = 100;
 
 /** `beforeLook` is called at most once a minute, before what is due is fired. */
 export function startTicker(
-  { store, hooks }: Pick<Engine, "store" | "hooks">,
+  engine: Pick<Engine, "store" | keyof Ports>,
   beforeLook: () => Promise<void> = async () => undefined,
 ): Ticker {
+  const { store } = engine;
   let timer: Timer | undefined;
   let ticking: Promise<void> | undefined;
   let again = false;
@@ -101,13 +103,13 @@ export function startTicker(
 
   async function fireAll(): Promise<void> {
     try {
-      while (!stopped && (await store.write((tx) => fireDue(tx, hooks)))) continue;
+      while (!stopped && (await store.write((tx) => fireDue(tx, engine)))) continue;
     } catch (error) {
       // One that cannot be decided must not keep the others from it: each by itself, and then the failure.
       const due = await store.read<{ seq: number }>(
         sql`select seq from daybook_schedule where next_at <= ${store.clock.now()} order by next_at limit ${limits.schedulesPerTickMax}`,
       );
-      for (const { seq } of due) await store.write((tx) => fireDue(tx, hooks, { only: seq })).catch(() => undefined);
+      for (const { seq } of due) await store.write((tx) => fireDue(tx, engine, { only: seq })).catch(() => undefined);
       throw error;
     }
   }

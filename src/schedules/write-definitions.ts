@@ -24,7 +24,7 @@ export type ScheduleWriter = {
 };
 
 export function createScheduleWriter(
-  { store, definitions, hooks }: Pick<Engine, "store" | "definitions" | "hooks">,
+  { store, definitions, announce }: Pick<Engine, "store" | "definitions" | "announce">,
   tenant: string,
   schedules: readonly AnySchedule[],
 ): ScheduleWriter {
@@ -32,7 +32,7 @@ export function createScheduleWriter(
   const forAll = schedules.filter(({ options }) => options.tenants === "all");
   const readTemplate: ReadTemplate = (name) => store.write((tx) => readTemplateIn(tx)(name), { tenant });
 
-  const around = { readTemplate, prepareEvent: hooks.prepareEvent };
+  const around = { readTemplate, prepareEvent: announce?.prepareEvent };
 
   async function check(some: readonly AnySchedule[]): Promise<[string, CheckedSchedule][]> {
     const all: [string, CheckedSchedule][] = [];

@@ -3,7 +3,7 @@
 // which does not keep the text, as the view's comment.
 import { createHash } from "node:crypto";
 import { DaybookError } from "../core/error.ts";
-import { lockKeyOf } from "./lock-key.ts";
+import { lockNames } from "./lock-key.ts";
 import { rawSql, render, sql, type Sql } from "./sql.ts";
 import type { Store, Tx } from "./store.ts";
 import { anyOf } from "./word.ts";
@@ -51,9 +51,7 @@ async function dropAll(
 async function findNames(tx: Tx, views: readonly View[]): Promise<Map<string, string | null>> {
   const names = views.map(({ name }) => name);
   // Two processes that make them at the same time take turns; SQLite has one writer.
-  if (tx.dialect === "postgres") {
-    await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${lockKeyOf("views")})`);
-  }
+  await lockNames(tx, ["views"]);
   const rows = await tx.all<{ name: string; text: string | null }>(
     tx.dialect === "sqlite"
       ? sql`select lower(name) as name, case type when 'view' then sql end as text from sqlite_schema

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createBegins } from "../../src/calls/attempt/begin.ts";
 import { DaybookError } from "../../src/core/error.ts";
 import { adviceOf } from "../../src/jobs/advice.ts";
-import type { Store } from "../../src/storage/store.ts";
+import type { Store, Tx } from "../../src/storage/store.ts";
 
 const job = (id: string) => ({ tenant: "default", id, runId: id });
 const begins = () => createBegins({ settings: { keys: undefined }, ears: undefined });
@@ -11,9 +11,10 @@ const begins = () => createBegins({ settings: { keys: undefined }, ears: undefin
 /** A store whose writes all fail, and that counts them. */
 function failing(): { store: Store; writes(): number } {
   let writes = 0;
-  const write = (): Promise<never> => {
+  const all = (): Promise<never> => Promise.reject(new DaybookError("busy", "the file is busy"));
+  const write = (unit: (tx: Tx) => Promise<unknown>): Promise<unknown> => {
     writes++;
-    return Promise.reject(new DaybookError("busy", "the file is busy"));
+    return unit({ all } as unknown as Tx);
   };
   return { store: { write } as unknown as Store, writes: () => writes };
 }

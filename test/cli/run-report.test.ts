@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createLiveLine } from "../../src/cli/live-line.ts";
 import { createWorkReport, type WorkReport } from "../../src/cli/work-report.ts";
 import { manualClock } from "../../src/index.ts";
-import type { JobEnded } from "../../src/jobs/hooks.ts";
+import type { JobEnded } from "../../src/jobs/kind.ts";
 
 const begun = { location: "shop.db", session: "s", names: ["greet"], running: () => 3 };
 const boom = { type: "Error", message: "boom", trace: null };

@@ -112,7 +112,7 @@ for (const backend of backends) {
       const [owner] = await store.read<{ seq: number }>(
         sql`select session_seq as seq from daybook_job_now where status = 'running'`,
       );
-      await store.write((tx) => recoverSession(tx, {}, owner?.seq ?? 0));
+      await store.write((tx) => recoverSession(tx, { kinds: {} }, owner?.seq ?? 0));
 
       const whose = { app: { key: "lamp", instance: 0 }, registration: "hourly" };
       const [run] = (await book.runs.list({ status: "lost" })).items;

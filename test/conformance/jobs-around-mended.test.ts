@@ -26,7 +26,7 @@ for (const backend of backends) {
       await at.store.write((tx) =>
         settle(
           tx,
-          at.engine.hooks,
+          at.engine,
           claimed.map(({ seq, run_id }, index) => ({
             ...{ seq, runId: run_id, durationMs: 1, status: statuses[index] ?? "success" },
           })),

@@ -43,7 +43,7 @@ for (const backend of backends) {
       if (ended !== undefined) await end(ended, { status: "success" });
 
       const done = [];
-      for (const { id } of made) done.push(await store.write((tx) => cancelUnstarted(tx, engine.hooks, id)));
+      for (const { id } of made) done.push(await store.write((tx) => cancelUnstarted(tx, engine, id)));
 
       assert.deepEqual(done, [false, false, true]);
       assert.deepEqual(

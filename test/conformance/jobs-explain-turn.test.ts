@@ -32,7 +32,7 @@ for (const backend of backends) {
       const { store } = await openTestStore(t, backend, { url, clock });
       for (const ms of [1, 60_000]) {
         clock.step(ms);
-        await store.write((tx) => fireDue(tx, {}));
+        await store.write((tx) => fireDue(tx, { kinds: {} }));
       }
       const [second] = (await book.jobs.list({ status: "waiting", name: "work" })).items;
       assert.match(await because(second?.id ?? ""), /^order: It comes after .* of its schedule: job .* is queued/);

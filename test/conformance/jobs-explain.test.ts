@@ -202,7 +202,7 @@ const cases: Record<string, { reach(at: TestEngine): Promise<string>; reason: st
       for (let losses = 0; losses < 2; losses++) {
         const lost = await at.newSession();
         await at.claim(1, at.claimer(lost.seq));
-        await at.store.write((tx) => recoverSession(tx, {}, lost.seq));
+        await at.store.write((tx) => recoverSession(tx, { kinds: {} }, lost.seq));
       }
       await at.claim(1);
       return last(at);

@@ -137,7 +137,7 @@ for (const backend of backends) {
       const [row] = await book.read(
         (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
       );
-      await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
+      await store.write((tx) => recoverSession(tx, { kinds: {} }, row?.session_seq ?? 0));
 
       const finished = context.finish(async (tx) => {
         await tx.sql`insert into charge (cents) values (1)`;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
 import { claim, type ClaimedJob } from "../../src/jobs/claim.ts";
-import { pauseLane } from "../../src/jobs/pause.ts";
+import { pauseLane } from "../../src/jobs/gate.ts";
 import { settle } from "../../src/jobs/settle.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 
@@ -39,7 +39,7 @@ test("a limit that is set while a run is being settled counts only what still ru
   const settled = Promise.withResolvers<undefined>();
   const settling = at.store.write(async (tx) => {
     const { seq, run_id: runId } = first as ClaimedJob;
-    await settle(tx, at.engine.hooks, [{ seq, runId, status: "success", durationMs: 1 }]);
+    await settle(tx, at.engine, [{ seq, runId, status: "success", durationMs: 1 }]);
     settled.resolve(undefined);
     await gate.promise;
   });

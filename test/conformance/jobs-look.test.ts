@@ -78,7 +78,7 @@ for (const backend of backends) {
 
       const { parked } = await claimFully(1, {
         ...claimer(),
-        mustWait: { call: () => ({ until: clock.now() + 1000 }) },
+        kinds: { call: { ended: () => undefined, mustWait: () => ({ until: clock.now() + 1000 }) } },
       });
 
       assert.equal(parked, 1);

@@ -203,6 +203,6 @@ async function giveUpSession(t: TestContext, backend: Backend, book: Book): Prom
   const silent = await readSession(book, book.sessionId);
   await store.write(async (tx) => {
     assert.ok(await endSilentSession(tx, silent));
-    await recoverSession(tx, {}, silent.seq);
+    await recoverSession(tx, { kinds: {} }, silent.seq);
   });
 }

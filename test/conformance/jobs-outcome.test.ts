@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { job, limits, manualClock, type Backoff, type Book, type JobRecord } from "../../src/index.ts";
-import { jobSettled } from "../../src/jobs/hooks.ts";
+import { jobSettled } from "../../src/jobs/kind.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";

@@ -245,7 +245,7 @@ for (const backend of backends) {
         },
       };
 
-      const done = await prune(store, "default", at.engine.files, { olderThan: 0 });
+      const done = await prune({ ...at.engine, store }, "default", { olderThan: 0 });
 
       assert.equal(done.jobs, 1);
       await assert.rejects(at.jobs.get(gone), { code: "not_found" });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
-import { jobSuperseded, sessionRecovered } from "../../src/jobs/hooks.ts";
+import { jobSuperseded, sessionRecovered } from "../../src/jobs/kind.ts";
 import { recoverSession, sweep } from "../../src/jobs/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
@@ -68,8 +68,8 @@ for (const backend of backends) {
 
       const again = [
         await sweep(at.engine),
-        await at.store.write((tx) => recoverSession(tx, {}, dead)),
-        await at.store.write((tx) => recoverSession(tx, {}, dead)),
+        await at.store.write((tx) => recoverSession(tx, { kinds: {} }, dead)),
+        await at.store.write((tx) => recoverSession(tx, { kinds: {} }, dead)),
         await sweep(at.engine),
       ];
 
@@ -84,7 +84,9 @@ for (const backend of backends) {
       await at.jobs.enqueueMany(plain, [{}, {}, {}, {}]);
       const dead = await loseAfter(at, 4);
 
-      const all = [at.store, store, at.store].map((each) => each.write((tx) => recoverSession(tx, {}, dead)));
+      const all = [at.store, store, at.store].map((each) =>
+        each.write((tx) => recoverSession(tx, { kinds: {} }, dead)),
+      );
       const found = await whileTimePasses(at.clock, Promise.all(all));
 
       assert.deepEqual(
@@ -296,7 +298,7 @@ for (const backend of backends) {
       const [row] = await book.read(
         (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
       );
-      await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
+      await store.write((tx) => recoverSession(tx, { kinds: {} }, row?.session_seq ?? 0));
 
       succeed("too late");
       (await held.whenBegun(2)).succeed("in time");
@@ -348,7 +350,7 @@ test("postgres: a step whose run is ended while its transaction is open leaves n
   const recovered = Promise.withResolvers<void>();
   const overtaken = context.step.write("a", async (tx) => {
     await tx.sql`insert into effect (n) values (1)`;
-    await store.write((theirs) => recoverSession(theirs, {}, row?.seq ?? 0));
+    await store.write((theirs) => recoverSession(theirs, { kinds: {} }, row?.seq ?? 0));
     recovered.resolve();
   });
   const refused = assert.rejects(overtaken, { code: "conflict" });

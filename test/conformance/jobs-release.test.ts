@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim.ts";
 import { hostChannel, jobsChannel } from "../../src/jobs/job.ts";
-import { resumeName } from "../../src/jobs/pause.ts";
+import { resumeName } from "../../src/jobs/gate.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
@@ -185,7 +185,7 @@ for (const backend of backends) {
       const wakes = (queues: readonly string[]): Promise<string[]> => {
         const by = { ...at.claimer(), queues: new Set(queues) };
         return at.store.write((tx) =>
-          wakesOf(tx, (spied) => takeTurn(spied, {}, by, { ...lookForDue, attempted: [] })),
+          wakesOf(tx, (spied) => takeTurn(spied, { kinds: {} }, by, { ...lookForDue, attempted: [] })),
         );
       };
 

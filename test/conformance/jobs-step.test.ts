@@ -408,7 +408,7 @@ test("postgres: whoever ends a run waits for a step that is just being kept, so 
   let recovered: Promise<unknown> | undefined;
   await store.write(async (tx) => {
     await keepStep(tx, second, { place: 0, name: "a", result: '"kept"' });
-    recovered = other.write((theirs) => recoverSession(theirs, {}, session.seq));
+    recovered = other.write((theirs) => recoverSession(theirs, { kinds: {} }, session.seq));
     await until("the recovery waits for our lock", async () => {
       const waiting = await rows<{ n: number }>(`select count(*) as n from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'`);
@@ -448,7 +448,7 @@ async function lose(
   const [row] = await book.read(
     (tx) => tx.sql<{ session_seq: number }>`select session_seq from daybook_job_now where id = ${id}`,
   );
-  await store.write((tx) => recoverSession(tx, {}, row?.session_seq ?? 0));
+  await store.write((tx) => recoverSession(tx, { kinds: {} }, row?.session_seq ?? 0));
 }
 
 function stateOf(claimed: ClaimedJob): RunState {

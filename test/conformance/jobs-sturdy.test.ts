@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
 import type { RunState } from "../../src/jobs/context.ts";
-import { runNotesDropped } from "../../src/jobs/hooks.ts";
+import { runNotesDropped } from "../../src/jobs/kind.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
 import { backoffMs } from "../../src/core/backoff.ts";
 import { createPendingWrites } from "../../src/jobs/worker/pending.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book, type ManualClock, type OpenOptions } from "../../src/index.ts";
-import { scheduledJobEnded } from "../../src/schedules/settled.ts";
+import { fires } from "../../src/schedules/settled.ts";
 import { begunBy, heldJob } from "../jobs/handlers.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
@@ -15,7 +15,7 @@ const work = job<{ n?: number }>("work", {
   limit: { key: () => "all", concurrency: 1 },
   run: () => undefined,
 });
-const hooks = { onSettled: { schedule: scheduledJobEnded } };
+const ports = { kinds: { schedule: fires } };
 
 type Desk = { book: Book; clock: ManualClock; url: string; tick(): Promise<void> };
 
@@ -25,7 +25,7 @@ for (const backend of backends) {
       const clock = manualClock({ at: start });
       const { book, url } = await openTest(t, backend, { use: [work], clock, ...options });
       const { store } = await openTestStore(t, backend, { url, clock });
-      const tick = (): Promise<void> => fireAll(store, hooks);
+      const tick = (): Promise<void> => fireAll(store, ports);
       return { book, clock, url, tick };
     };
     const ledger = async (book: Book, name: string): Promise<string[]> =>

@@ -8,7 +8,7 @@ import type { Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { ScheduleOptions } from "../../src/schedules/options.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
-import { lockSchedules, scheduledJobEnded } from "../../src/schedules/settled.ts";
+import { fires } from "../../src/schedules/settled.ts";
 import { startTicker } from "../../src/schedules/ticker.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { fireAll } from "../schedules/fire-all.ts";
@@ -17,7 +17,7 @@ import { backends, cleanup, type Backend } from "../support/open-test.ts";
 const hour = 3_600_000;
 const minute = 60_000;
 const noon = Date.UTC(2026, 0, 15, 12);
-const hooks = { beforeSettled: { schedule: lockSchedules }, onSettled: { schedule: scheduledJobEnded } };
+const ports = { kinds: { schedule: fires } };
 
 for (const backend of backends) {
   describe(backend, () => {
@@ -28,7 +28,7 @@ for (const backend of backends) {
       await verbs.create("line", { cron: "* * * * *", job: work, params: {}, concurrency: "queue" });
       for (const ms of [1000, minute, minute]) {
         at.clock.step(ms);
-        await fireAll(at.store, hooks);
+        await fireAll(at.store, ports);
       }
       const statuses = async (): Promise<string[]> =>
         (await at.rows<{ status: string }>("select status from daybook_job_now order by seq")).map(
@@ -41,7 +41,7 @@ for (const backend of backends) {
         const { jobs, leftAlone } = await at.claimFully(5, by);
         const claimed = leftAlone ? (await at.claimAlone(by)).jobs : jobs;
         assert.equal(claimed.length, 1);
-        await at.store.write((tx) => recoverSession(tx, hooks, session.seq));
+        await at.store.write((tx) => recoverSession(tx, ports, session.seq));
       };
       assert.deepEqual(await statuses(), ["queued", "waiting", "waiting"]);
 
@@ -53,7 +53,7 @@ for (const backend of backends) {
       assert.deepEqual(await statuses(), ["failed", "queued", "waiting", "failed", "failed"], "one goes, and one only");
       const [second] = await at.claim(5);
       const ended = { seq: second?.seq ?? 0, runId: second?.run_id ?? "", durationMs: 1, status: "success" } as const;
-      await at.store.write((tx) => settle(tx, hooks, [ended]));
+      await at.store.write((tx) => settle(tx, ports, [ended]));
       assert.deepEqual((await statuses()).slice(1, 3), ["completed", "queued"]);
     });
 
@@ -86,7 +86,7 @@ for (const backend of backends) {
         if (statement.strings[0]?.includes("min(next_at)") && ++looks === 2) at.clock.step(hour);
         return rows;
       };
-      const late = startTicker({ store: Object.assign(Object.create(at.store) as Store, { read }), hooks });
+      const late = startTicker({ store: Object.assign(Object.create(at.store) as Store, { read }), ...ports });
       cleanup(t, () => late.stop());
 
       await late.tick();
@@ -98,7 +98,7 @@ for (const backend of backends) {
       const { at, ticker } = await openTicking(t, backend, { daily: "07:00" });
       await ticker.tick();
       await ticker.stop();
-      const counting = startTicker({ store: at.store, hooks }, async () => void looks++);
+      const counting = startTicker({ store: at.store, ...ports }, async () => void looks++);
       cleanup(t, () => counting.stop());
       for (let minutes = 0; minutes < 10; minutes++) {
         await counting.tick();
@@ -115,7 +115,7 @@ async function openTicking(t: TestContext, backend: Backend, when: object) {
   const at = await openEngine(t, backend, { use: [work], clock: manualClock({ at: noon + 1 }) });
   const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));
   await verbs.create("hourly", { ...when, job: work, params: {} } as ScheduleOptions);
-  const ticker = startTicker({ store: at.store, hooks });
+  const ticker = startTicker({ store: at.store, ...ports });
   cleanup(t, () => ticker.stop());
   const ledger = async (): Promise<string[]> =>
     (

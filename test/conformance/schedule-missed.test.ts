@@ -20,7 +20,7 @@ for (const backend of backends) {
       const clock = manualClock({ at: start });
       const { book, url } = await openTest(t, backend, { use: [work], clock });
       const { store } = await openTestStore(t, backend, { url, clock });
-      const look = (): Promise<boolean> => store.write((tx) => fireDue(tx, {}));
+      const look = (): Promise<boolean> => store.write((tx) => fireDue(tx, { kinds: {} }));
       const tick = async (): Promise<void> => {
         await fireAll(store);
       };

@@ -24,7 +24,7 @@ for (const backend of backends) {
       assert.equal((await book.schedules.edit("soon", { jitter: null })).nextAt, noon + 10 * minute, "it is not moved");
       assert.equal((await book.schedules.edit("soon", { in: "2m" })).nextAt, noon + 6 * minute, "counted anew");
       clock.step(2 * minute);
-      await store.write((tx) => fireDue(tx, {}));
+      await store.write((tx) => fireDue(tx, { kinds: {} }));
       const { nextAt, fires } = await book.schedules.get("soon");
       assert.deepEqual([nextAt, fires], [null, 1]);
       assert.deepEqual(await book.doctor(), []);
@@ -50,7 +50,7 @@ for (const backend of backends) {
 
       const { store } = await openTestStore(t, backend, { url, clock });
       clock.step(20 * minute);
-      await store.write((tx) => fireDue(tx, {}));
+      await store.write((tx) => fireDue(tx, { kinds: {} }));
       clock.step(60 * minute);
       const { book: late } = await start({ in: "20m" }, url);
       const { nextAt: none, fires } = await late.schedules.get("soon");

@@ -142,7 +142,7 @@ for (const backend of backends) {
       assert.equal(ended?.finished_at, run?.finished_at);
       // Recovery that comes later changes nothing, and neither does the owner's second word.
       const done = await everything(at);
-      await at.store.write((tx) => recoverSession(tx, {}, at.session.seq));
+      await at.store.write((tx) => recoverSession(tx, { kinds: {} }, at.session.seq));
       await at.end(claimed, { status: "error" });
       assert.deepEqual(await everything(at), done);
     });
@@ -208,7 +208,7 @@ for (const backend of backends) {
       await at.claim(1, at.claimer(lost.seq));
       await declareDead(at, lost);
       failed["RUNNING → FAILED, lost"] = await fuse.burn(
-        () => at.store.write((tx) => recoverSession(tx, {}, lost.seq)),
+        () => at.store.write((tx) => recoverSession(tx, { kinds: {} }, lost.seq)),
         look,
       );
 

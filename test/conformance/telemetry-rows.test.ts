@@ -71,7 +71,7 @@ for (const backend of backends) {
       const [owner] = await store.read<{ seq: number }>(
         sql`select session_seq as seq from daybook_job_now where id = ${lost.id}`,
       );
-      await store.write((tx) => recoverSession(tx, {}, owner?.seq ?? 0));
+      await store.write((tx) => recoverSession(tx, { kinds: {} }, owner?.seq ?? 0));
       await untilRuns(book, clock, 10);
 
       const { items } = await book.runs.list({ limit: 500 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { job, open, type Book } from "../../src/index.ts";
-import { jobSuperseded } from "../../src/jobs/hooks.ts";
+import { jobSuperseded } from "../../src/jobs/kind.ts";
 import { startProxy, type Loss } from "../storage/postgres-proxy.ts";
 import { endBackendsUnderLoad } from "../support/job-backends.ts";
 import { untilAllEnded } from "../support/job-story.ts";

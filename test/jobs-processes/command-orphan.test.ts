@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { describe, test, type TestContext } from "node:test";
 import { open, type Book } from "../../src/index.ts";
-import { endOrphans } from "../../src/jobs/command/orphan.ts";
+import { endOrphans } from "../../src/jobs/command/command-record.ts";
 import { processStarted, thisProcess } from "../../src/telemetry/process-identity.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { startJobProcess, type JobProcess } from "../support/job-process.ts";

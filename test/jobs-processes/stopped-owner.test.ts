@@ -29,9 +29,9 @@ for (const backend of backends) {
       const silent = await stopOutsideOfWrites(owner, store, sessionId);
       const recovered = await store.write(async (tx) => {
         assert.ok(await endSilentSession(tx, silent));
-        return recoverSession(tx, {}, silent.seq);
+        return recoverSession(tx, { kinds: {} }, silent.seq);
       });
-      const again = await store.write((tx) => recoverSession(tx, {}, silent.seq));
+      const again = await store.write((tx) => recoverSession(tx, { kinds: {} }, silent.seq));
       const other = startJobProcess(t, { url, folder, work: {} });
       other.tell({ do: "go" });
       await untilAllEnded(book);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
 import { command, isDaybookError, type CommandOptions } from "../../src/index.ts";
-import { fillArgv, parseArgv } from "../../src/jobs/command/argv.ts";
+import { fillArgv, parseArgv } from "../../src/jobs/command/command.ts";
 import { filesFolder } from "../../src/storage/files-folder.ts";
 import { fc } from "../support/property.ts";
 

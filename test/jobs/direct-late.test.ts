@@ -16,7 +16,7 @@ test("postgres: direct work looks again when a run of its lane is ended by one t
   const { seq, run_id: runId } = (await at.claim(1))[0] as ClaimedJob;
   const [settled, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const ends = at.store.write(async (tx) => {
-    await settle(tx, {}, [{ seq, runId, status: "success", durationMs: 1 }]);
+    await settle(tx, { kinds: {} }, [{ seq, runId, status: "success", durationMs: 1 }]);
     settled.resolve();
     await gate.promise;
   });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
-import { moveJob, type MoveTo } from "../../src/jobs/line/move.ts";
+import { moveJob, type MoveTo } from "../../src/jobs/line/edit.ts";
 import type { Sql } from "../../src/storage/sql.ts";
 import type { Tx } from "../../src/storage/store.ts";
 import { backends, type Backend } from "../support/open-test.ts";

@@ -88,7 +88,7 @@ const verbs: readonly Verb[] = [
   {
     name: "recovering a session that has reserved the queue",
     prepare: ({ at }) => askForTurn(at, { does: plain }),
-    run: ({ at }) => at.store.write((tx) => recoverSession(tx, {}, at.session.seq)),
+    run: ({ at }) => at.store.write((tx) => recoverSession(tx, { kinds: {} }, at.session.seq)),
   },
   { name: "cancelling a running job", run: ({ at, running }) => at.jobs.cancel(running[0]?.id ?? "") },
   {
@@ -144,7 +144,7 @@ const ends: Record<string, (at: TestEngine, retry: ClaimedJob) => Promise<unknow
   fails: (at, retry) => at.end(retry, { status: "error" }),
   finishes: (at, retry) => {
     const ending = { seq: retry.seq, runId: retry.run_id, status: "success", durationMs: 1 } as const;
-    return at.store.write((tx) => settleInUserTx(tx, {}, ending, retry), { by: "user" });
+    return at.store.write((tx) => settleInUserTx(tx, { kinds: {} }, ending, retry), { by: "user" });
   },
 };
 
@@ -223,7 +223,7 @@ test("a lost job is tried again in the next free place rather than wait for thos
   );
 
   await declareDead(at, { seq: by.sessionSeq, id: "" });
-  await at.store.write((tx) => recoverSession(tx, {}, by.sessionSeq));
+  await at.store.write((tx) => recoverSession(tx, { kinds: {} }, by.sessionSeq));
   await other.query("rollback");
 
   const line = (await at.queues.line("default")).items.map((each) => each.id);
@@ -260,7 +260,7 @@ test("a group ends with the last of its jobs, also when two finish at once and o
       async (tx) => {
         await tx.all(sql`select 1`);
         await before();
-        return settleInUserTx(tx, {}, ending, each as ClaimedJob);
+        return settleInUserTx(tx, { kinds: {} }, ending, each as ClaimedJob);
       },
       { by: "user" },
     );

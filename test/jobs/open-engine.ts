@@ -70,7 +70,7 @@ export async function openEngine(
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
   const session = await newSession();
   const engine: Engine = {
-    ...{ store, clock, definitions: collectDefinitions(use), hooks: {} },
+    ...{ store, clock, definitions: collectDefinitions(use), kinds: {} },
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,
@@ -102,9 +102,9 @@ export async function openEngine(
       return (await claimFully(1, by)).jobs[0];
     },
     turn: (want, by, work = {}) =>
-      store.write((tx) => takeTurn(tx, engine.hooks, by, { ...quietTurn, attempted: [], want, ...work })),
+      store.write((tx) => takeTurn(tx, engine, by, { ...quietTurn, attempted: [], want, ...work })),
     end: (job, how) =>
-      store.write((tx) => settle(tx, engine.hooks, [{ seq: job.seq, runId: job.run_id, durationMs: 1, ...how }])),
+      store.write((tx) => settle(tx, engine, [{ seq: job.seq, runId: job.run_id, durationMs: 1, ...how }])),
     run: (statement) => store.write((tx) => tx.run(rawSql(statement))),
     dump: async () => [
       await rows("select * from daybook_job order by seq"),

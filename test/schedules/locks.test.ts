@@ -6,14 +6,14 @@ import { job, manualClock } from "../../src/index.ts";
 import { settle } from "../../src/jobs/settle.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
-import { lockSchedules, scheduledJobEnded } from "../../src/schedules/settled.ts";
+import { fires } from "../../src/schedules/settled.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { cleanup } from "../support/open-test.ts";
 
 const minute = 60_000;
 const noon = Date.UTC(2026, 0, 15, 12);
 const work = job("work", { run: () => undefined });
-const hooks = { beforeSettled: { schedule: lockSchedules }, onSettled: { schedule: scheduledJobEnded } };
+const ports = { kinds: { schedule: fires } };
 
 async function openLine(t: TestContext, names: readonly string[], concurrency: "cancel" | "queue" | "allow") {
   const at = await openEngine(t, "postgres", { use: [work], clock: manualClock({ at: noon - 1000 }) });
@@ -26,7 +26,7 @@ async function openLine(t: TestContext, names: readonly string[], concurrency: "
   await other.query("begin");
   const fire = async (ms: number): Promise<boolean> => {
     at.clock.step(ms);
-    return at.store.write((tx) => fireDue(tx, hooks));
+    return at.store.write((tx) => fireDue(tx, ports));
   };
   return { at, other, fire, trigger: verbs.trigger };
 }
@@ -39,7 +39,7 @@ async function endAndMeet(at: TestEngine): Promise<{ readonly ending: Promise<un
   const claimed = await at.claim(5);
   const endings = claimed.map(({ seq, run_id }) => ({ seq, runId: run_id, durationMs: 1, status: "success" as const }));
   let done = false;
-  const ending = at.store.write((tx) => settle(tx, hooks, endings)).finally(() => (done = true));
+  const ending = at.store.write((tx) => settle(tx, ports, endings)).finally(() => (done = true));
   const waiting = `select 1 from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;
   while (!done && (await at.rows(waiting)).length === 0) continue;

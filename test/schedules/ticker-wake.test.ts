@@ -28,7 +28,7 @@ test("a slot that another process makes while the ticker reads when the next one
       return false as never;
     },
   };
-  const ticker = startTicker({ store: fake as Store, hooks: {} });
+  const ticker = startTicker({ store: fake as Store, kinds: {} });
   await reads.promise;
 
   hear(null); // It was made, and what was read a moment ago does not know of it.

@@ -6,8 +6,7 @@ import { z } from "zod";
 import { entity, event, job, listener, open, type Book } from "../../src/index.ts";
 import { closeListeners } from "../../src/events/listener.ts";
 import { closeLane } from "../../src/jobs/gate.ts";
-import { lockLimits } from "../../src/jobs/limit.ts";
-import { lockKeyOf } from "../../src/storage/lock-key.ts";
+import { lockKeyOf, lockNames } from "../../src/storage/lock-key.ts";
 import { roomsOf } from "../../src/rooms.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { cleanup, openTest, testUrl } from "../support/open-test.ts";
@@ -47,7 +46,7 @@ test("two books in one database never wait for each other's locks", async (t) =>
   await roomsOf(first).store.write(async (tx) => {
     await closeListeners(tx);
     for (const seq of [1, 2, 3]) await closeLane(tx, seq);
-    await lockLimits(tx, ["default\nwork", "default\nname\nwork", "default\nrate\nname\nwork"]);
+    await lockNames(tx, ["default\nwork", "default\nname\nwork", "default\nrate\nname\nwork"]);
     await tx.all(sql`select pg_catalog.pg_advisory_xact_lock(${lockKeyOf("records:default")})`);
     await useAll(second);
   });

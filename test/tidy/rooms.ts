@@ -38,7 +38,7 @@ export function wrongImport(path: string, specifier: string): string | undefined
     ? `imports ${target}: ${from} and ${to} stand on one row and may not know each other; move what both need to a ` +
         `room below, or wire the two together in a row above`
     : `imports ${target}: ${to} stands above ${from}; move what ${from} needs down to it or below, or let the front ` +
-        `door hand it in (a function, or the hooks onFact and onSettled)`;
+        `door hand it in (a function, a kind of job, or the port announce)`;
 }
 
 function rowOf(room: string): number {

@@ -1,10 +1,10 @@
 // The attempt is on disk before its socket opens, and only if the run is still ours: whatever happens then, the book knows
-// that the request may have been sent. Those that begin at the same time are written down together: whoever comes before
-// the transaction begins goes along with it.
+// that the request may have been sent. Those that begin at the same time are written down together.
 import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
+import { together } from "../../storage/together.ts";
 import { anyOf, eachRow, forShareOf, greatest, rowSet } from "../../storage/word.ts";
 import { advise } from "../../jobs/advice.ts";
 import type { JobInfo } from "../../jobs/context.ts";
@@ -19,68 +19,24 @@ export type BeginsParts = { readonly settings: Pick<CallSettings, "keys">; reado
 /** Who begins: a job, its run, and whose they are. */
 export type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
 
-export type Begins = {
-  /** Resolves, with what is to be sent, once the attempt is on disk. What it throws says whether to try again. */
-  begin(store: Store, job: Beginner): Promise<ReadySend>;
-};
+export type Begins = ReturnType<typeof createBegins>;
 
-type Waiting = {
-  readonly job: Beginner;
-  readonly resolve: (ready: ReadySend) => void;
-  readonly reject: (error: unknown) => void;
-};
-
-export function createBegins(parts: BeginsParts): Begins {
-  const waiting: Waiting[] = [];
-
-  async function write(store: Store): Promise<void> {
-    let batch: Waiting[] | undefined;
-    // Whoever waits has a transaction under way; one that is run again is for the same ones.
-    const taken = (): readonly Waiting[] => {
-      if (batch !== undefined) return batch;
-      batch = waiting.splice(0, limits.claimJobsMax);
-      if (waiting.length > 0) void write(store);
-      return batch;
-    };
-    try {
-      const jobs = (): Beginner[] => taken().map(({ job }) => job);
-      const begun = await store.write((tx) => beginAll(tx, parts, jobs()), { by: "shared" });
-      for (const { job, resolve, reject } of taken()) settle(begun.get(job.runId), resolve, reject);
-    } catch (error) {
-      await writeEach(store, taken(), error);
-    }
-  }
-
-  // One that cannot be written down must not keep its neighbours from being sent.
-  async function writeEach(store: Store, batch: readonly Waiting[], failure: unknown): Promise<void> {
-    if (batch.length === 1) return batch[0]?.reject(notSent(failure));
-    for (const { job, resolve, reject } of batch) {
-      await store
-        .write((tx) => beginAll(tx, parts, [job]))
-        .then(
-          (begun) => settle(begun.get(job.runId), resolve, reject),
-          (error: unknown) => reject(notSent(error)),
-        );
-    }
-  }
-
+export function createBegins(parts: BeginsParts) {
+  const write = together(async (tx, jobs: readonly Beginner[]) => {
+    const begun = await beginAll(tx, parts, jobs);
+    return jobs.map(({ runId }) => begun.get(runId));
+  }, limits.claimJobsMax);
   return {
-    begin: (store, job) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ job, resolve, reject });
-        if (waiting.length === 1) void write(store);
-      }),
+    /** Resolves, with what is to be sent, once the attempt is on disk. What it throws says whether to try again. */
+    async begin(store: Store, job: Beginner): Promise<ReadySend> {
+      const begun = await write(store, job).catch((error: unknown) => {
+        throw notSent(error);
+      });
+      if (begun === undefined) throw new DaybookError("conflict", "the call is no longer this process's to send");
+      if (begun instanceof Error) throw begun;
+      return begun;
+    },
   };
-}
-
-function settle(
-  begun: ReadySend | Error | undefined,
-  resolve: (ready: ReadySend) => void,
-  reject: (error: unknown) => void,
-): void {
-  if (begun instanceof Error) reject(begun);
-  else if (begun === undefined) reject(new DaybookError("conflict", "the call is no longer this process's to send"));
-  else resolve(begun);
 }
 
 const askAgainMs = 1000;

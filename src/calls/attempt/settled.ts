@@ -3,11 +3,12 @@
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
-import type { Ended, JobEnded } from "../../jobs/hooks.ts";
+import type { Ended, JobEnded, JobKind } from "../../jobs/kind.ts";
 import type { CallOutcome, CallRow, ErrorKind } from "../call.ts";
-import { noteHost, type HostNote } from "../circuit.ts";
+import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
 import { tellCalls, type ToTell } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
+import { pruneCalls } from "../steer.ts";
 import { snippetOf, type AttemptEnd } from "./end.ts";
 import { hostIsThere } from "./verdict.ts";
 
@@ -17,8 +18,14 @@ type Call = Pick<
   | "started_at"
 >;
 
+/** Calls as a kind of job. */
+export function callJobs(room: CallsRoom): JobKind {
+  const ended: JobKind["ended"] = (tx, all) => callsEnded(room, tx, all);
+  return { ended, mustWait: mustWaitForHost, pruned: pruneCalls, sweep: sweepHosts };
+}
+
 /** Ends what these jobs did, all in one go: a settle ends many. */
-export async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promise<void> {
+async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promise<void> {
   const calls = await lockCalls(tx, all);
   const notes = new Map<string, HostNote>();
   const writes: Awaitable<unknown>[] = [];

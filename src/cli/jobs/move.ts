@@ -1,7 +1,7 @@
 // daybook jobs move: another place in the line, for a job that has not started.
 import type { Command } from "commander";
 import { invalid } from "../../core/error.ts";
-import type { MoveTo } from "../../jobs/line/move.ts";
+import type { MoveTo } from "../../jobs/line/edit.ts";
 import { changing, withBook } from "../with-book.ts";
 
 const example = `

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Book } from "../../book.ts";
 import { invalid } from "../../core/error.ts";
-import type { AwaitOptions } from "../../jobs/waiters.ts";
+import type { AwaitOptions } from "../../jobs/result.ts";
 import type { Answer } from "../answer.ts";
 import { pureJson } from "../show.ts";
 import { changing, withBook } from "../with-book.ts";

@@ -1,28 +1,17 @@
 // The claim of one who holds a reservation: its own job, once nothing else runs in the lane.
+import { tryNames } from "../../storage/lock-key.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import { startableColumns, type Startable } from "../candidate.ts";
-import { start, type Claim } from "../claim.ts";
+import { startableColumns, type Startable } from "../job.ts";
+import { noClaim, start, type Claim } from "../claim.ts";
 import { closeLane } from "../gate.ts";
 import type { LaneRow } from "../lane.ts";
-import { createPermits, lockNames, tryLimits, writePermits } from "../limit.ts";
+import { createPermits, limitNames, writePermits } from "../limit.ts";
 import { queueOne, type Claimed } from "../state.ts";
 
 /** What a worker that serves one reservation looks for. */
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
-
-/** A claim that took nothing and saw nothing. */
-export const none: Claim = {
-  jobs: [],
-  leftAlone: false,
-  more: false,
-  parked: 0,
-  looked: [],
-  contended: false,
-  opensAt: null,
-  parkedForTime: false,
-};
 
 export async function claimReserved(
   tx: Tx,
@@ -31,6 +20,7 @@ export async function claimReserved(
 ): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
+  const none = noClaim();
   const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
     where status = 'running' and lane_seq = ${reserved.laneSeq}`);
   if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
@@ -41,7 +31,7 @@ export async function claimReserved(
       and reservation.status = 'active' and reservation.session_seq = ${sessionSeq}`);
   const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
   if (job === undefined || lane === undefined) return none;
-  if ((await tryLimits(tx, lockNames([job]))).size > 0) return { ...none, more: true, contended: true };
+  if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
   const permits = await createPermits(tx, { direct: true }).take(job);
   // It is not in line, so nobody lets it in when the rate opens.
   if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };

@@ -14,12 +14,12 @@ import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../cancel.ts";
 import type { Engine } from "../engine.ts";
 import { closeLane } from "../gate.ts";
-import type { JobHooks } from "../hooks.ts";
+import type { Ports } from "../kind.ts";
 import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import type { Within } from "../jobs.ts";
 import { laneOf } from "../lane.ts";
 import { cancelInLine } from "../state.ts";
-import { awaitEnd } from "../waiters.ts";
+import { awaitEnd } from "../result.ts";
 
 /** The kind of direct work; its `kind_seq` is the reservation. */
 export const directKind = "direct";
@@ -46,14 +46,14 @@ type Asked = {
 /** The reservation, or who holds the lane. The unique index decides between two that ask at once. */
 export async function reserveLane(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   { lane, sessionSeq, note, jobId = null, lastsMs = limits.reservationMs }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
   // A book that closes lets go what it holds, and whoever waits for that in the same book must not get it: nobody would be left
   // to release it.
   if (!(await isAlive(tx, sessionSeq))) throw new DaybookError("closed", "the session of this book has ended");
   await closeLane(tx, lane);
-  await expire(tx, hooks, sql`lane_seq = ${lane} and expires_at <= ${tx.now}`);
+  await expire(tx, ports, sql`lane_seq = ${lane} and expires_at <= ${tx.now}`);
   const made = await tx.get<ReservationRow>(sql`insert into daybook_reservation
       (tenant_id, id, lane_seq, session_seq, note, job_id, reserved_at, expires_at, lasts_ms)
     values (${tx.tenant}, ${tx.ids()}, ${lane}, ${sessionSeq}, ${note}, ${jobId}, ${tx.now},
@@ -72,8 +72,8 @@ export async function renewReservation(tx: Tx, id: string, sessionSeq: number): 
   return { ...row, expires_at: expiresAt };
 }
 
-export async function releaseReservation(tx: Tx, hooks: JobHooks, id: string, sessionSeq: number): Promise<void> {
-  await endReservations(tx, hooks, [await ownReservation(tx, id, sessionSeq, "release")], "released");
+export async function releaseReservation(tx: Tx, ports: Ports, id: string, sessionSeq: number): Promise<void> {
+  await endReservations(tx, ports, [await ownReservation(tx, id, sessionSeq, "release")], "released");
 }
 
 /** The end of direct work is the end of its turn, in one transaction: the queue goes on, whatever becomes of the caller. */
@@ -87,22 +87,22 @@ export async function releaseTurnOf(tx: Tx, { kind_seq: reservation }: Pick<JobR
 }
 
 /** Those of a session that has ended: the queues go on. */
-export function freeReservationsOf(tx: Tx, hooks: JobHooks, sessionSeq: number): Promise<number> {
-  return expire(tx, hooks, sql`session_seq = ${sessionSeq}`);
+export function freeReservationsOf(tx: Tx, ports: Ports, sessionSeq: number): Promise<number> {
+  return expire(tx, ports, sql`session_seq = ${sessionSeq}`);
 }
 
 /** By default those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
-export async function expire(tx: Tx, hooks: JobHooks, which = sql`expires_at <= ${tx.now}`): Promise<number> {
+export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${tx.now}`): Promise<number> {
   const held = await tx.all<ReservationRow>(sql`select * from daybook_reservation reservation
     where status = 'active' and ${which} order by seq ${forUpdate}`);
-  await endReservations(tx, hooks, held, "expired");
+  await endReservations(tx, ports, held, "expired");
   return held.length;
 }
 
 /** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
 async function endReservations(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   rows: readonly ReservationRow[],
   status: "released" | "expired",
 ): Promise<void> {
@@ -116,7 +116,7 @@ async function endReservations(
     sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
       and line.waits_for = 'reservation' and line.waits_key ${anyOf("text", ids)} and line.waits_key is not null`,
   );
-  for (const row of unbegun) await tellCancelled(tx, hooks, row);
+  for (const row of unbegun) await tellCancelled(tx, ports, row);
   tx.wake(jobsChannel);
   tx.wake(doneChannel);
 }
@@ -158,7 +158,7 @@ export type ReserveOptions = {
 export type Reservations = ReturnType<typeof reservationVerbs>;
 
 export function reservationVerbs(engine: Engine, within: Within, tenant: string) {
-  const { store, hooks } = engine;
+  const { store } = engine;
   const sessionSeq = (): number => engine.session().seq;
   const lasting = ({ id, expires_at: expiresAt }: ReservationRow): { id: string; expiresAt: number } => ({
     id,
@@ -181,14 +181,14 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
       const ask = (): Promise<ReservationRow | Refused> =>
         within(async (tx) => {
           const lane = await laneOf(tx, tx.tenant, queue);
-          const asked = await reserveLane(tx, hooks, { lane, sessionSeq: sessionSeq(), note, lastsMs });
+          const asked = await reserveLane(tx, engine, { lane, sessionSeq: sessionSeq(), note, lastsMs });
           return "made" in asked ? asked.made : refusedBy(tx, queue, asked.holder);
         });
       return lasting(await waitForTurn(store, waitMs, ask));
     },
     /** As long again as it lasts, from now; only by its owner. */
     renew: async (id: string) => lasting(await within((tx) => renewReservation(tx, id, sessionSeq()))),
-    release: (id: string) => within((tx) => releaseReservation(tx, hooks, id, sessionSeq())),
+    release: (id: string) => within((tx) => releaseReservation(tx, engine, id, sessionSeq())),
     /** Those that are held, or with `all` every one there was, newest first. */
     list: (options: { readonly all?: boolean } = {}) => listReservations(store, tenant, options),
   };

@@ -89,7 +89,7 @@ export async function runNow(
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "timeout") throw error;
     // Nobody waits for it any more. It may have ended in the meantime.
-    await store.write((tx) => cancelJob(tx, engine.hooks, turn.jobId), { tenant }).catch(() => undefined);
+    await store.write((tx) => cancelJob(tx, engine, turn.jobId), { tenant }).catch(() => undefined);
     const message = `job ${turn.jobId} (${prepared.name}) had not ended after ${formatDuration(timeoutMs)} and is cancelled`;
     throw new DaybookError("timeout", message, { details: error.details });
   } finally {
@@ -103,7 +103,7 @@ export async function runNow(
     if (worker !== undefined) parts.leave(worker);
     // Not ours any more when others took this session for dead; then they have ended it.
     await store
-      .write((tx) => releaseReservation(tx, engine.hooks, turn.id, engine.session().seq), { tenant })
+      .write((tx) => releaseReservation(tx, engine, turn.id, engine.session().seq), { tenant })
       .catch(() => undefined);
   }
 }
@@ -111,7 +111,7 @@ export async function runNow(
 type Turn = Reserved & { readonly jobId: string };
 
 async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<Turn | Refused> {
-  const { store, hooks } = engine;
+  const { store } = engine;
   let asked: Turn | Refused | undefined;
   try {
     return await store.write(async (tx) => (asked = await reserveFor(tx, engine, prepared)), { tenant });
@@ -121,7 +121,7 @@ async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<
       const { id, laneSeq } = asked;
       const giveBack = async (tx: Tx): Promise<void> => {
         await closeLane(tx, laneSeq); // it may be committing just now
-        await releaseReservation(tx, hooks, id, engine.session().seq);
+        await releaseReservation(tx, engine, id, engine.session().seq);
       };
       await store.write(giveBack, { tenant }).catch(() => undefined);
     }
@@ -136,7 +136,7 @@ export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Pr
   const note = `direct: ${prepared.name}`;
   const row = newJob(tx, lane, prepared);
   const wanted = { lane, sessionSeq: engine.session().seq, note, jobId: row.id };
-  const asked = await reserveLane(tx, engine.hooks, wanted);
+  const asked = await reserveLane(tx, engine, wanted);
   if (!("made" in asked)) {
     const own = await holdsByHand(tx, engine, asked.holder);
     const refused = await refusedBy(tx, prepared.queue, asked.holder, own);

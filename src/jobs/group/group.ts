@@ -13,9 +13,9 @@ import { conflict, notFound } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { groupEnded, tellAllEnded, type Ended, type JobHooks } from "../hooks.ts";
+import { groupEnded, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
-import { freeKeys, passOn } from "../let-in.ts";
+import { freeKeys, passOn } from "../park.ts";
 import type { Ending } from "../outcome.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 
@@ -69,14 +69,14 @@ async function holdGroups(tx: Tx, which: Sql): Promise<GroupRow[]> {
 }
 
 /** A job of the group ended, and nothing of its chain follows. */
-export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ended: JobRow): Promise<void> {
+export async function memberEnded(tx: Tx, ports: Ports, group: GroupRow, ended: JobRow): Promise<void> {
   if (group.status !== "open") return;
   const failed = ended.status === "failed" || ended.status === "cancelled";
   if (failed && group.on_failure !== "continue" && group.stopped_at === null) {
     group.stopped_at = tx.now;
     await tx.run(sql`update daybook_job_group as job_group set stopped_at = ${tx.now} where seq = ${group.seq}`);
-    if (group.on_failure === "stop") await cancelRest(tx, hooks, group);
-    else await tellLeft(tx, hooks, await skipInLine(tx, openOf(group)), "skipped");
+    if (group.on_failure === "stop") await cancelRest(tx, ports, group);
+    else await tellLeft(tx, ports, await skipInLine(tx, openOf(group)), "skipped");
   }
   await goOn(tx, group, { held: ended.waits_for === "release" });
 }
@@ -84,7 +84,7 @@ export async function memberEnded(tx: Tx, hooks: JobHooks, group: GroupRow, ende
 export type CancelledGroup = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
 /** Cancels what has not begun and asks what runs to end; the group ends with the last of them. */
-export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<CancelledGroup> {
+export async function cancelGroup(tx: Tx, ports: Ports, id: string): Promise<CancelledGroup> {
   const group = await holdGroup(tx, id);
   if (group.status !== "open") {
     throw conflict(`group ${id} is ${group.status} and cannot be cancelled`, { id, status: group.status });
@@ -92,14 +92,14 @@ export async function cancelGroup(tx: Tx, hooks: JobHooks, id: string): Promise<
   group.cancel_requested_at ??= tx.now;
   await tx.run(sql`update daybook_job_group as job_group set cancel_requested_at = ${group.cancel_requested_at}
     where seq = ${group.seq}`);
-  await cancelRest(tx, hooks, group);
+  await cancelRest(tx, ports, group);
   await goOn(tx, group);
   const left = await tx.get(openOf(group));
   return { id, status: left === undefined ? "cancelled" : "cancelling" };
 }
 
-async function cancelRest(tx: Tx, hooks: JobHooks, group: GroupRow): Promise<void> {
-  await tellLeft(tx, hooks, await cancelInLine(tx, openOf(group)), "cancelled");
+async function cancelRest(tx: Tx, ports: Ports, group: GroupRow): Promise<void> {
+  await tellLeft(tx, ports, await cancelInLine(tx, openOf(group)), "cancelled");
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
   await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq in (select seq from daybook_line where group_seq = ${group.seq} and started_at is not null ${skipLocked})`);
@@ -114,7 +114,7 @@ function openOf({ seq }: GroupRow): Sql {
 /** Tells the rooms above of jobs that left the line before they ran. What they would have used goes to the next. */
 export async function tellLeft(
   tx: Tx,
-  hooks: JobHooks,
+  ports: Ports,
   left: readonly JobRow[],
   status: "cancelled" | "skipped",
 ): Promise<void> {
@@ -126,7 +126,7 @@ export async function tellLeft(
     const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0, error: null };
     return { job, outcome: { tenant, id, name, status, attempt, run, retriedBy: null } };
   });
-  await tellAllEnded(tx, hooks, ended);
+  await tellAllEnded(tx, ports, ended);
 }
 
 /** Lets the next one begin, or ends the group when nobody is left. Behind one that was held, the next one is. */

@@ -10,14 +10,14 @@ import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
 import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../telemetry/report/page.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
-import type { Engine } from "../engine.ts";
+import type { Ports } from "../kind.ts";
 import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
 import { jobsChannel, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../lane.ts";
 import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
-import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../waiters.ts";
+import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../result.ts";
 import { cancelGroup, holdGroup, isEnding } from "./group.ts";
 import type { CancelledGroup, GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";
 
@@ -57,7 +57,7 @@ export type GroupVerbs = {
 
 export type Groups = GroupVerbs & ReturnType<typeof groupReads>;
 
-export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, within: Within): GroupVerbs {
+export function groupVerbs(ports: Ports, lookUp: LookUp, within: Within): GroupVerbs {
   return {
     async create(options, build) {
       const asked: [AnyJob | string, unknown, EnqueueOptions | undefined][] = [];
@@ -82,7 +82,7 @@ export function groupVerbs({ hooks }: Pick<Engine, "hooks">, lookUp: LookUp, wit
       const prepared = await prepareJob(await lookUp(definition), params, options);
       return within((tx) => addToGroup(tx, id, prepared));
     },
-    cancel: (id) => within((tx) => cancelGroup(tx, hooks, id)),
+    cancel: (id) => within((tx) => cancelGroup(tx, ports, id)),
   };
 }
 

@@ -6,7 +6,7 @@ import { anyOf, skipLocked } from "../../storage/word.ts";
 import { runIsKept, runIsPinned } from "../../telemetry/kept-run.ts";
 import { lowerMark } from "../../telemetry/rollup/fold.ts";
 import type { ReadRows } from "../definition.ts";
-import type { JobHooks } from "../hooks.ts";
+import type { Ports } from "../kind.ts";
 import { jobNow, seqsOf } from "../job.ts";
 import type { Rule } from "./prune.ts";
 
@@ -108,12 +108,7 @@ export function countRemoved(bundles: readonly Bundle[], kinds: readonly string[
 }
 
 /** Removes the bundles that may still leave and all that is theirs, with a row that says so. */
-export async function removeBundles(
-  tx: Tx,
-  rule: Rule,
-  found: readonly Bundle[],
-  onPruned: NonNullable<JobHooks["onPruned"]>,
-): Promise<Removed> {
+export async function removeBundles(tx: Tx, { kinds }: Ports, rule: Rule, found: readonly Bundle[]): Promise<Removed> {
   const bundles = await lockBundles(tx, rule, found);
   const removed = countRemoved(bundles, []);
   if (removed.jobs === 0) return removed;
@@ -136,8 +131,9 @@ export async function removeBundles(
   await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
     values (${rule.tenant}, ${tx.now}, 'job', ${rule.filter}, ${removed.jobs}, ${made[0] ?? 0}, ${made.at(-1) ?? 0})`);
   const others: Record<string, number> = {};
-  for (const [kind, seqs] of keptFor(members, Object.keys(onPruned))) {
-    others[kind] = (await onPruned[kind]?.(tx, rule.tenant, seqs)) ?? 0;
+  for (const [kind, seqs] of keptFor(members, Object.keys(kinds))) {
+    const gone = await kinds[kind]?.pruned?.(tx, rule.tenant, seqs);
+    if (gone !== undefined) others[kind] = gone;
   }
   return { ...removed, others };
 }

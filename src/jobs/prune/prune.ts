@@ -8,7 +8,7 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { foldRuns } from "../../telemetry/rollup/folder.ts";
 import type { ReadRows } from "../definition.ts";
-import type { JobHooks } from "../hooks.ts";
+import type { Engine } from "../engine.ts";
 import { countRemoved, findBundles, removeBundles, type Bundle, type Removed } from "./bundle.ts";
 import { checkCount } from "../../core/count.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
@@ -30,17 +30,12 @@ export type Pruned = Removed & {
   readonly filesDeleted: number;
 };
 
-/** `folder` is where the book keeps its files; `onPruned` takes along what other rooms keep for their jobs. */
-export async function prune(
-  store: Store,
-  tenant: string,
-  folder: string,
-  options: PruneOptions,
-  onPruned: NonNullable<JobHooks["onPruned"]> = {},
-): Promise<Pruned> {
+/** What the book keeps in files, and other rooms for their jobs, leaves as well. */
+export async function prune(engine: Engine, tenant: string, options: PruneOptions): Promise<Pruned> {
+  const { store } = engine;
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
-  const kinds = Object.keys(onPruned);
+  const kinds = Object.keys(engine.kinds).filter((name) => engine.kinds[name]?.pruned !== undefined);
   const none = countRemoved([], []);
   let pruned: Pruned = { ...none, dryRun, slices: 0, filesDeleted: 0 };
   // A run leaves its mark in the rollups before it leaves.
@@ -48,10 +43,10 @@ export async function prune(
   for await (const slice of slicesOf(leaving(store, rule), kinds)) {
     const gone = dryRun
       ? countRemoved(slice, kinds)
-      : await store.write((tx) => removeBundles(tx, rule, slice, onPruned), { tenant });
+      : await store.write((tx) => removeBundles(tx, engine, rule, slice), { tenant });
     if (gone.jobs === 0) continue;
     // After the commit: a row without its file is a gap in the history, a file without its row is only in the way.
-    pruned = add(pruned, gone, dryRun ? 0 : await deleteFiles(folder, gone.files));
+    pruned = add(pruned, gone, dryRun ? 0 : await deleteFiles(engine.files, gone.files));
   }
   for (const reservations of await pruneReservations(store, rule, dryRun)) {
     pruned = add(pruned, { ...none, reservations }, 0);

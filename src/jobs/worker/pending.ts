@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../core/error.ts";
 import type { RunLogRow } from "../../telemetry/log.ts";
 import type { RunState } from "../context.ts";
 import type { Engine } from "../engine.ts";
-import { runNotesDropped } from "../hooks.ts";
+import { runNotesDropped } from "../kind.ts";
 import type { Ending } from "../outcome.ts";
 import { settle } from "../settle.ts";
 
@@ -93,7 +93,7 @@ export async function writeApart(engine: Engine, pending: Pending, failures: num
   const left: Ending[] = [];
   for (const ending of endings) {
     try {
-      await engine.store.write((tx) => settle(tx, engine.hooks, [ending]), { beat: false });
+      await engine.store.write((tx) => settle(tx, engine, [ending]), { beat: false });
     } catch {
       left.push(ending);
     }

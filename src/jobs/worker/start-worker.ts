@@ -24,7 +24,7 @@ export async function startWorker(
     turns: newTurns(),
     hostCursors: new Map(),
     ...(reserved === undefined ? {} : { reserved }),
-    ...(engine.hooks.mustWait === undefined ? {} : { mustWait: engine.hooks.mustWait }),
+    kinds: engine.kinds,
   };
   if (reserved === undefined) await writeDefinitions(engine, engine.definitions.values());
   await hostNames(engine, claimer);

@@ -8,14 +8,14 @@ import { jitter } from "../../core/random.ts";
 import { readCancelled } from "../cancel.ts";
 import type { Claimed, ClaimedJob, Claimer } from "../claim.ts";
 import type { Engine } from "../engine.ts";
-import { jobsClaimed } from "../hooks.ts";
+import { jobsClaimed } from "../kind.ts";
 import { onHosting } from "../definition.ts";
 import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "../job.ts";
 import { hostNames, sweep } from "../rescue.ts";
 import { ownershipLost, shuttingDown } from "../run.ts";
 import { tellSuperseded } from "../settle.ts";
 import { recallClaim, takeTurn, type TurnWork } from "../turn.ts";
-import { lookAgain } from "../waiters.ts";
+import { lookAgain } from "../result.ts";
 import { passing, writeApart, type Pending } from "./pending.ts";
 import { createRuns } from "./runs.ts";
 import { createWake } from "./wake.ts";
@@ -139,7 +139,7 @@ export function createWorker(
     const work: TurnWork = { ...pending.take(), ...wake.ask(), want, alone, attempted: [] };
     try {
       checkSession();
-      const done = await store.write((tx) => takeTurn(tx, engine.hooks, claimer, work), { beat: false });
+      const done = await store.write((tx) => takeTurn(tx, engine, claimer, work), { beat: false });
       failures = 0;
       wake.learn(work, done);
       tellSuperseded(done.superseded);

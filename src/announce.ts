@@ -1,39 +1,26 @@
-// What the events room does when a delivery ends, hung on to the hooks of the work below.
+// What the rooms say of themselves becomes events, if somebody listens.
 import { invalid } from "./core/error.ts";
 import { limits } from "./core/limits.ts";
 import { quote } from "./core/quote.ts";
-import { catchUpEnded } from "./events/catch-up.ts";
-import { catchUpKind, deliveryKind } from "./events/event.ts";
 import { say, tell, tellAll, tellJobEnded, wantsAny, wantsJobFacts } from "./events/facts.ts";
 import { isEvent, type AnyEvent } from "./events/define.ts";
 import { lookUp, type EventsRoom } from "./events/events.ts";
 import { prepareEvent } from "./events/prepare.ts";
-import { createOrderSweep, letNextGo, mustWait } from "./events/order.ts";
-import { deliveryEnded, isQuiet } from "./events/settled.ts";
-import type { JobHooks } from "./jobs/hooks.ts";
+import type { CallEars } from "./calls/facts.ts";
+import type { Announce } from "./jobs/kind.ts";
 import type { RecordHooks } from "./records/room.ts";
 import type { Tx } from "./storage/store.ts";
 import type { SessionRow } from "./telemetry/session.ts";
 
-export function eventHooks(others: JobHooks, definitions: EventsRoom["definitions"]): JobHooks {
-  const sweepOrders = createOrderSweep();
+/** Facts of jobs and schedules become events if somebody listens; what schedules publish does in any case. */
+export function announceTo(definitions: EventsRoom["definitions"]): Announce {
   return {
-    ...others,
-    onSettled: { ...others.onSettled, [deliveryKind]: deliveryEnded, [catchUpKind]: catchUpEnded },
-    quiet: { [deliveryKind]: isQuiet },
-    mustWait: { ...others.mustWait, [deliveryKind]: mustWait },
-    afterFinish: { [deliveryKind]: async (tx, job) => void (await letNextGo(tx, job)) },
-    onSweep: async (tx) => ((await others.onSweep?.(tx)) ?? 0) + (await sweepOrders(tx)),
-    onFact: (tx, { type, job }, row) => tellJobEnded(tx, type, job, row),
-    wantsFacts: wantsJobFacts,
+    wantsJobs: wantsJobFacts,
+    jobEnded: tellJobEnded,
     tell,
     prepareEvent: async (event, payload, options) => {
-      const {
-        topic,
-        payload: text,
-        priority,
-      } = await prepareEvent(lookUp({ definitions }, asEvent(event)), payload, options);
-      return { topic, payload: text, priority };
+      const prepared = await prepareEvent(lookUp({ definitions }, asEvent(event)), payload, options);
+      return { topic: prepared.topic, payload: prepared.payload, priority: prepared.priority };
     },
     say,
   };
@@ -62,4 +49,10 @@ export const recordHooks: RecordHooks = {
     const payload = fits ? { ...change, value } : change;
     await tell(tx, tenant, { topic, payload, cause });
   },
+};
+
+/** What happens to a call is an event, if somebody listens to it. */
+export const callEars: CallEars = {
+  hears: wantsAny,
+  onFact: (tx, { tenant, topic, payload }) => tell(tx, tenant, { topic, payload, key: payload.id }),
 };

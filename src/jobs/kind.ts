@@ -1,0 +1,103 @@
+// A kind of job is a value: what the end of its jobs means, what that locks first, when they must wait, and what leaves with them.
+// The front door hands in the kinds of the rooms above, and the port through which facts go out. Both are asked inside the
+// transaction in which it happens.
+import { defineFact } from "../core/fact.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
+import type { JobRow, JobStatus } from "./job.ts";
+import type { RunStatus } from "../telemetry/run.ts";
+
+export type JobKind = {
+  /** They ended together, by whatever way: settle, recovery, timeout, cancel or skip. */
+  ended(tx: Tx, ended: readonly Ended[]): Awaitable<void>;
+  /** Before the ends of a batch are told: locks what they will decide upon, all of it in one order, because two batches that met
+   *  it in the order of their jobs would wait for each other. */
+  lock?(tx: Tx, kindSeqs: readonly number[]): Awaitable<void>;
+  /** Nobody needs to hear that a job succeeded at this attempt. It spares the path of most jobs a read each. */
+  quiet?(attempt: number): boolean;
+  /** Whether a job must wait for one before it, asked of those with a limit key under its lock. Whoever made it releases it, or
+   *  its time does. */
+  mustWait?(tx: Tx, job: OrderedJob): Awaitable<MustWait>;
+  /** `finish` ended a job with limits: once that is on disk, who waits for its end is let go. */
+  finished?(tx: Tx, job: OrderedJob): Awaitable<unknown>;
+  /** Jobs are pruned: what the room keeps for them, under these numbers, leaves with them. It says how much did. */
+  pruned?(tx: Tx, tenant: string, kindSeqs: readonly number[]): Awaitable<number>;
+  /** Looks for jobs that should have been released, and were not; says how many it found. */
+  sweep?(tx: Tx): Awaitable<number>;
+};
+
+export type Announce = {
+  /** Whether anybody wants to hear of the ends of jobs now. It spares each end a read. */
+  wantsJobs(tx: Tx): Awaitable<boolean>;
+  jobEnded(tx: Tx, ended: JobEnded, row: JobRow): Awaitable<void>;
+  /** Something else happened, in another room; events publish it if someone of the tenant listens. */
+  tell(tx: Tx, tenant: string, fact: { readonly topic: string; readonly payload: unknown }): Awaitable<void>;
+  /** Events are a room beside the others that say something: what is given is checked before any transaction begins … */
+  prepareEvent(event: unknown, payload: unknown, options: { readonly priority?: number }): Promise<ToSay>;
+  /** … and said in one. Returns the event's id. */
+  say(tx: Tx, tenant: string, said: ToSay, headers: Readonly<Record<string, string>>): Promise<string>;
+};
+
+/** What is to be said, checked. The payload is JSON. */
+export type ToSay = { readonly topic: string; readonly payload: string; readonly priority: number };
+
+export type Ports = {
+  /** By the column `kind` of their jobs. */
+  readonly kinds: { readonly [kind: string]: JobKind };
+  /** Left out where nobody can listen. */
+  readonly announce?: Announce;
+  /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
+  runsEnded?(): void;
+};
+
+export type JobEnded = {
+  readonly tenant: string;
+  readonly id: string;
+  readonly name: string;
+  readonly status: JobStatus;
+  readonly attempt: number;
+  /** How its run ended; null when it was cancelled before it ran. */
+  readonly run: {
+    readonly id: string;
+    readonly status: RunStatus;
+    readonly durationMs: number;
+    /** Enough to tell somebody; the trace is in the run. */
+    readonly error: { readonly type: string; readonly message: string } | null;
+  } | null;
+  /** The id of the job that tries again; null when the chain ends here. */
+  readonly retriedBy: string | null;
+};
+
+export type Ended = { readonly job: JobRow; readonly outcome: JobEnded };
+export type MustWait = boolean | { readonly until: number };
+export type OrderedJob = Pick<JobRow, "tenant_id" | "limit_key" | "kind" | "kind_seq">;
+
+/** A run ended and is on disk. */
+export const jobSettled = defineFact<JobEnded>("job.settled");
+/** A result came from an owner that had lost the job; it was refused. */
+export const jobSuperseded = defineFact<{ id: string; name: string; runId: string; status: RunStatus }>(
+  "job.superseded",
+);
+/** Log lines and progress that could not be written were given up, so that work goes on. */
+export const runNotesDropped = defineFact<{ count: number }>("run.notes_dropped");
+/** The last job of a group ended. */
+export const groupEnded = defineFact<{ tenant: string; id: string; status: string }>("group.ended");
+export const jobsClaimed = defineFact<{ count: number; sessionSeq: number }>("jobs.claimed");
+export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; retried: number }>("session.recovered");
+
+export async function lockForKinds(tx: Tx, { kinds }: Ports, rows: readonly JobRow[]): Promise<void> {
+  for (const [name, kind] of Object.entries(kinds)) {
+    const seqs = rows.flatMap((row) => (row.kind === name ? (row.kind_seq ?? []) : []));
+    if (seqs.length > 0) await kind.lock?.(tx, [...new Set(seqs)]);
+  }
+}
+
+/** Tells the rooms that made them, and with `announced` whoever listens. */
+export async function tellAllEnded(tx: Tx, ports: Ports, all: readonly Ended[], announced = true): Promise<void> {
+  for (const [kind, ended] of Map.groupBy(all, ({ job }) => job.kind)) {
+    if (kind !== null) await ports.kinds[kind]?.ended(tx, ended);
+  }
+  for (const { job, outcome } of all) {
+    if (announced) await ports.announce?.jobEnded(tx, outcome, job);
+    if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(outcome));
+  }
+}
