@@ -4,7 +4,7 @@ import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { heardBy } from "../telemetry/cause.ts";
+import { heardBy } from "../core/cause.ts";
 import { passOn } from "./let-in.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";

@@ -9,7 +9,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import { currentCause } from "../telemetry/cause.ts";
+import { currentCause } from "../core/cause.ts";
 import { doneChannel } from "./job.ts";
 
 export type AwaitOptions = {

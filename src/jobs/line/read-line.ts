@@ -6,7 +6,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
-import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../core/page.ts";
 
 export type LineOptions = PageOptions;
 
