@@ -2,8 +2,8 @@
 // scrape one of them. prom-client writes the text; it is loaded when somebody asks.
 import { readOpenCounts } from "./jobs/queues.ts";
 import type { Store } from "./storage/store.ts";
-import { readCounters, readGauges, type Counter } from "./telemetry/report/counters.ts";
-import { bucketColumns, durationBounds } from "./telemetry/rollup/duration-bucket.ts";
+import { readCounters, readGauges, type Counter } from "./telemetry/report/overview.ts";
+import { bucketColumns, durationBounds } from "./telemetry/rollup/slice.ts";
 import { runStatuses } from "./telemetry/run.ts";
 
 type Labels = Record<string, string>;

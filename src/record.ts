@@ -1,7 +1,15 @@
 // entity() and relation(): what is known, defined in code.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { defineEntity, type AnyEntity, type Entity, type EntityOptions } from "./records/entity.ts";
-import { defineRelation, type DefinedRelation, type Nothing, type RelationOptions } from "./records/relation.ts";
+import {
+  type AnyEntity,
+  type Entity,
+  type EntityOptions,
+  type DefinedRelation,
+  type Nothing,
+  type RelationOptions,
+  defineEntity,
+  defineRelation,
+} from "./records/define/definition.ts";
 
 /** Defines a kind of thing that is known. Every version of every one is kept.
  *

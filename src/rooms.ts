@@ -13,7 +13,7 @@ import { listenerJob } from "./events/listen.ts";
 import type { AnyJob } from "./jobs/define.ts";
 import type { Engine } from "./jobs/engine.ts";
 import type { EnqueueTogether } from "./jobs/enqueue.ts";
-import type { AnyRecordType } from "./records/relation.ts";
+import type { AnyRecordType } from "./records/define/definition.ts";
 import type { RecordRoom } from "./records/room.ts";
 import type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
 import type { AnySchedule } from "./schedules/define.ts";
@@ -21,7 +21,7 @@ import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
-import type { Folder } from "./telemetry/rollup/folder.ts";
+import type { Folder } from "./telemetry/rollup/roll-up.ts";
 
 export type Rooms = {
   readonly store: Store;

@@ -10,10 +10,10 @@ import { queueVerbs, type QueueVerbs } from "./jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "./events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "./jobs/template/template.ts";
 import { callsParts, type Rooms } from "./rooms.ts";
-import { flushRecords, recordsTurn } from "./records/flush.ts";
+import { flushRecords, recordsTurn } from "./records/write/flush.ts";
 import { recordReads, type RecordReads } from "./records/record-reads.ts";
 import { snapshotReader, txReader } from "./records/record-reader.ts";
-import { recordUnit } from "./records/record-unit.ts";
+import { recordUnit } from "./records/write/record-unit.ts";
 import { describeCommit, recordVerbs, type TxRecordVerbs } from "./records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "./schedules/schedules.ts";
 import { checkValue, sql, Sql, type UserMark, type Value } from "./storage/sql.ts";
@@ -165,7 +165,7 @@ async function refuseOurIndex(tx: Tx, { user, strings }: Sql): Promise<void> {
 }
 
 export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx {
-  const at = { ids: store.ids, now: () => store.clock.now() };
+  const at = { keep: store.keep, now: () => store.clock.now() };
   return {
     records: recordReads({ reader: snapshotReader(reader, tenant, at), run: (_verb, work) => work() }),
     tenant,

@@ -6,7 +6,7 @@ import { tie } from "../../src/jobs/state.ts";
 import { migrations } from "../../src/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { rawSql } from "../../src/storage/sql.ts";
-import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
+import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { sampleParams } from "../harness/queue.ts";
 
 /** A statement for the rows `from` to `to`. */

@@ -1,7 +1,7 @@
 // Which names of an instance have ever run.
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { hasHistory } from "../telemetry/has-history.ts";
+import { hasHistory } from "../telemetry/run.ts";
 import type { InstanceIdentity } from "./identity.ts";
 
 /** Of the names that the book knows and a setup registered no more, those with runs. Usually there are none to ask for. */

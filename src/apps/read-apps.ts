@@ -1,5 +1,5 @@
 // What a user asks about apps, of any process: their instances, and what these registered.
-import { goneSessions } from "../telemetry/gone-sessions.ts";
+import { goneSessions } from "../telemetry/session.ts";
 import { noSuch } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";

@@ -8,7 +8,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkBackoff, type Backoff } from "../core/backoff.ts";
-import { currentCause, type Cause } from "../telemetry/cause.ts";
+import { currentCause, type Cause } from "../core/cause.ts";
 import type { CallPolicy } from "./call.ts";
 import { checkRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
 

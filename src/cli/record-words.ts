@@ -7,7 +7,7 @@ import type { CommitRecord } from "../records/commit.ts";
 import type { Entry } from "../records/entry.ts";
 import type { AsOf } from "../records/moment.ts";
 import type { Place, Side } from "../records/query/condition.ts";
-import type { AnyRecordType, RelationKey } from "../records/relation.ts";
+import type { AnyRecordType, RelationKey } from "../records/define/definition.ts";
 import { plainCell, showTable } from "./show.ts";
 
 /** Words that take no value. */

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Book } from "../book.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import type { RunFilter, RunPage } from "../telemetry/list-runs.ts";
+import type { RunFilter, RunPage } from "../telemetry/runs.ts";
 import type { RunLog, RunRecord, RunStatus } from "../telemetry/run.ts";
 import type { Answer } from "./answer.ts";
 import { errorLine, showStatus } from "./job-words.ts";

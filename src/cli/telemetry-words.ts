@@ -1,7 +1,7 @@
 // Counts in words and cells.
 import { styleText } from "node:util";
 import { isoTime } from "../core/time.ts";
-import type { LastError } from "../telemetry/report/last-error.ts";
+import type { LastError } from "../telemetry/report/errors.ts";
 import type { RunSummary, Tally } from "../telemetry/report/summary.ts";
 import { plainCell, showTime } from "./show.ts";
 

@@ -1,5 +1,6 @@
 // What users check their values with: a Standard Schema, whatever library made it.
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import { isDeepStrictEqual } from "node:util";
 import { invalid } from "./error.ts";
 
 export function isSchema(schema: unknown): schema is StandardSchemaV1 {
@@ -31,4 +32,96 @@ export function jsonSchemaOf(schema: unknown, side: "input" | "output"): Record<
   } catch {
     return undefined;
   }
+}
+
+// A check of params by the JSON Schema that a definition's library gives for its input, for whoever has only the book. It is
+// the usual part and no more: a keyword that is not here refuses nothing, and the program checks everything when the job runs.
+// `pattern` is left out on purpose: a regular expression loses its flags on the way into JSON Schema.
+
+type Path = readonly (string | number)[];
+type Issue = { readonly path: Path; readonly message: string };
+type Fields = Readonly<Record<string, unknown>>;
+
+export function standardSchema(schema: unknown): StandardSchemaV1 {
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "daybook",
+      validate(value) {
+        const issues = findIssues(schema, value, []);
+        return issues.length === 0 ? { value } : { issues };
+      },
+    },
+  };
+}
+
+function findIssues(schema: unknown, value: unknown, path: Path): readonly Issue[] {
+  if (schema === false) return [{ path, message: "is not expected" }];
+  if (!isObject(schema)) return [];
+  const wrong = wrongValue(schema, value);
+  if (wrong !== undefined) return [{ path, message: wrong }];
+  if (Array.isArray(value)) return itemIssues(schema, value, path);
+  return isObject(value) ? propertyIssues(schema, value, path) : [];
+}
+
+function wrongValue(schema: Fields, value: unknown): string | undefined {
+  const { type, enum: allowed, minimum, maximum, minLength, maxLength } = schema;
+  const types = [type].flat().filter((each) => typeof each === "string");
+  if (types.length > 0 && !types.some((each) => isOfType(each, value))) {
+    return `is ${typeName(value)}, not ${types.join(" or ")}`;
+  }
+  if ("const" in schema && !isDeepStrictEqual(value, schema["const"]))
+    return `is not ${JSON.stringify(schema["const"])}`;
+  if (Array.isArray(allowed) && !allowed.some((each) => isDeepStrictEqual(value, each))) {
+    return `is not one of ${allowed.map((each) => JSON.stringify(each)).join(", ")}`;
+  }
+  if (typeof value === "number") {
+    if (typeof minimum === "number" && value < minimum) return `is ${value}, less than ${minimum}`;
+    if (typeof maximum === "number" && value > maximum) return `is ${value}, more than ${maximum}`;
+  }
+  if (typeof value === "string") {
+    // Libraries count UTF-16 code units, JSON Schema counts characters: only what is wrong both ways is refused.
+    if (typeof minLength === "number" && value.length < minLength) return `has fewer than ${minLength} characters`;
+    if (typeof maxLength === "number" && Array.from(value).length > maxLength)
+      return `has more than ${maxLength} characters`;
+  }
+  return undefined;
+}
+
+// Beside `prefixItems`, or as a list, `items` is not about all of them.
+function itemIssues(schema: Fields, list: readonly unknown[], path: Path): readonly Issue[] {
+  const { items, prefixItems } = schema;
+  if (items === undefined || prefixItems !== undefined || Array.isArray(items)) return [];
+  return list.flatMap((item, index) => findIssues(items, item, [...path, index]));
+}
+
+function propertyIssues(schema: Fields, value: Fields, path: Path): readonly Issue[] {
+  const { required, additionalProperties, patternProperties } = schema;
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  // A property that is undefined is not in the JSON.
+  const given = Object.entries(value).filter(([, each]) => each !== undefined);
+  const names = new Set(given.map(([name]) => name));
+  const missing = (Array.isArray(required) ? required : []).filter((name) => !names.has(name as string));
+  const others = patternProperties === undefined ? additionalProperties : undefined;
+  return [
+    ...missing.map((name) => ({ path: [...path, String(name)], message: "is missing" })),
+    ...given.flatMap(([name, each]) =>
+      findIssues(Object.hasOwn(properties, name) ? properties[name] : others, each, [...path, name]),
+    ),
+  ];
+}
+
+// A type that is not known here refuses nothing.
+function isOfType(type: string, value: unknown): boolean {
+  if (type === "integer") return Number.isInteger(value);
+  return !["string", "number", "boolean", "null", "array", "object"].includes(type) || typeName(value) === type;
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeName(value) === "object";
 }

@@ -7,7 +7,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { JobEnded, ToSay } from "../jobs/kind.ts";
 import { heardOf, type JobRow } from "../jobs/job.ts";
-import type { Cause } from "../telemetry/cause.ts";
+import type { Cause } from "../core/cause.ts";
 import { nobody } from "./all-tenants.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
 import { parentOf, type Parent } from "./lineage.ts";

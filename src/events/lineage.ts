@@ -5,7 +5,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { heardOf } from "../jobs/job.ts";
-import type { Cause } from "../telemetry/cause.ts";
+import type { Cause } from "../core/cause.ts";
 import { deliveryKind } from "./event.ts";
 
 /** The event that caused a new one; undefined when none did. */

@@ -1,6 +1,6 @@
 // Listen: one run of a delivery, from its event to the listener's function. The engine runs it like any job.
 import { DaybookError, describeError, invalid } from "../core/error.ts";
-import { currentCause, withCause } from "../telemetry/cause.ts";
+import { currentCause, withCause } from "../core/cause.ts";
 import type { RunContext } from "../jobs/context.ts";
 import { defineJob, type AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";

@@ -10,7 +10,7 @@ import { fitting } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkPriority } from "../jobs/define.ts";
-import { currentCause, type Cause } from "../telemetry/cause.ts";
+import { currentCause, type Cause } from "../core/cause.ts";
 import type { AnyEvent } from "./define.ts";
 import { checkTopic } from "./topic.ts";
 

@@ -3,7 +3,7 @@ import { checkCount } from "../core/count.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
-import { notACursor } from "../telemetry/report/page.ts";
+import { notACursor } from "../core/page.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import type { DeadLetterRow, DeadLetterStatus } from "./dead-letter.ts";

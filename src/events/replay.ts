@@ -4,7 +4,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import { currentCause } from "../telemetry/cause.ts";
+import { currentCause } from "../core/cause.ts";
 import type { EventRow } from "./event.ts";
 import type { ListenerRow } from "./listener.ts";
 import { insertEvent, newEvent, type Published } from "./publish.ts";

@@ -5,7 +5,7 @@ import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { together } from "../storage/together.ts";
-import { heardBy } from "../telemetry/cause.ts";
+import { heardBy } from "../core/cause.ts";
 import { passOn } from "./park.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";

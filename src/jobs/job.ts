@@ -23,7 +23,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
-import type { Heard } from "../telemetry/cause.ts";
+import type { Heard } from "../core/cause.ts";
 
 export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
 export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone" | "release";

@@ -7,7 +7,7 @@ import { checkKey, checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
-import { currentCause } from "../telemetry/cause.ts";
+import { currentCause } from "../core/cause.ts";
 import { currentTraceparent } from "../telemetry/trace.ts";
 import { checkSettings, settingNames, validateParams } from "./define.ts";
 import type { AnyJob, JobOptions, JobSettings } from "./define.ts";

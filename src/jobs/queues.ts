@@ -8,7 +8,7 @@ import { notFound, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { indexedBy, amongThe, forUpdate } from "../storage/word.ts";
-import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../telemetry/report/page.ts";
+import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
 import { quote } from "../core/quote.ts";
 import { findLane } from "./lane.ts";
 import { holdLines } from "./lock-order.ts";

@@ -5,7 +5,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, eachRow, indexedBy } from "../storage/word.ts";
-import { goneSessions } from "../telemetry/gone-sessions.ts";
+import { goneSessions } from "../telemetry/session.ts";
 import { isCancelled } from "./cancel.ts";
 import type { Claimer } from "./claim.ts";
 import { endOrphans } from "./command/command-record.ts";

@@ -13,7 +13,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { anyOf } from "../storage/word.ts";
-import { currentCause } from "../telemetry/cause.ts";
+import { currentCause } from "../core/cause.ts";
 
 /** What an enqueue made, and the way to its result. */
 export type AwaitableJob<Result = unknown> = Enqueued<Result> & {

@@ -5,7 +5,7 @@ import { formatDuration } from "../core/duration.ts";
 import { DaybookError, describeError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { withCause } from "../telemetry/cause.ts";
+import { withCause } from "../core/cause.ts";
 import { adviceOf, advise } from "./advice.ts";
 import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";

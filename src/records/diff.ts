@@ -10,7 +10,7 @@ import { asText } from "../storage/word.ts";
 import { keyOfRow } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { checkDefinition, type AnyRecordType, type RelationKey } from "./relation.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type Difference<Value = unknown> = {

@@ -5,10 +5,12 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
-import { recordKey, type RecordKey } from "./record-key.ts";
+import { type RecordKey, recordKey } from "./define/record-key.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { AnyRecordType, RelationKey } from "./relation.ts";
+import type { AnyRecordType, RelationKey } from "./define/definition.ts";
 import type { ChangeKind } from "./room.ts";
+import { toJson } from "../core/json.ts";
+import { notFound } from "./write/write.ts";
 
 export type Version<Value = unknown> = {
   readonly kind: ChangeKind;
@@ -100,4 +102,39 @@ function toVersions<Value>(row: VersionRow, before: VersionRow | undefined): Ver
   if (row.deleted === 0 || row.to_commit === null) return [made];
   const { to_commit: commit, gone_at: at, gone_actor: actor, gone_reason: reason } = row;
   return [made, { kind: "deleted", commit, at: at ?? 0, actor, reason, ...same, value: null }];
+}
+
+// For each field of a record: the commit that last set it to what it is.
+
+export type Blamed = Pick<Version, "commit" | "at" | "actor" | "reason" | "revision">;
+
+export async function readBlame(
+  reader: RecordReader,
+  type: AnyRecordType,
+  key: string | RelationKey,
+): Promise<Record<string, Blamed>> {
+  let fields: Record<string, unknown> | null = null;
+  let blamed = new Map<string, Blamed>();
+  let after: number | null = 0;
+  while (after !== null) {
+    const { items, next }: Awaited<ReturnType<typeof readHistory<Record<string, unknown>>>> = await readHistory(
+      reader,
+      type,
+      key,
+      { after, limit: limits.pageMax },
+    );
+    for (const { value, commit, at, actor, reason, revision } of items) {
+      blamed = new Map(
+        Object.entries(value ?? {}).map(([name, now]) => {
+          const before = fields !== null && Object.hasOwn(fields, name) ? toJson(fields[name]) : undefined;
+          const kept = before === toJson(now) ? blamed.get(name) : undefined;
+          return [name, kept ?? { commit, at, actor, reason, revision }];
+        }),
+      );
+      fields = value;
+    }
+    after = next;
+  }
+  if (fields === null) throw notFound(type.name, recordKey(type, key));
+  return Object.fromEntries(blamed);
 }

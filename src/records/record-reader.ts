@@ -1,12 +1,12 @@
 // Where records are read from: the book as it is committed, a moment of it, or a transaction, which sees its own changes.
-import type { Ids } from "../core/id.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
+import type { Keep } from "../storage/keep.ts";
 import type { Reading } from "../storage/reading.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
-import { findType, type TypeRow } from "./record-type.ts";
-import { isBuilt } from "./build-indexes.ts";
-import { recordUnitOf, type Change } from "./record-unit.ts";
-import type { AnyRecordType } from "./relation.ts";
+import { findType, type TypeRow } from "./define/record-type.ts";
+import { isBuilt } from "./indexes/build-indexes.ts";
+import { recordUnitOf, type Change } from "./write/record-unit.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 
 export type RecordReader = {
   readonly dialect: Dialect;
@@ -26,7 +26,7 @@ export type RecordReader = {
 };
 
 export function storeReader(store: Store, tenant: string, who: Partial<Reading> = { tenant }): RecordReader {
-  const { ids } = store;
+  const { keep } = store;
   return {
     dialect: store.dialect,
     tenant,
@@ -35,8 +35,8 @@ export function storeReader(store: Store, tenant: string, who: Partial<Reading> 
     heavy: (statement) => store.readHeavy(statement, who),
     page: (statement) => store.readPage(statement, who),
     pending: () => [],
-    typeOf: (name) => findType({ all: (statement) => store.read(statement), ids, committed: true }, tenant, name),
-    isBuilt: (type) => isBuilt(ids, type),
+    typeOf: (name) => findType({ all: (statement) => store.read(statement), keep, committed: true }, tenant, name),
+    isBuilt: (type) => isBuilt(keep, type),
   };
 }
 
@@ -51,18 +51,18 @@ export function txReader(tx: Tx): RecordReader {
     // The transaction's own connection has no way to stop in between.
     page: async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false }),
     pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
-    typeOf: (name) => findType({ all, ids: tx.ids, committed: false }, tx.tenant, name),
-    isBuilt: (type) => isBuilt(tx.ids, type),
+    typeOf: (name) => findType({ all, keep: tx.keep, committed: false }, tx.tenant, name),
+    isBuilt: (type) => isBuilt(tx.keep, type),
   };
 }
 
-export function snapshotReader(reader: Reader, tenant: string, at: { ids: Ids; now: () => number }): RecordReader {
+export function snapshotReader(reader: Reader, tenant: string, at: { keep: Keep; now: () => number }): RecordReader {
   const all = <R>(statement: Sql): Promise<R[]> => reader.all<R>(statement);
   return {
     ...{ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all },
     page: (statement) => reader.page(statement),
     pending: () => [],
-    typeOf: (name) => findType({ all, ids: at.ids, committed: true }, tenant, name),
-    isBuilt: (type) => isBuilt(at.ids, type),
+    typeOf: (name) => findType({ all, keep: at.keep, committed: true }, tenant, name),
+    isBuilt: (type) => isBuilt(at.keep, type),
   };
 }

@@ -1,22 +1,19 @@
 // The verbs that read records, the same on the book, in a read of one moment, and in a transaction, which sees its own
 // changes.
 import { refuseUnknown } from "../core/suggest.ts";
-import { readBlame, type Blamed } from "./blame.ts";
+import { type Blamed, type HistoryOptions, type HistoryPage, readBlame, readHistory } from "./history.ts";
 import { listCommits, readCommit, type CommitFilter, type CommitPage, type CommitRecord } from "./commit.ts";
 import { readDiff, type DiffOptions, type DiffPage } from "./diff.ts";
-import type { EntryOf, KeyOf, ValueOf } from "./entry.ts";
+import { type EntryOf, type KeyOf, type ValueOf, type ReadOptions, readEntry } from "./entry.ts";
 import { readSince, type ChangePage, type SinceOptions } from "./feed.ts";
-import { readHistory, type HistoryOptions, type HistoryPage } from "./history.ts";
 import { readHead, type AsOf } from "./moment.ts";
 import { createQuery, type Asking, type Query } from "./query/query.ts";
-import { readEntry, type ReadOptions } from "./read-entry.ts";
-import { recordKey } from "./record-key.ts";
-import type { AnyEntity } from "./entity.ts";
-import { exportRecords, type ExportOptions } from "./export.ts";
-import { listTypes, storedDefinition, type RecordTypeInfo } from "./stored-type.ts";
-import { checkDefinition, type AnyRecordType } from "./relation.ts";
+import { recordKey } from "./define/record-key.ts";
+import { type AnyEntity, type AnyRecordType, checkDefinition } from "./define/definition.ts";
+import { exportRecords, type ExportOptions } from "./transfer.ts";
+import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/stored-type.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
-import { notFound } from "./write.ts";
+import { notFound } from "./write/write.ts";
 
 export type RecordReads = {
   /** The document; `not_found` when there is none.

@@ -1,18 +1,25 @@
 // The verbs that write records, the same on the book and in a transaction. On the book each is a commit of its own.
 import { invalid, itemOf } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { addNotes, noteNames, type CommitNotes } from "./commit-notes.ts";
-import { checkDocument, keyOfDocument } from "./document.ts";
-import type { AnyEntity, Entity } from "./entity.ts";
-import type { KeyOf, ValueOf } from "./entry.ts";
+import { addNotes, noteNames, type CommitNotes } from "./commit.ts";
+import { checkDocument, keyOfDocument, recordKey } from "./define/record-key.ts";
+import type { AnyEntity, Entity, AnyRecordType, AnyRelation, Relation, RelationKey } from "./define/definition.ts";
+import { type KeyOf, type ValueOf, readRow } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
-import { checkWriteOptions, type WriteOptions } from "./precondition.ts";
-import { readRow } from "./read-entry.ts";
-import { recordKey } from "./record-key.ts";
+import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
 import { txReader } from "./record-reader.ts";
-import type { RecordUnit } from "./record-unit.ts";
-import type { AnyRecordType, AnyRelation, Relation, RelationKey } from "./relation.ts";
-import { ensure, link, notFound, patch, put, remove, writeAgain, type DeleteOptions, type Written } from "./write.ts";
+import type { RecordUnit } from "./write/record-unit.ts";
+import {
+  ensure,
+  link,
+  notFound,
+  patch,
+  put,
+  remove,
+  writeAgain,
+  type DeleteOptions,
+  type Written,
+} from "./write/write.ts";
 
 export type RecordVerbs = {
   /** Writes a document under its key, as a new version whether or not it is the same.

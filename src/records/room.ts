@@ -1,7 +1,7 @@
 // What the verbs of this room need from the front door.
 import type { Cause } from "../core/cause.ts";
 import type { Awaitable, Store, Tx } from "../storage/store.ts";
-import type { AnyRecordType } from "./relation.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 
 export type ChangeKind = "created" | "updated" | "deleted";
 

@@ -5,14 +5,13 @@ import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
-import type { AnyEntity } from "./entity.ts";
+import { type AnyEntity, type AnyRelation, checkDefinition } from "./define/definition.ts";
 import { momentOf, type AsOf, type Moment } from "./moment.ts";
-import { readRow } from "./read-entry.ts";
-import { recordKey } from "./record-key.ts";
+import { readRow } from "./entry.ts";
+import { recordKey } from "./define/record-key.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { TypeRow } from "./record-type.ts";
-import { checkDefinition, type AnyRelation } from "./relation.ts";
-import { notFound } from "./write.ts";
+import type { TypeRow } from "./define/record-type.ts";
+import { notFound } from "./write/write.ts";
 
 export type TraverseOptions = {
   /** Which relations to follow. */

@@ -6,13 +6,12 @@ import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
 import type { EntryOf, ValueOf } from "./entry.ts";
 import { readSince, type ChangeRecord } from "./feed.ts";
-import { recordsChannel } from "./flush.ts";
+import { recordsChannel } from "./write/flush.ts";
 import { readHead } from "./moment.ts";
-import type { Condition, Place } from "./query/condition.ts";
-import { evaluate, follow } from "./query/evaluate.ts";
+import { type Condition, type Place, evaluate, follow } from "./query/condition.ts";
 import type { Question } from "./query/read-query.ts";
 import { storeReader } from "./record-reader.ts";
-import type { AnyRecordType } from "./relation.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 
 export type WatchOptions = {
   /** Goes on after this commit; default: from now on. */
@@ -36,11 +35,14 @@ export type WatchedCommit<Type> = {
   readonly changes: readonly WatchedChange<Type>[];
 };
 
-const watchers = new WeakMap<Store, Set<() => void>>();
+/** What ends each watch of the store. */
+function watchesOf(store: Store): Set<() => void> {
+  return store.keep("record watches", () => new Set());
+}
 
 /** Ends all watches of a store that is being closed. */
 export function endWatching(store: Store): void {
-  for (const end of watchers.get(store) ?? []) end();
+  for (const end of watchesOf(store)) end();
 }
 
 export async function* watchQuery<Type extends AnyRecordType>(
@@ -61,8 +63,7 @@ export async function* watchQuery<Type extends AnyRecordType>(
     wake();
   };
   const stop = store.onWake((channel) => void ((channel === recordsChannel || channel === null) && wake()));
-  const own = watchers.get(store) ?? new Set();
-  watchers.set(store, own.add(end));
+  const watches = watchesOf(store).add(end);
   signal?.addEventListener("abort", end, { once: true });
   try {
     let seen = options.after ?? (await readHead(reader)).commit ?? 0;
@@ -84,7 +85,7 @@ export async function* watchQuery<Type extends AnyRecordType>(
     if (!over) throw error;
   } finally {
     stop();
-    own.delete(end);
+    watches.delete(end);
     signal?.removeEventListener("abort", end);
   }
 }

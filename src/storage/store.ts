@@ -5,6 +5,7 @@ import { invalid, type DaybookError } from "../core/error.ts";
 import type { Ids } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
 import type { Random } from "../core/random.ts";
+import type { Keep } from "./keep.ts";
 import type { Reading } from "./reading.ts";
 import type { SteadyTime } from "../core/steady-time.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
@@ -19,9 +20,10 @@ export type Tx = {
   readonly tenant: string;
   /** Fixed when the unit begins. It is what the wall clock says, but for small steps back; order never rests on it. */
   readonly now: number;
-  /** One per store: what rooms know about its committed state may be kept in a WeakMap under it. */
   readonly ids: Ids;
   readonly random: Random;
+  /** The store's own: what is kept outlives this transaction. */
+  readonly keep: Keep;
   all<R>(statement: Sql): Awaitable<R[]>;
   get<R>(statement: Sql): Awaitable<R | undefined>;
   /** Runs a statement and says how many rows it changed. */
@@ -83,6 +85,8 @@ export type Store = {
   readonly time: SteadyTime;
   readonly ids: Ids;
   readonly random: Random;
+  /** The caches of the rooms, by name. */
+  readonly keep: Keep;
   /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */
   write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
   /** A point read: few rows by an index, on this thread. */

@@ -170,6 +170,15 @@ export function eachRow<Names extends string>(
   };
 }
 
+/** `insert into note (id, body) values …` for many rows, with the columns named once. */
+export function insertInto<Names extends string>(
+  table: string,
+  columns: Readonly<Record<Names, ColumnType>>,
+  rows: readonly Readonly<Record<NoInfer<Names>, Value>>[],
+): Sql {
+  return sql`insert into ${rawSql(`${table} (${Object.keys(columns).join(", ")})`)} ${eachRow(columns, rows)}`;
+}
+
 /** The same on SQLite with a text that was put together once: to build and look up a long one for each row shows in the
  *  hottest insert. `text` has one mark for each of `names`. */
 export function rowsInto(

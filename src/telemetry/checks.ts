@@ -3,7 +3,7 @@ import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { dayMs, hourMs } from "./rollup/write-rollup.ts";
+import { dayMs, hourMs } from "./rollup/slice.ts";
 
 const [hour, day] = [rawSql(String(hourMs)), rawSql(String(dayMs))];
 

@@ -1,9 +1,12 @@
 // A run is one execution that has ended: of a job, and later of a delivery, a live listener, a fire or a call. Its row
 // is written once and never changes.
-import { sql, type Sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
+import { type Sql, sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, byNumber } from "../storage/word.ts";
 import type { LogLevel } from "./log.ts";
+import { DaybookError } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { storableText } from "../core/storable-text.ts";
 
 export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
 export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];
@@ -105,4 +108,51 @@ export async function readRunsBySeq(store: Store, seqs: readonly number[]): Prom
   const rows = await store.readHeavy<RunRow>(sql`${selectRuns} where run.seq ${anyOf("integer", seqs)}`);
   const found = new Map(rows.map((row) => [row.seq, toRecord(row)]));
   return seqs.flatMap((seq) => found.get(seq) ?? []);
+}
+
+// Runs that must not be removed: those that somebody pinned, and those that are not in the rollups yet.
+
+/** Of `run`: somebody pinned it. */
+export const runIsPinned = sql`exists (select 1 from daybook_run_pin run_pin
+  where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id)`;
+
+/** Of `run`, in the transaction that removes runs: the mark only moves on, so what is folded stays so. */
+export const runIsKept = sql`(run.seq > (select folded_seq from daybook_run_fold) or ${runIsPinned})`;
+
+export async function keptRuns(tx: Tx, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await tx.all<{ id: string }>(
+    sql`select id from daybook_run run where tenant_id = ${tenant} and id ${anyOf("text", ids)} and ${runIsKept}`,
+  );
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Pinning again changes the note. */
+export async function pinRun(tx: Tx, id: string, note: string | null): Promise<void> {
+  const pinned = await tx.run(sql`insert into daybook_run_pin (tenant_id, run_id, pinned_at, note)
+    select tenant_id, id, ${tx.now}, ${note === null ? null : storableText(note, limits.noteBytesMax)}
+    from daybook_run where tenant_id = ${tx.tenant} and id = ${id}
+    on conflict (tenant_id, run_id) do update set note = excluded.note`);
+  if (pinned === 0) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
+}
+
+/** False when it was not pinned. */
+export async function unpinRun(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.run(sql`delete from daybook_run_pin where tenant_id = ${tx.tenant} and run_id = ${id}`)) > 0;
+}
+
+// Whether anything was ever recorded for what an app registered.
+
+/** Also when its runs have left by retention, as long as their rollups are there. */
+export async function hasHistory(store: Store, tenant: string, owner: RunOwner): Promise<boolean> {
+  const { app, instance, registration } = owner;
+  // Spelt as the index spells it.
+  const runs = await store.read(sql`select 1 as one from daybook_run where tenant_id = ${tenant}
+    and coalesce(registration, name) = ${registration} and (job_seq is null or registration is not null)
+    and app = ${app} and instance = ${instance} limit 1`);
+  if (runs.length > 0) return true;
+  const series = await store.read(sql`select 1 as one from daybook_run_series where tenant_id = ${tenant}
+    and kind in ('job', 'listener', 'schedule', 'direct') and name = ${registration} and app = ${app} and instance = ${instance}
+    limit 1`);
+  return series.length > 0;
 }

@@ -5,11 +5,11 @@
 //           ──► error     an exception nobody caught ended it
 //           ──► unknown   others saw it fall silent; stopped_at is then its last heartbeat
 import { defineFact } from "../core/fact.ts";
-import type { Awaitable, Tx } from "../storage/store.ts";
-import { sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Tx, Store } from "../storage/store.ts";
+import { type Sql, sql } from "../storage/sql.ts";
 import { forShare, greatest } from "../storage/word.ts";
 import { wholeName } from "./rollup/series.ts";
-import type { ProcessIdentity } from "./process-identity.ts";
+import { type ProcessIdentity, isProvablyGone, thisProcess } from "./process-identity.ts";
 
 export type SessionStatus = "running" | "success" | "error" | "unknown";
 
@@ -127,4 +127,21 @@ export async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
     sql`select seq from daybook_session where seq = ${sessionSeq} and status = 'running' ${forShare}`,
   );
   return row !== undefined;
+}
+
+// Sessions that are called running and whose process is provably gone from this host. Whoever shows what runs asks for them:
+// a process that was killed a moment ago ends in the book only when another one looks.
+
+type Owner = Pick<SessionRow, "host" | "host_boot" | "host_namespace" | "pid" | "process_started">;
+
+export function isGone(row: Owner, self: ProcessIdentity, { dialect }: Pick<Store, "dialect">): boolean {
+  const { host, host_boot: hostBoot, host_namespace: hostNamespace, pid, process_started: processStarted } = row;
+  return isProvablyGone({ host, hostBoot, hostNamespace, pid, processStarted }, self, {
+    sameMachine: dialect === "sqlite",
+  });
+}
+
+export async function goneSessions(store: Pick<Store, "dialect" | "read">): Promise<SessionRow[]> {
+  const self = thisProcess();
+  return (await store.read<SessionRow>(runningSessions())).filter((row) => isGone(row, self, store));
 }

@@ -2,14 +2,13 @@
 import { limits } from "../core/limits.ts";
 import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { notACursor } from "./report/page.ts";
+import { notACursor } from "../core/page.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import type { Attachment } from "./attach.ts";
-import { isGone } from "./gone-sessions.ts";
+import { type SessionRow, type SessionStatus, isGone, listSessions, onlyOwn } from "./session.ts";
 import { thisProcess, type ProcessIdentity } from "./process-identity.ts";
-import { listSessions, onlyOwn, type SessionRow, type SessionStatus } from "./session.ts";
 
 /** One process. What a tenant sees of it is that it was there and how it ended: its host, pid, error, metadata and losses
  *  are of all the tenants it works for, and null. */

@@ -1,14 +1,14 @@
-// What a user asks of telemetry: how things went, over a stretch of time. Counts come from rollups, which are a second or
-// two behind the runs and stay when these have left.
+// What a user asks of telemetry: how things went over a stretch of time. Counts come from rollups, which lag a second or two
+// behind the runs and stay when the runs have left.
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
 import { readBuckets, spanFor, type Bucket, type BucketSpan } from "./report/buckets.ts";
 import { readErrors, type ErrorGroup } from "./report/errors.ts";
-import { readEvictions, type Eviction } from "./report/eviction.ts";
+import { readEvictions, type Eviction } from "./retention/remove.ts";
 import { readLogs, type LogEntry, type LogFilter } from "./report/logs.ts";
 import { readApps, readOverview, type AppSummary, type Overview } from "./report/overview.ts";
-import { checkPage, type Page, type PageOptions } from "./report/page.ts";
+import { checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { scopeOptions, toScope, type ScopeOptions, type Viewer } from "./report/scope.ts";
 import { findSlow } from "./report/slow.ts";
 import { summarise, type RunSummary } from "./report/summary.ts";
@@ -21,7 +21,7 @@ export type TelemetryReads = {
    *  const { runs, errors, health } = await book.telemetry.overview({ since: "24h" });
    *  ``` */
   overview(options?: ScopeOptions): Promise<Overview>;
-  /** One summary for each job, listener, schedule or call that ran.
+  /** One summary for each job, listener, schedule and call that ran.
    *
    *  ```ts
    *  const { items } = await book.telemetry.summaries({ kind: "schedule", since: "7d" });
@@ -30,15 +30,15 @@ export type TelemetryReads = {
   summaries(options?: ScopeOptions & PageOptions): Promise<Page<RunSummary>>;
   /** One summary for each app, with its instances. */
   apps(options?: ScopeOptions): Promise<AppSummary[]>;
-  /** Errors that look alike as one, the one that happened last first. */
+  /** Errors in groups that look alike, the latest group first. */
   errors(options?: Omit<ScopeOptions, "session"> & PageOptions): Promise<Page<ErrorGroup>>;
   /** The runs that took longest. */
   slow(options?: ScopeOptions & { readonly limit?: number }): Promise<RunRecord[]>;
-  /** Runs over time: a bucket for each minute, hour or day; which, follows from the stretch unless `by` says it. */
+  /** Runs over time: a bucket for each minute, hour or day. The stretch decides which, unless `by` does. */
   buckets(options?: Omit<ScopeOptions, "session"> & { readonly by?: BucketSpan }): Promise<Bucket[]>;
-  /** Lines that runs have logged, the newest first. */
+  /** The lines that runs logged, the newest first. */
   logs(options?: LogFilter & PageOptions): Promise<Page<LogEntry>>;
-  /** What retention has removed, the latest day first. */
+  /** What retention removed, the latest day first. */
   evictions(options?: { readonly limit?: number }): Promise<Eviction[]>;
 };
 
@@ -54,9 +54,7 @@ export function telemetryReads(store: Store, tenant: string, seenBy: string | nu
     async summaries(options = {}) {
       refuseUnknown(options, paged, "summaries");
       const { limit, after } = checkPage(options);
-      const scope = await toScope(store, viewer, options);
-      const { items, next } = await summarise(store, scope, { after: after ?? 0, limit });
-      return { items, next: next === null ? null : String(next) };
+      return summarise(store, await toScope(store, viewer, options), { after: after ?? 0, limit });
     },
     async apps(options = {}) {
       refuseUnknown(options, scopeOptions, "apps");

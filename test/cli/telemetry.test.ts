@@ -5,7 +5,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { startSession } from "../../src/telemetry/session.ts";
-import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
+import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { openTestStore } from "../support/open-test.ts";
 import { insertRuns } from "../telemetry/raw-run.ts";
 import { answer, items, refusal } from "./answer-of.ts";

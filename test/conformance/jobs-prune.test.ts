@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { job, limits, manualClock, type Book, type Job } from "../../src/index.ts";
 import { prune } from "../../src/jobs/prune/prune.ts";
 import type { Store } from "../../src/storage/store.ts";
-import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
+import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";

@@ -6,7 +6,7 @@ import { migrations } from "../../src/migrations.ts";
 import { recordVerbs } from "../../src/records/record-verbs.ts";
 import type { RecordFact, RecordRoom } from "../../src/records/room.ts";
 import { endWatching, watchQuery } from "../../src/records/watch.ts";
-import { withinUnitOf } from "../../src/records/write-unit.ts";
+import { withinUnitOf } from "../../src/records/write/write-unit.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { entity, type Book } from "../../src/index.ts";
-import { evaluate, follow } from "../../src/records/query/evaluate.ts";
+import { evaluate, follow } from "../../src/records/query/condition.ts";
 import { anyCondition, anyFields, orderNames } from "../records/any-document.ts";
 import { at, compareOrder, fits } from "../records/naive.ts";
 import { backends, openTest } from "../support/open-test.ts";

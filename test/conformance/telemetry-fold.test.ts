@@ -7,8 +7,7 @@ import { job } from "../../src/index.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { foldSlice, readMark } from "../../src/telemetry/rollup/fold.ts";
-import { foldRuns, openFolder } from "../../src/telemetry/rollup/folder.ts";
-import { createHorizon } from "../../src/telemetry/rollup/horizon.ts";
+import { foldRuns, openFolder, createHorizon } from "../../src/telemetry/rollup/roll-up.ts";
 import { backends, cleanup, openTest, openTestStore, type Backend } from "../support/open-test.ts";
 import { insertRuns, type RawRun } from "../telemetry/raw-run.ts";
 

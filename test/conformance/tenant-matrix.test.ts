@@ -18,7 +18,7 @@ import {
 } from "../../src/index.ts";
 import { ok, target } from "../calls/target.ts";
 import { roomsOf } from "../../src/rooms.ts";
-import { foldRuns } from "../../src/telemetry/rollup/folder.ts";
+import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";
 

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { Client } from "pg";
 import { z } from "zod";
 import { entity, open, relation, type UserTx } from "../../src/index.ts";
-import { indexesFor } from "../../src/records/build-indexes.ts";
+import { indexesFor } from "../../src/records/indexes/build-indexes.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const Thing = entity("thing", {

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { open } from "../../src/index.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { attach } from "../../src/telemetry/attach.ts";
-import { startHeart } from "../../src/telemetry/heart.ts";
+import { startHeart } from "../../src/telemetry/heartbeat.ts";
 import type { SessionRow } from "../../src/telemetry/session.ts";
 import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
 import { startProcess } from "../support/session-process.ts";

@@ -7,7 +7,7 @@ import type { Command } from "commander";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { parseJson } from "../../core/json.ts";
 import { quote } from "../../core/quote.ts";
-import type { AnyRecordType, RelationKey } from "../../records/relation.ts";
+import type { AnyRecordType, RelationKey } from "../../records/define/definition.ts";
 import { readKey, readMoment, showKey } from "../record-words.ts";
 import { wholeNumber } from "../whole-number.ts";
 import { changing, looking, withBook, type Access } from "../with-book.ts";

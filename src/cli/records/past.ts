@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { invalid } from "../../core/error.ts";
 import { isoTime } from "../../core/time.ts";
-import type { AnyRelation } from "../../records/relation.ts";
+import type { AnyRelation } from "../../records/define/definition.ts";
 import { addPageOptions, nextPage, type PageOptions } from "../page.ts";
 import { readKey, readMoment, showKey } from "../record-words.ts";
 import { plainCell, showTable, timeCell } from "../show.ts";

@@ -3,7 +3,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { currentCause } from "../../telemetry/cause.ts";
+import { currentCause } from "../../core/cause.ts";
 import { openPatternIndex } from "../pattern-index.ts";
 import { checkTopic, matchesTopic } from "../topic.ts";
 import type { LiveDefinition } from "./define.ts";

@@ -4,7 +4,7 @@ import { afterEither, type Clock, type Timer } from "../../core/clock.ts";
 import { DaybookError, describeError, type ErrorDescription } from "../../core/error.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { withCause, type Cause } from "../../telemetry/cause.ts";
+import { withCause, type Cause } from "../../core/cause.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
 import type { RunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";

@@ -8,7 +8,7 @@ import { shape } from "../../storage/shape.ts";
 import { joinSql, rawSql, sql } from "../../storage/sql.ts";
 import type { Awaitable, Row, Store, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
-import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../core/page.ts";
 import type { AnyJob, Given, Job } from "../define.ts";
 import type { Ports } from "../kind.ts";
 import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";

@@ -3,7 +3,7 @@
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
-import { runIsKept, runIsPinned } from "../../telemetry/kept-run.ts";
+import { runIsKept, runIsPinned } from "../../telemetry/run.ts";
 import { lowerMark } from "../../telemetry/rollup/fold.ts";
 import type { ReadRows } from "../definition.ts";
 import type { Ports } from "../kind.ts";

@@ -6,7 +6,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { foldRuns } from "../../telemetry/rollup/folder.ts";
+import { foldRuns } from "../../telemetry/rollup/roll-up.ts";
 import type { ReadRows } from "../definition.ts";
 import type { Engine } from "../engine.ts";
 import { countRemoved, findBundles, removeBundles, type Bundle, type Removed } from "./bundle.ts";

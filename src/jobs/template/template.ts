@@ -19,7 +19,7 @@ import type { AwaitableJob } from "../result.ts";
 import type { Backoff } from "../../core/backoff.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
-import { checkPage, cutPage, type Page, type PageOptions } from "../../telemetry/report/page.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../../core/page.ts";
 import { checkSettings, settingNames, type AnyJob, type Job, type JobSettings } from "../define.ts";
 
 /** Where a setting is null, the definition of the job decides. */

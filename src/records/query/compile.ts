@@ -1,9 +1,9 @@
 // A condition as SQL. Every leaf is true, or else false or null, which count as the same; `not` turns both into true.
 import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
-import { samePath, type Index, type Path } from "../field-index.ts";
+import { samePath, type Index, type Path } from "../define/field-index.ts";
 import type { Condition, Place, Scalar } from "./condition.ts";
-import { hasItem } from "../item-index.ts";
+import { hasItem } from "../indexes/item-index.ts";
 import { sqliteNumber, beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
 
 /** What a place means: the columns of the record in question, and how to reach its endpoints. */

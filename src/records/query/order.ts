@@ -1,10 +1,13 @@
 // The order of a list, and where the next page begins. Missing fields come first, then numbers (and booleans, false and
 // true, as 0 and 1), then texts by code point; what holds an object or an array counts as missing. Ties go by key.
-import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
+import { createHash } from "node:crypto";
+import { type Dialect, type Sql, rawSql, sql } from "../../storage/sql.ts";
 import type { Place } from "./condition.ts";
-import { termAt, type Scope } from "./compile.ts";
+import { type Scope, termAt } from "./compile.ts";
 import { joinAll } from "./source.ts";
-import { sqliteNumber, type Term } from "./term.ts";
+import { type Term, sqliteNumber } from "./term.ts";
+import { invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
 
 export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
 
@@ -84,4 +87,45 @@ function beyond(dialect: Dialect, term: Term, value: OrderValue, direction: Orde
       : sql`${term.text} ${sign} ${value}::text`;
   const class_ = rawSql(typeof value === "number" ? "1" : "2");
   return sql`(${rank(term)} ${sign} ${class_} or (${rank(term)} = ${class_} and ${own}))`;
+}
+
+// Where a page ended: what the last record held in the places of the order, and its key. A cursor belongs to one question;
+// with another it is refused.
+
+export type Cursor = { readonly values: readonly OrderValue[]; readonly key: string };
+
+/** What tells one question from another. */
+export function questionMark(question: unknown): string {
+  return createHash("sha256")
+    .update(toJson(question, { bytesMax: 64 * 1024 * 1024 }))
+    .digest("base64url")
+    .slice(0, 12);
+}
+
+export function writeCursor({ values, key }: Cursor, mark: string): string {
+  return Buffer.from(JSON.stringify([mark, key, ...values])).toString("base64url");
+}
+
+export function readCursor(text: string, mark: string, orders: number): Cursor {
+  const parsed = parse(text);
+  const [of, key, ...values] = Array.isArray(parsed) ? (parsed as unknown[]) : [];
+  if (typeof of !== "string" || typeof key !== "string" || !values.every(isOrderValue)) {
+    throw invalid(`${JSON.stringify(String(text).slice(0, 60))} is not a cursor: give "next" of the page before`);
+  }
+  if (of !== mark || values.length !== orders) {
+    throw invalid("the cursor belongs to another question: begin again without it, or ask as for the page before");
+  }
+  return { values: values as OrderValue[], key };
+}
+
+function parse(text: unknown): unknown {
+  try {
+    return JSON.parse(Buffer.from(String(text), "base64url").toString());
+  } catch {
+    return undefined;
+  }
+}
+
+function isOrderValue(value: unknown): boolean {
+  return value === null || typeof value === "string" || typeof value === "number";
 }

@@ -2,10 +2,9 @@
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import type { Entity } from "../entity.ts";
+import type { Entity, AnyRecordType, Relation } from "../define/definition.ts";
 import type { EntryOf } from "../entry.ts";
 import type { AsOf } from "../moment.ts";
-import type { AnyRecordType, Relation } from "../relation.ts";
 import { checkCondition, checkConditions, type Condition } from "./condition.ts";
 import {
   fieldsOf,
@@ -17,7 +16,7 @@ import {
   type Fields,
   type RelationFields,
 } from "./fields.ts";
-import { checkWords } from "../text-index.ts";
+import { checkWords } from "../indexes/word-index.ts";
 import type { Order } from "./order.ts";
 import { readFolds, readPage, type Question } from "./read-query.ts";
 import type { RecordReader } from "../record-reader.ts";

@@ -6,14 +6,12 @@ import { asText } from "../../storage/word.ts";
 import { toEntry, type Entry, type EntryRow } from "../entry.ts";
 import { momentOf, type AsOf, type Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
-import type { AnyRecordType } from "../relation.ts";
-import { hasWords } from "../text-index.ts";
+import type { AnyRecordType } from "../define/definition.ts";
+import { hasWords } from "../indexes/word-index.ts";
 import { groupBy, selectFolds, type Fold } from "./aggregate.ts";
 import type { Scope } from "./compile.ts";
-import { checkBytes, type Condition, type Place } from "./condition.ts";
-import { questionMark, readCursor, writeCursor } from "./cursor.ts";
-import { evaluate, follow } from "./evaluate.ts";
-import { after, orderBy, type Order, type OrderValue } from "./order.ts";
+import { type Condition, type Place, checkBytes, evaluate, follow } from "./condition.ts";
+import { type Order, type OrderValue, questionMark, readCursor, writeCursor, after, orderBy } from "./order.ts";
 import { readFrom, scopeOf, subjectOf, type Subject } from "./source.ts";
 import type { RecordPage } from "./query.ts";
 

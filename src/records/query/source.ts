@@ -2,11 +2,11 @@
 // transaction itself has changed.
 import { rawSql, Sql, sql } from "../../storage/sql.ts";
 import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
-import { samePath, type Index } from "../field-index.ts";
+import { samePath, type Index } from "../define/field-index.ts";
 import type { Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
-import type { TypeRow } from "../record-type.ts";
-import type { AnyRecordType } from "../relation.ts";
+import type { TypeRow } from "../define/record-type.ts";
+import type { AnyRecordType } from "../define/definition.ts";
 import { compileCondition, type Scope } from "./compile.ts";
 import type { Condition } from "./condition.ts";
 

@@ -2,7 +2,7 @@
 // that an index is always spelt as the filter that wants it. A path becomes SQL only where a definition in code declared
 // an index on it; every other path travels as a parameter.
 import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
-import type { Path } from "../field-index.ts";
+import type { Path } from "../define/field-index.ts";
 
 /** A value in a document, as both engines see it. `type` is spelt as the engine does. */
 export type Term = {

@@ -8,6 +8,7 @@ import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
 import { createSteadyTime } from "../../core/steady-time.ts";
 import { tellAll } from "../after-commit.ts";
+import { createKeep, type Keep } from "../keep.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { render, type Sql } from "../sql.ts";
@@ -33,6 +34,7 @@ export type PostgresParts = {
   readonly waitClock: Clock;
   readonly ids: Ids;
   readonly random: Random;
+  readonly keep: Keep;
   readonly nextNow: () => number;
   readonly stamp: () => Stamp;
   readonly woken: (channels: ReadonlySet<string>) => void;
@@ -57,6 +59,7 @@ export async function openPostgres(
   const readPool = await createPool(server, limits.readsMax + limits.snapshotsMax, true);
   const reads = createPostgresReads({ server, location, pool: readPool, writers: pool });
   const underWay = createUnderWay();
+  const keep = createKeep();
   const listeners = new Set<(channel: string | null) => void>();
   const hear = (channel: string | null): void => tellAll(listeners, channel);
   let listening: Listening | undefined;
@@ -73,6 +76,7 @@ export async function openPostgres(
     waitClock,
     ids,
     random,
+    keep,
     nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
@@ -113,6 +117,7 @@ export async function openPostgres(
     time,
     ids,
     random,
+    keep,
     async write(unit, how = {}) {
       refuseClosed("write");
       if (how.by === "shared") return groups.add(unit, how.tenant ?? "default");

@@ -3,6 +3,7 @@
 // is over.
 import type { Ids } from "../../core/id.ts";
 import type { Random } from "../../core/random.ts";
+import type { Keep } from "../keep.ts";
 import { render, sql, type Query, type Sql } from "../sql.ts";
 import type { Tx } from "../store.ts";
 import { usedAfterEnd } from "../unit.ts";
@@ -16,7 +17,7 @@ const planNarrow = sql`select pg_catalog.set_config('plan_cache_mode', 'force_ge
   pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_hashjoin', 'off', true),
   pg_catalog.set_config('enable_mergejoin', 'off', true)`;
 
-type At = { now: number; tenant: string; ids: Ids; random: Random };
+type At = { now: number; tenant: string; ids: Ids; random: Random; keep: Keep };
 
 type Options = {
   /** The unit may catch the failure of a statement and go on. */
@@ -33,6 +34,7 @@ export class PostgresTx implements Tx {
   readonly now: number;
   readonly ids: Ids;
   readonly random: Random;
+  readonly keep: Keep;
   readonly channels: Set<string> = new Set();
   readonly committed: (() => void)[] = [];
   /** What the unit said it competes for. */
@@ -63,6 +65,7 @@ export class PostgresTx implements Tx {
     this.tenant = at.tenant;
     this.ids = at.ids;
     this.random = at.random;
+    this.keep = at.keep;
   }
 
   async all<R>(statement: Sql): Promise<R[]> {

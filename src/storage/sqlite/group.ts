@@ -14,6 +14,7 @@ import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import type { Random } from "../../core/random.ts";
 import { runAfterCommit } from "../after-commit.ts";
+import type { Keep } from "../keep.ts";
 import type { Awaitable, Stamp, Tx } from "../store.ts";
 import { rollBack, type Connection } from "./connection.ts";
 import { beginImmediate, commitOrWait, type Contention } from "./contend.ts";
@@ -34,6 +35,7 @@ export type GroupParts = {
   readonly waitClock: Clock;
   readonly ids: Ids;
   readonly random: Random;
+  readonly keep: Keep;
   readonly contention: Contention;
   /** The time of the next unit (core/steady-time.ts). */
   readonly nextNow: () => number;
@@ -191,7 +193,7 @@ function acknowledge(parts: GroupParts, done: readonly Done[]): void {
 }
 
 function newTx(parts: GroupParts, tenant: string, now: number = parts.nextNow()): SqliteTx {
-  return new SqliteTx(parts.connection, { now, tenant, ids: parts.ids, random: parts.random });
+  return new SqliteTx(parts.connection, { now, tenant, ids: parts.ids, random: parts.random, keep: parts.keep });
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

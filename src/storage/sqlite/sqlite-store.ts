@@ -7,6 +7,7 @@ import { createIds } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter, systemRandom } from "../../core/random.ts";
 import { createSteadyTime } from "../../core/steady-time.ts";
+import { createKeep } from "../keep.ts";
 import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
@@ -53,6 +54,7 @@ export async function openSqlite(
   const walBytes = (): number => (inMemory ? 0 : fileBytes(`${file}-wal`));
   const wal = createWalBound(walBytes, [turns, snapshots], () => longReads === 0);
   const underWay = createUnderWay();
+  const keep = createKeep();
   const waker = createWaker(writer, waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
   const time = createSteadyTime(clock);
@@ -62,6 +64,7 @@ export async function openSqlite(
     waitClock,
     ids,
     random,
+    keep,
     nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => waker.tell(channels),
@@ -117,6 +120,7 @@ export async function openSqlite(
     time,
     ids,
     random,
+    keep,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
     read,
     readHeavy: async <R>(statement: Sql, who?: Partial<Reading>) => (await readSome<R>(statement, undefined, who)).rows,

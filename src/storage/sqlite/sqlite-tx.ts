@@ -2,6 +2,7 @@
 // a statement after that would commit by itself.
 import type { Ids } from "../../core/id.ts";
 import type { Random } from "../../core/random.ts";
+import type { Keep } from "../keep.ts";
 import { render, type Sql } from "../sql.ts";
 import type { Tx } from "../store.ts";
 import { usedAfterEnd } from "../unit.ts";
@@ -13,6 +14,7 @@ export class SqliteTx implements Tx {
   readonly now: number;
   readonly ids: Ids;
   readonly random: Random;
+  readonly keep: Keep;
   /** Made when they are first needed: most units wake nobody, and one of these is made for every unit. */
   channels: Set<string> | undefined;
   committed: (() => void)[] | undefined;
@@ -21,12 +23,13 @@ export class SqliteTx implements Tx {
   readonly #connection: Connection;
   #ended = false;
 
-  constructor(connection: Connection, at: { now: number; tenant: string; ids: Ids; random: Random }) {
+  constructor(connection: Connection, at: { now: number; tenant: string; ids: Ids; random: Random; keep: Keep }) {
     this.#connection = connection;
     this.now = at.now;
     this.tenant = at.tenant;
     this.ids = at.ids;
     this.random = at.random;
+    this.keep = at.keep;
   }
 
   all<R>(statement: Sql): R[] {

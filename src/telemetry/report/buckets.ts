@@ -1,12 +1,11 @@
-// Runs over time, for a line on a chart: one bucket for each minute, hour or day, also for those in which nothing ran.
+// Runs over time, for a chart: one bucket for each minute, hour or day, empty ones included.
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { seekEach } from "../../storage/word.ts";
-import { minuteMs } from "../rollup/read-slice.ts";
-import { dayMs, hourMs } from "../rollup/write-rollup.ts";
+import { dayMs, hourMs, minuteMs } from "../rollup/slice.ts";
 import { ofSeries, together, type Scope } from "./scope.ts";
 
 export type BucketSpan = "minute" | "hour" | "day";
@@ -20,9 +19,9 @@ export type Bucket = {
   readonly maxMs: number | null;
 };
 
-export const spanMs: Readonly<Record<BucketSpan, number>> = { minute: minuteMs, hour: hourMs, day: dayMs };
+const spanMs: Readonly<Record<BucketSpan, number>> = { minute: minuteMs, hour: hourMs, day: dayMs };
 
-/** What gives a line of some dozens of points. */
+/** The span that gives some dozens of buckets, unless the caller chose one. */
 export function spanFor({ window: { since, until } }: Scope, by: BucketSpan | undefined): BucketSpan {
   if (by !== undefined && !(by in spanMs)) throw invalid(`by is ${quote(by)}: "minute", "hour" or "day"`);
   const span = by ?? (until - since <= 3 * hourMs ? "minute" : until - since <= 4 * dayMs ? "hour" : "day");

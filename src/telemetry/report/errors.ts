@@ -1,36 +1,36 @@
-// Errors that look alike as one, the one that happened last first. They are known by name also when their runs have left.
-import { sql } from "../../storage/sql.ts";
+// Errors that look alike, as one group each, the latest first. A group keeps its name after its runs have left.
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { indexedBy, seekEach } from "../../storage/word.ts";
-import { cutPage, type Page } from "./page.ts";
+import { anyOf, indexedBy, rowSet, seekEach } from "../../storage/word.ts";
+import { cutPage, type Page } from "../../core/page.ts";
+import { appOf } from "../rollup/series.ts";
+import { minuteMs, seriesKey, type SeriesKey } from "../rollup/slice.ts";
+import type { RunStatus } from "../run.ts";
 import { ofSeries, type Scope } from "./scope.ts";
-import { appOf, type RunSummary } from "./summary.ts";
-import type { LastError } from "./last-error.ts";
+import type { RunSummary } from "./summary.ts";
 
 export type ErrorGroup = Pick<RunSummary, "kind" | "name" | "app"> & {
-  /** The same for errors of one type whose messages differ in numbers, ids and quoted values only. */
+  /** The same for errors of one type whose messages differ only in numbers, ids and quoted values. */
   readonly fingerprint: string;
   readonly runs: number;
   readonly firstAt: number;
-  /** The last of them; all of it of one run. */
+  /** The latest of them; all fields are of one run. */
   readonly last: LastError;
 };
 
-type Row = {
-  kind: string;
-  name: string;
-  app: string;
-  instance: number;
-  fingerprint: string;
-  runs: number;
-  first_at: number;
-  last_at: number;
-  last_seq: number;
-  last_run_id: string;
-  last_status: LastError["status"];
-  error_type: string;
-  error_message: string;
+export type LastError = {
+  readonly runId: string;
+  readonly at: number;
+  readonly status: RunStatus;
+  readonly type: string;
+  readonly message: string;
 };
+
+/** A `LastError` from the columns of `daybook_run_failure as last`. */
+const lastError = rawSql(`last.last_run_id as "runId", last.last_at as "at", last.last_status as "status",
+  last.error_type as "type", last.error_message as "message"`);
+
+type Row = Omit<SeriesKey, "tenant_id"> & Pick<ErrorGroup, "fingerprint" | "runs" | "firstAt"> & LastError;
 
 export async function readErrors(
   store: Store,
@@ -39,10 +39,9 @@ export async function readErrors(
 ): Promise<Page<ErrorGroup>> {
   const { since, until } = scope.window;
   const found = sql`run_failure.series_seq = run_series.seq and run_failure.at >= ${since} and run_failure.at < ${until}`;
-  // Counted first, and only then looked at: what is told of the last of each is read for one page.
-  const rows = await store.readHeavy<Row>(sql`select run_series.kind, run_series.name, run_series.app,
-      run_series.instance, alike.fingerprint, alike.runs, alike.first_at, last.last_at, last.last_seq, last.last_run_id,
-      last.last_status, last.error_type, last.error_message
+  // The groups are counted first, so that the last error is read for one page of them only.
+  const rows = await store.readHeavy<Row & { seq: number }>(sql`select run_series.kind, run_series.name, run_series.app,
+      run_series.instance, alike.fingerprint, alike.runs, alike.first_at as "firstAt", alike.last_seq as seq, ${lastError}
     from (select run_failure.series_seq, run_failure.fingerprint, cast(sum(run_failure.runs) as bigint) as runs,
         min(run_failure.first_at) as first_at, max(run_failure.last_seq) as last_seq
       from daybook_run_series run_series ${seekEach("run_failure", found)} where ${ofSeries(scope)}
@@ -51,16 +50,55 @@ export async function readErrors(
     join daybook_run_series run_series on run_series.seq = alike.series_seq
     join daybook_run_failure as last ${indexedBy("run_failures_by_last")} on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
     order by last.last_seq desc`);
-  return cutPage(rows, limit, (row) => row.last_seq, toGroup);
+  return cutPage(rows, limit, ({ seq }) => seq, toGroup);
 }
 
 function toGroup(row: Row): ErrorGroup {
-  const { kind, name, fingerprint, runs, first_at: firstAt } = row;
-  return {
-    ...{ kind, name, app: appOf(row), fingerprint, runs, firstAt },
-    last: {
-      ...{ runId: row.last_run_id, at: row.last_at, status: row.last_status },
-      ...{ type: row.error_type, message: row.error_message },
-    },
-  };
+  const { kind, name, fingerprint, runs, firstAt, runId, at, status, type, message } = row;
+  return { kind, name, app: appOf(row), fingerprint, runs, firstAt, last: { runId, at, status, type, message } };
+}
+
+/** A series, and the number of its last run in the stretch. */
+export type SeriesEnd = { readonly seq: number; readonly last_seq: number };
+
+/** The last error of each series in the stretch. */
+export async function lastErrors(
+  store: Store,
+  scope: Scope,
+  series: readonly SeriesEnd[],
+): Promise<Map<number, LastError>> {
+  if (series.length === 0) return new Map();
+  const [piece] = scope.pieces;
+  const rows = await store.readHeavy<LastError & { series: number }>(
+    piece?.span === "session" ? lastOfSession(scope, series, piece.from_at) : lastOfWindow(scope, series),
+  );
+  return new Map(rows.map(({ series: seq, ...last }) => [seq, last]));
+}
+
+// Walks each series' failures back from its last run in the stretch, whose number the rollups know.
+function lastOfWindow({ window: { since, until } }: Scope, series: readonly SeriesEnd[]): Sql {
+  const ends = rowSet("v", { seq: "integer", last_seq: "integer" }, series);
+  return sql`select last.series_seq as series, ${lastError}
+    from ${ends} cross join daybook_run_failure as last ${indexedBy("run_failures_by_last")}
+    where last.series_seq = v.seq and last.last_seq = (select run_failure.last_seq from daybook_run_failure run_failure
+      where run_failure.series_seq = v.seq and run_failure.last_seq <= v.last_seq
+        and run_failure.at >= ${since - (since % minuteMs)} and run_failure.at < ${until}
+      order by run_failure.last_seq desc limit 1)`;
+}
+
+// Failures are not counted by session, so this reads the runs themselves, once for all series: the last failed run of each
+// between the session's first and last number.
+function lastOfSession({ tenant }: Scope, series: readonly SeriesEnd[], session: number): Sql {
+  const seqs = series.map(({ seq }) => seq);
+  const own = sql`series_seq ${anyOf("integer", seqs)} and span = 'session' and at = ${session}`;
+  return sql`select run_series.seq as series, run.id as "runId", run.started_at as "at", run.status as "status",
+      coalesce(run.error_type, 'Error') as "type", coalesce(run.error_message, '') as "message"
+    from (select max(seq) as seq, ${seriesKey}
+      from daybook_run where tenant_id = ${tenant} and status in ('error', 'timed_out', 'lost') and status <> 'success'
+        and seq >= (select min(first_seq) from daybook_run_rollup where ${own})
+        and seq <= (select max(last_seq) from daybook_run_rollup where ${own}) and session_seq = ${session}
+      group by 2, 3, 4, 5, 6) as failed
+    cross join daybook_run run cross join daybook_run_series run_series
+    where run.seq = failed.seq and run_series.tenant_id = failed.tenant_id and run_series.kind = failed.kind
+      and run_series.name = failed.name and run_series.app = failed.app and run_series.instance = failed.instance`;
 }

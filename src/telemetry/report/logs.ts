@@ -1,15 +1,15 @@
-// What runs wrote about themselves, over all runs, the newest first.
+// The lines that runs logged, over all runs, the newest first.
 import type { Duration } from "../../core/duration.ts";
 import type { TimeInput } from "../../core/time.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf, byNumber } from "../../storage/word.ts";
 import { checkLevel, logLevels, type LogLevel } from "../log.ts";
-import { cutPage, type Page } from "./page.ts";
-import { momentMs } from "./window.ts";
+import { cutPage, type Page } from "../../core/page.ts";
+import { momentMs } from "./scope.ts";
 
 export type LogFilter = {
-  /** This level and those above it. */
+  /** This level and above. */
   readonly level?: LogLevel;
   /** The name of the listener or schedule, or of the job. */
   readonly name?: string;
@@ -28,15 +28,7 @@ export type LogEntry = {
   readonly name: string | null;
 };
 
-type Row = {
-  seq: number;
-  logged_at: number;
-  level: LogLevel;
-  message: string;
-  fields: string | null;
-  run_id: string;
-  name: string | null;
-};
+type Row = Omit<LogEntry, "fields"> & { readonly seq: number; readonly fields: string | null };
 
 export async function readLogs(
   store: Store,
@@ -49,8 +41,8 @@ export async function readLogs(
   if (level !== undefined) checkLevel(level, "level");
   const rows = await store.readHeavy<Row>(
     joinSql([
-      sql`select run_log.seq, run_log.logged_at, run_log.level, run_log.message, run_log.fields, run_log.run_id,
-          coalesce(run.registration, run.name) as name
+      sql`select run_log.seq, run_log.logged_at as at, run_log.level, run_log.message, run_log.fields,
+          run_log.run_id as "runId", coalesce(run.registration, run.name) as name
         from daybook_run_log run_log ${byNumber} left join daybook_run run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
         where run_log.tenant_id = ${tenant} and run_log.seq < ${before}`,
       ...(level === undefined
@@ -66,6 +58,6 @@ export async function readLogs(
   return cutPage(rows, limit, (row) => row.seq, toEntry);
 }
 
-function toEntry({ logged_at: at, level, message, fields, run_id: runId, name }: Row): LogEntry {
-  return { at, level, message, fields: fields === null ? null : (JSON.parse(fields) as unknown), runId, name };
+function toEntry({ seq: _seq, fields, ...entry }: Row): LogEntry {
+  return { ...entry, fields: fields === null ? null : (JSON.parse(fields) as unknown) };
 }

@@ -1,19 +1,21 @@
-// The book at a glance: all runs of a stretch together, by kind and by app.
-import { sql } from "../../storage/sql.ts";
+// The book at a glance: all runs of a stretch together, by kind and by app, and the counters that a scrape of metrics reads.
+import { type Sql, sql, rawSql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Dropped } from "../run-batch.ts";
+import type { Dropped } from "../run-writer.ts";
 import { onlyOwn } from "../session.ts";
-import { rollupsOf, together, type Scope } from "./scope.ts";
-import { sums, tallyOf, type SumRow, type Tally } from "./summary.ts";
+import { type Scope, rollupsOf, together } from "./scope.ts";
+import { type SumRow, type Tally, sums, tallyOf } from "./summary.ts";
+import { seekEach } from "../../storage/word.ts";
+import type { SeriesKey } from "../rollup/slice.ts";
+import { wholeName } from "../rollup/series.ts";
 
 export type Overview = Tally & {
   readonly since: number;
   readonly until: number;
   readonly byKind: readonly (Tally & { readonly kind: string })[];
-  /** On `book.tenant(id)` those that run something of that tenant, or have. */
+  /** On `book.tenant(id)`, only sessions that run or ran something of that tenant. */
   readonly sessionsRunning: number;
-  /** What the sessions that ran in the stretch could not record or hear; null on `book.tenant(id)`, because nobody knows whose
-   *  it was. */
+  /** What the sessions of the stretch could not record or hear; null on `book.tenant(id)`, because nothing tells whose it was. */
   readonly dropped: Dropped | null;
 };
 
@@ -35,7 +37,9 @@ export async function readOverview(store: Store, scope: Scope): Promise<Overview
       ${onlyOwn(scope.seenBy)}`);
   const { running = 0, runs = 0, logs = 0, events = 0 } = sessions ?? {};
   return {
-    ...{ since, until, ...tallyOf(addedUp(byKind)) },
+    since,
+    until,
+    ...tallyOf(addedUp(byKind)),
     byKind: byKind.map((row) => ({ kind: row.kind, ...tallyOf(row) })),
     sessionsRunning: running,
     dropped: scope.seenBy === null ? { runs, logs, events } : null,
@@ -65,4 +69,41 @@ function addedUp(rows: readonly SumRow[]): SumRow {
   return { ...noRuns, ...sum, max_ms: max };
 }
 
-const noRuns = { ...{ runs: 0, sum_ms: 0, success: 0, error: 0, cancelled: 0, timed_out: 0, skipped: 0, lost: 0 } };
+const noRuns = { runs: 0, sum_ms: 0, success: 0, error: 0, cancelled: 0, timed_out: 0, skipped: 0, lost: 0 };
+
+/** The counts of one series since the beginning. They only grow, whatever retention removes. */
+export type Counter = SumRow & Omit<SeriesKey, "tenant_id">;
+
+export type Gauges = {
+  readonly sessions: number;
+  /** What sessions could not record or hear; null for a tenant, because nothing tells whose it was. */
+  readonly droppedRuns: number | null;
+  readonly droppedLogs: number | null;
+  readonly droppedEvents: number | null;
+  readonly evicted: number;
+  /** Ended runs that no rollup counts yet. */
+  readonly unfolded: number;
+};
+
+export async function readCounters(store: Store, tenant: string): Promise<Counter[]> {
+  const ever = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'`;
+  return store.readHeavy(sql`select run_series.kind, run_series.name, run_series.app, run_series.instance, ${sums}
+    from daybook_run_series run_series ${seekEach("run_rollup", ever)}
+    where run_series.tenant_id = ${tenant} and run_series.name <> ${wholeName}
+    group by run_series.kind, run_series.name, run_series.app, run_series.instance order by 1, 2, 3, 4`);
+}
+
+export async function readGauges(store: Store, tenant: string, seenBy: string | null): Promise<Gauges> {
+  const dropped = (column: string): Sql =>
+    seenBy === null
+      ? sql`(select cast(coalesce(sum(${rawSql(column)}), 0) as bigint) from daybook_session)`
+      : sql`cast(null as bigint)`;
+  const [row] = await store.readHeavy<Gauges>(sql`select
+    (select count(*) from daybook_session session where status = 'running' ${onlyOwn(seenBy)}) as "sessions",
+    ${dropped("dropped_runs")} as "droppedRuns", ${dropped("dropped_logs")} as "droppedLogs",
+    ${dropped("dropped_events")} as "droppedEvents",
+    (select cast(coalesce(sum(removed), 0) as bigint) from daybook_run_eviction where tenant_id = ${tenant}) as "evicted",
+    (select count(*) from daybook_run where seq > (select folded_seq from daybook_run_fold)
+      ${seenBy === null ? sql`` : sql`and tenant_id = ${seenBy}`}) as "unfolded"`);
+  return row ?? { sessions: 0, droppedRuns: 0, droppedLogs: 0, droppedEvents: 0, evicted: 0, unfolded: 0 };
+}

@@ -1,12 +1,14 @@
-// Which series and which stretch a question is about, as statements over rollups need it.
+// Which series and which stretch of time a question is about, in the form that statements over rollups need.
 import { checkCount } from "../../core/count.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
-import { joinSql, sql, type Sql } from "../../storage/sql.ts";
+import { type Sql, joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { rowSet, seekEach } from "../../storage/word.ts";
 import { wholeName } from "../rollup/series.ts";
 import { onlyOwn } from "../session.ts";
-import { piecesOf, toWindow, type Piece, type Window, type WindowOptions } from "./window.ts";
+import { type Duration, durationMs } from "../../core/duration.ts";
+import { type TimeInput, isoTime, timeMs } from "../../core/time.ts";
+import { dayMs, hourMs, minuteMs } from "../rollup/slice.ts";
 
 export type SeriesFilter = {
   /** `job`, `listener` (live), `delivery`, `schedule`, `direct`, `call`. */
@@ -19,7 +21,7 @@ export type SeriesFilter = {
 
 export type ScopeOptions = SeriesFilter &
   WindowOptions & {
-    /** Only what this session ran, from its start to its end; not together with `since` and `until`. */
+    /** Only runs of this session; not together with `since` and `until`. */
     readonly session?: string;
   };
 
@@ -27,7 +29,7 @@ export const scopeOptions = ["kind", "name", "app", "instance", "since", "until"
 
 export type Scope = {
   readonly tenant: string;
-  /** The tenant that asks; null when the whole book's owner does. */
+  /** The tenant that asks; null for the owner of the whole book. */
   readonly seenBy: string | null;
   readonly window: Window;
   readonly filter: SeriesFilter;
@@ -36,7 +38,7 @@ export type Scope = {
 
 type SessionPiece = { readonly span: "session"; readonly from_at: number; readonly to_at: number };
 
-/** Whose rows, and who asks. */
+/** Whose runs, and who asks. */
 export type Viewer = Pick<Scope, "tenant" | "seenBy">;
 
 export async function toScope(store: Store, viewer: Viewer, options: ScopeOptions): Promise<Scope> {
@@ -46,10 +48,7 @@ export async function toScope(store: Store, viewer: Viewer, options: ScopeOption
   if (name === wholeName) throw invalid("name is empty: give the name of a job, listener or schedule, or leave it out");
   const now = store.clock.now();
   if (session === undefined) {
-    const window = toWindow(now, {
-      ...(since === undefined ? {} : { since }),
-      ...(until === undefined ? {} : { until }),
-    });
+    const window = toWindow(now, options);
     return { ...viewer, window, filter, pieces: piecesOf(window) };
   }
   if (since !== undefined || until !== undefined) {
@@ -60,7 +59,7 @@ export async function toScope(store: Store, viewer: Viewer, options: ScopeOption
   return { ...viewer, window, filter, pieces: [{ span: "session", from_at: found.seq, to_at: found.seq + 1 }] };
 }
 
-/** One that a tenant has nothing to do with is as unknown to it as a random id. */
+/** For a tenant, a session that ran nothing of its own does not exist. */
 export async function findSession(
   store: Store,
   seenBy: string | null,
@@ -73,15 +72,14 @@ export async function findSession(
   return row;
 }
 
-/** The same for a question to which it does not matter what ran: if it is about everything, or about a kind, that is counted
- *  together already. */
+/** The same scope for a question that does not ask for names: about all runs, or all of a kind, which one series counts. */
 export function together(scope: Scope): Scope {
   const { name, app, instance } = scope.filter;
   if (name !== undefined || app !== undefined || instance !== undefined) return scope;
   return { ...scope, filter: { ...scope.filter, name: wholeName } };
 }
 
-/** The series that it is about. */
+/** The series of the scope, as a condition. */
 export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scope): Sql {
   return joinSql([
     sql`run_series.tenant_id = ${tenant}`,
@@ -93,11 +91,66 @@ export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scop
   ]);
 }
 
-/** The rollups of those series in that stretch, each found by a seek. It ends with a condition, so more may follow it. */
+/** The rollups of the scope, each found by a seek. It ends with a condition, so an `and` may follow. */
 export function rollupsOf(scope: Scope): Sql {
   const columns = { span: "text", from_at: "integer", to_at: "integer" } as const;
   const found = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = piece.span
     and run_rollup.at >= piece.from_at and run_rollup.at < piece.to_at`;
   return sql`daybook_run_series run_series cross join ${rowSet("piece", columns, scope.pieces)} ${seekEach("run_rollup", found)}
     where ${ofSeries(scope)}`;
+}
+
+export type WindowOptions = {
+  /** From when on, or how long ago (`"24h"`, the default). Rounded down to its minute. */
+  readonly since?: TimeInput | Duration;
+  /** Until when; default now. Rounded up to its minute. */
+  readonly until?: TimeInput | Duration;
+};
+
+/** A stretch of time that rollups can answer for: from a whole minute to a whole minute. */
+export type Window = { readonly since: number; readonly until: number };
+
+export type Piece = { readonly span: "minute" | "hour" | "day"; readonly from_at: number; readonly to_at: number };
+
+const durationText = /^\d+(?:\.\d+)?\s*[a-z]+$/i;
+
+/** A time, or a duration back from now. */
+export function momentMs(now: number, given: TimeInput | Duration, what: string): number {
+  return typeof given === "string" && durationText.test(given) ? now - durationMs(given, what) : timeMs(given, what);
+}
+
+export function toWindow(now: number, { since = "24h", until }: WindowOptions): Window {
+  const from = momentMs(now, since, "since");
+  const to = until === undefined ? now + 1 : momentMs(now, until, "until");
+  if (from >= to) throw invalid(`since ${isoTime(from)} is not before until ${isoTime(to)}`);
+  return { since: from - (from % minuteMs), until: Math.ceil(to / minuteMs) * minuteMs };
+}
+
+/** The window in the largest spans that fit: a year is some hundred rows of each series, not half a million. */
+export function piecesOf({ since, until }: Window): Piece[] {
+  const [firstHour, lastHour] = [up(since, hourMs), down(until, hourMs)];
+  if (firstHour > lastHour) return [{ span: "minute", from_at: since, to_at: until }];
+  const [firstDay, lastDay] = [up(since, dayMs), down(until, dayMs)];
+  const hours: Piece[] =
+    firstDay > lastDay
+      ? [{ span: "hour", from_at: firstHour, to_at: lastHour }]
+      : [
+          { span: "hour", from_at: firstHour, to_at: firstDay },
+          { span: "day", from_at: firstDay, to_at: lastDay },
+          { span: "hour", from_at: lastDay, to_at: lastHour },
+        ];
+  const pieces: Piece[] = [
+    { span: "minute", from_at: since, to_at: firstHour },
+    ...hours,
+    { span: "minute", from_at: lastHour, to_at: until },
+  ];
+  return pieces.filter(({ from_at: from, to_at: to }) => from < to);
+}
+
+function up(ms: number, span: number): number {
+  return Math.ceil(ms / span) * span;
+}
+
+function down(ms: number, span: number): number {
+  return Math.floor(ms / span) * span;
 }

@@ -1,19 +1,17 @@
-// The slowest runs of a stretch. No index knows durations; but the so many slowest runs are in the so many hours that hold
-// the longest one each, and of those in the so many minutes: rollups lead to them, and only those minutes are read.
+// The slowest runs of a stretch. No index knows durations, but rollups know the longest run of every hour and minute: the ten
+// slowest runs lie in the ten hours with the longest runs, and in ten minutes of those hours. Only these minutes are read.
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { byNumber, rowSet, seekEach } from "../../storage/word.ts";
-import { minuteMs } from "../rollup/read-slice.ts";
-import { hourMs } from "../rollup/write-rollup.ts";
-import { rollupsOf, type Scope } from "./scope.ts";
-import { piecesOf } from "./window.ts";
+import { hourMs, minuteMs } from "../rollup/slice.ts";
+import { type Scope, rollupsOf, piecesOf } from "./scope.ts";
 
 type Spot = { readonly series_seq: number; readonly at: number; readonly max_ms: number };
 type Found = { readonly seq: number; readonly duration_ms: number };
 
 const columns = { series_seq: "integer", at: "integer" } as const;
 
-/** The numbers of the slowest runs, the slowest first. What has left by retention is not among them. */
+/** The numbers of the slowest runs, the slowest first. Runs that retention removed are not among them. */
 export async function findSlow(store: Store, scope: Scope, limit: number): Promise<number[]> {
   const session = scope.pieces.find(({ span }) => span === "session")?.from_at;
   const found =
@@ -23,8 +21,8 @@ export async function findSlow(store: Store, scope: Scope, limit: number): Promi
   return found.map(({ seq }) => seq);
 }
 
-// Counts of a session are not kept by minute, so we look into the minutes of its time, also of what others ran in it: into more
-// and more of them, until no run that was not looked at can have taken longer than those found.
+// No rollup counts a session's runs by minute, so this reads whole minutes of its lifetime, with the runs of all sessions: more
+// and more minutes, until no unread run can have taken longer than those found.
 async function slowestOfSession(store: Store, scope: Scope, session: number, limit: number): Promise<Found[]> {
   const { since, until } = scope.window;
   const window = { since: since - (since % minuteMs), until: Math.ceil((until + 1) / minuteMs) * minuteMs };
@@ -37,8 +35,8 @@ async function slowestOfSession(store: Store, scope: Scope, session: number, lim
   }
 }
 
-/** The so many minutes that hold the longest run each: those of whole hours by way of their hours, the others by themselves.
- *  `restMs` is how long the longest run outside of them can have taken; null when they are all there are. */
+/** The `limit` minutes with the longest runs. Minutes of whole hours are found through their hours. No run outside these minutes
+ *  took longer than `restMs`, which is null when there are none. */
 async function longestMinutes(
   store: Store,
   scope: Scope,
@@ -64,7 +62,7 @@ async function longestMinutes(
   return { minutes: all.slice(0, limit), restMs: rest.length === 0 ? null : Math.max(...rest) };
 }
 
-/** Of the runs that the rollups of these minutes count. */
+/** The slowest runs that the rollups of these minutes count. */
 function slowestIn(store: Store, minutes: readonly Spot[], limit: number, which: Sql): Promise<Found[]> {
   const counts = sql`run_rollup.series_seq = v.series_seq and run_rollup.span = 'minute' and run_rollup.at = v.at`;
   const numbers = sql`run.seq >= run_rollup.first_seq and run.seq <= run_rollup.last_seq`;

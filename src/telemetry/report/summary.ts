@@ -1,25 +1,26 @@
-// What became of the runs of each series in a stretch of time: how many, how they ended, how long they took, the last error.
+// How the runs of each series went in a stretch of time: how many, how they ended, how long they took, the last error.
+import { cutPage, type Page } from "../../core/page.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { runStatuses, type RunStatus } from "../run.ts";
-import { bucketColumns, percentile, type BucketColumn } from "../rollup/duration-bucket.ts";
-import { addedColumns } from "../rollup/write-rollup.ts";
-import type { SeriesKey } from "../rollup/read-slice.ts";
-import { lastErrors, type LastError, type SeriesEnd } from "./last-error.ts";
+import { type BucketColumn, type SeriesKey, bucketColumns, percentile } from "../rollup/slice.ts";
+import { appOf } from "../rollup/series.ts";
+import { addedColumns } from "../rollup/write.ts";
+import { lastErrors, type LastError, type SeriesEnd } from "./errors.ts";
 import { rollupsOf, type Scope } from "./scope.ts";
 
-/** By the share of runs that did not fail: all, at least 95 %, at least 90 %, fewer. */
+/** By the share of runs that did not fail: all of them, at least 95 %, at least 90 %, or fewer. */
 export type Health = "excellent" | "good" | "warning" | "critical";
 
 export type Tally = {
   readonly runs: number;
   readonly byStatus: Readonly<Record<RunStatus, number>>;
-  /** Those that ended in error, timed out or were lost. */
+  /** Runs that ended in an error, timed out or were lost. */
   readonly errors: number;
-  /** The share of runs that were none of these; null without runs. */
+  /** The share of the other runs; null without runs. */
   readonly successRate: number | null;
   readonly health: Health | null;
-  /** Percentiles come from buckets that double: each is in the same bucket as the true one. Null without runs. */
+  /** Percentiles come from buckets, each twice as wide as the one before. Null without runs. */
   readonly durationMs: Durations | null;
 };
 
@@ -35,7 +36,7 @@ export type RunSummary = Tally & {
   readonly kind: string;
   readonly name: string;
   readonly app: { readonly key: string; readonly instance: number } | null;
-  /** The last that failed in the stretch. */
+  /** Of the last run that failed in the stretch. */
   readonly lastError: LastError | null;
 };
 
@@ -43,7 +44,8 @@ export type SumRow = { readonly max_ms: number | null } & Readonly<
   Record<"runs" | "sum_ms" | RunStatus | BucketColumn, number>
 >;
 
-/** The sums of all columns that can be added, and the greatest duration. PostgreSQL's sum of whole numbers is none. */
+/** The sums of all columns that can be added, and the longest duration. PostgreSQL's sum of integers is no integer, hence the
+ *  cast. */
 export const sums = rawSql(
   [
     ...addedColumns.map((name) =>
@@ -59,27 +61,22 @@ export async function summarise(
   store: Store,
   scope: Scope,
   { after, limit }: { readonly after: number; readonly limit: number },
-): Promise<{ readonly items: readonly RunSummary[]; readonly next: number | null }> {
+): Promise<Page<RunSummary>> {
   const rows = await store.readHeavy<SumRow & SeriesKey & SeriesEnd>(sql`select run_series.seq, run_series.kind,
       run_series.name, run_series.app, run_series.instance, max(run_rollup.last_seq) as last_seq, ${sums}
     from ${rollupsOf(scope)} and run_series.seq > ${after}
     group by run_series.seq, run_series.kind, run_series.name, run_series.app, run_series.instance
     order by run_series.seq limit ${limit + 1}`);
-  const page = rows.slice(0, limit);
-  const errors = await lastErrors(
-    store,
-    scope,
-    page.filter((row) => tallyOf(row).errors > 0).map(({ seq, last_seq }) => ({ seq, last_seq })),
-  );
-  const items = page.map((row) => ({
-    ...{ kind: row.kind, name: row.name, app: appOf(row), ...tallyOf(row) },
+  const failed = rows.slice(0, limit).filter((row) => tallyOf(row).errors > 0);
+  const errors = await lastErrors(store, scope, failed);
+  const toSummary = (row: (typeof rows)[number]): RunSummary => ({
+    kind: row.kind,
+    name: row.name,
+    app: appOf(row),
+    ...tallyOf(row),
     lastError: errors.get(row.seq) ?? null,
-  }));
-  return { items, next: rows.length > limit ? (page.at(-1)?.seq ?? null) : null };
-}
-
-export function appOf({ app, instance }: Pick<SeriesKey, "app" | "instance">): RunSummary["app"] {
-  return app === "" ? null : { key: app, instance };
+  });
+  return cutPage(rows, limit, ({ seq }) => seq, toSummary);
 }
 
 export function tallyOf(row: SumRow): Tally {

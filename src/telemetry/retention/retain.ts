@@ -1,21 +1,24 @@
 // Retention of telemetry: what is old, or too much, leaves in slices, each a short transaction, so that writers get their turn in
 // between. What is looked for is read off the event loop. It may be cut off and repeated, and several may do it at once.
 import { limits } from "../../core/limits.ts";
-import type { Store } from "../../storage/store.ts";
-import { foldRuns } from "../rollup/folder.ts";
+import type { Store, Tx } from "../../storage/store.ts";
+import { foldRuns } from "../rollup/roll-up.ts";
 import {
+  type LiveSeries,
+  type OldRun,
+  type Reason,
   firstSeq,
   lastSeqBefore,
   readLiveSeries,
   readOldOfAll,
   readOldRuns,
-  type LiveSeries,
-  type OldRun,
-} from "./live-series.ts";
+  removeLogs,
+  removeRuns,
+  account,
+} from "./remove.ts";
 import type { Policy } from "./policy.ts";
-import { removeLogs, removeRuns, type Reason } from "./remove.ts";
-import { retainRollups } from "./rollups.ts";
-import { planForSize } from "./size.ts";
+import { type Sql, sql } from "../../storage/sql.ts";
+import { lockMark } from "../rollup/fold.ts";
 
 export type Retained = {
   /** True: this is what would be removed, and nothing was. */
@@ -120,4 +123,89 @@ function* slicesOf(runs: readonly OldRun[]): Generator<readonly OldRun[]> {
     rows += 1 + run.logs;
   }
   if (slice.length > 0) yield slice;
+}
+
+// Retention of the counts themselves. A series of which nothing is left goes with its last count.
+
+export async function retainRollups(store: Store, policy: Policy): Promise<{ rollups: number; slices: number }> {
+  const series = await store.readHeavy<{
+    seq: number;
+    tenant_id: string;
+  }>(sql`select seq, tenant_id from daybook_run_series
+    ${policy.tenant === null ? sql`` : sql`where tenant_id = ${policy.tenant}`} order by seq`);
+  let [rollups, slices] = [0, 0];
+  for (const { seq, tenant_id: tenant } of series) {
+    const old = await store.readHeavy<{ n: number }>(sql`select
+      (select count(*) from daybook_run_rollup run_rollup where ${oldRollups(seq, policy.rollupsBy)})
+      + (select count(*) from daybook_run_failure where series_seq = ${seq} and at < ${policy.rollupsBy}) as n`);
+    let left = old[0]?.n ?? 0;
+    if (policy.dryRun) {
+      rollups += left;
+      if (left > 0) slices++;
+    }
+    while (left > 0 && !policy.dryRun) {
+      const gone = await store.write((tx) => removeSlice(tx, { seq, tenant }, policy.rollupsBy), { tenant });
+      rollups += gone;
+      slices++;
+      left = gone === 0 ? 0 : left - gone;
+    }
+  }
+  return { rollups, slices };
+}
+
+// A session's counts go when it ended so long ago.
+function oldRollups(series: number, by: number): Sql {
+  return sql`series_seq = ${series} and ((span in ('minute', 'hour', 'day') and at < ${by})
+    or (span = 'session' and exists (select 1 from daybook_session session where session.seq = run_rollup.at
+      and session.stopped_at < ${by})))`;
+}
+
+async function removeSlice(tx: Tx, series: { seq: number; tenant: string }, by: number): Promise<number> {
+  await lockMark(tx);
+  const { seq, tenant } = series;
+  const counts = await tx.run(sql`delete from daybook_run_rollup where series_seq = ${seq} and (span, at) in (
+    select span, at from daybook_run_rollup run_rollup where ${oldRollups(seq, by)} order by span, at limit ${limits.retainRowsMax})`);
+  const failures = await tx.run(sql`delete from daybook_run_failure where series_seq = ${seq} and (at, fingerprint) in (
+    select at, fingerprint from daybook_run_failure where series_seq = ${seq} and at < ${by} limit ${limits.retainRowsMax})`);
+  const left = await tx.get(sql`select 1 as one from daybook_run_rollup where series_seq = ${seq} and span <> 'ever'
+    union all select 1 from daybook_run_failure where series_seq = ${seq} limit 1`);
+  if (left === undefined) {
+    await tx.run(sql`delete from daybook_run_rollup where series_seq = ${seq}`);
+    await tx.run(sql`delete from daybook_run_series where seq = ${seq}`);
+  }
+  await account(tx, { tenant, what: "rollup", reason: "age", removed: counts + failures, until: by });
+  return counts + failures;
+}
+
+// The size budget. What the rows of live runs and their lines take is estimated from the newest of them: neither engine says
+// what rows take, and a file, or a table on PostgreSQL, does not shrink when rows leave.
+
+const sampleMax = 1000;
+// What a row costs besides its texts: numbers, ids, headers and the entries of indexes.
+const rowBytes = 300;
+
+/** Up to which run all live ones must leave; null when they fit. `leaving` of them will leave by their age. */
+export async function planForSize(
+  store: Store,
+  { tenant, bytesMax, dryRun }: Policy,
+  leaving: number,
+): Promise<{ readonly to: number } | null> {
+  const own = tenant === null ? sql`` : sql`and run.tenant_id = ${tenant}`;
+  const live = sql`(run.job_seq is null or run.registration is not null) and run.job_seq is null ${own}`;
+  const [size] = await store.readLong<{ runs: number; run_bytes: number | null; line_bytes: number | null }>(sql`select
+    (select count(*) from daybook_run run where ${live}) as runs,
+    (select avg(length(coalesce(error_message, '')) + length(coalesce(error_trace, ''))) from (
+      select error_message, error_trace from daybook_run run where ${live} order by seq desc limit ${sampleMax}) as newest) as run_bytes,
+    (select sum(length(run_log.message) + length(coalesce(run_log.fields, '')) + ${rowBytes})
+      / max(newest.runs) from (select id, tenant_id, count(*) over () as runs from daybook_run run where ${live} order by seq desc
+        limit ${sampleMax}) as newest
+      join daybook_run_log run_log on run_log.tenant_id = newest.tenant_id and run_log.run_id = newest.id) as line_bytes`);
+  // In a dry run those that leave by age are still there.
+  const runs = (size?.runs ?? 0) - (dryRun ? leaving : 0);
+  const each = rowBytes + Number(size?.run_bytes ?? 0) + Number(size?.line_bytes ?? 0);
+  const surplus = runs - Math.floor(bytesMax / each);
+  if (runs === 0 || surplus <= 0) return null;
+  const [last] = await store.readLong<{ seq: number }>(sql`select seq from daybook_run run where ${live}
+    order by seq limit 1 offset ${(dryRun ? leaving : 0) + surplus - 1}`);
+  return last === undefined ? null : { to: last.seq };
 }

@@ -4,10 +4,9 @@ import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
 import { limits } from "../../core/limits.ts";
-import { countRuns, readFailures, type Counted, type Failed, type Slice } from "./read-slice.ts";
+import { countRuns, readFailures, type Counted, type Failed, type Slice } from "./slice.ts";
 import { seriesOf, wholeOf } from "./series.ts";
-import { writeFailures } from "./write-failure.ts";
-import { writeRollups } from "./write-rollup.ts";
+import { writeFailures, writeRollups } from "./write.ts";
 
 /** Up to which run all are in the rollups. */
 export async function readMark(store: Pick<Store, "read">): Promise<number> {

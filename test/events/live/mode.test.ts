@@ -1,7 +1,7 @@
 // What becomes of an event while a handler of the same listener still runs, and how a run ends.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { currentCause } from "../../../src/telemetry/cause.ts";
+import { currentCause } from "../../../src/core/cause.ts";
 import { heldHandler, openLive } from "./open-live.ts";
 
 const statuses = (runs: readonly { readonly status: string }[]): string[] => runs.map(({ status }) => status);

@@ -5,7 +5,7 @@ import { seededRandom } from "../../../src/core/random.ts";
 import { openLiveBus, type LiveBus } from "../../../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../../../src/events/live/define.ts";
 import type { LiveContext } from "../../../src/events/live/live-context.ts";
-import type { EndedRun } from "../../../src/telemetry/run-batch.ts";
+import type { EndedRun } from "../../../src/telemetry/run-writer.ts";
 import type { RunLogRow } from "../../../src/telemetry/log.ts";
 
 export type TestLive = {

@@ -1,0 +1,171 @@
+// An entity: something that stands for itself and is found by its key.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { invalid } from "../../core/error.ts";
+import { checkName } from "../../core/name.ts";
+import { isSchema } from "../../core/standard-schema.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import type { StoredType } from "./record-type.ts";
+import { type IndexInput, type Index, type Path, type PathInput, checkIndexes, checkPath } from "./field-index.ts";
+import { quote } from "../../core/quote.ts";
+
+type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
+
+export type EntityOptions<Schema extends StandardSchemaV1> = {
+  /** Checks and types the documents. Any Standard Schema: zod, valibot, arktype … */
+  readonly schema: Schema;
+  /** The field that holds the key, or a function that makes it from the document. */
+  readonly key:
+    | TextFields<StandardSchemaV1.InferOutput<Schema>>
+    | ((value: StandardSchemaV1.InferOutput<Schema>) => string);
+  /** Fields that are searched often: `"status"`, `["address", "city"]`, `{ path: "total", temporal: true }`. */
+  readonly indexes?: readonly IndexInput<StandardSchemaV1.InferOutput<Schema>>[];
+  /** Fields whose words are found by `search`. */
+  readonly search?: readonly PathInput<StandardSchemaV1.InferOutput<Schema>>[];
+};
+
+/** A definition of any types, for lists of them. */
+export type AnyEntity = {
+  readonly kind: "entity";
+  readonly name: string;
+  readonly schema: StandardSchemaV1;
+  readonly keyOf: (value: unknown) => unknown;
+  /** How the key is made, for the schema's description. */
+  readonly keyField: string | null;
+  readonly indexes: readonly Index[];
+  readonly search: readonly Path[];
+  /** Set when it was made from what the book knows of it, and not from code. */
+  readonly stored?: StoredType;
+};
+
+export type Entity<Input = unknown, Value = unknown> = AnyEntity & {
+  /** For the compiler alone; there is nothing here when the program runs. */
+  readonly "~types"?: { readonly input: Input; readonly value: Value };
+};
+
+export function defineEntity<Schema extends StandardSchemaV1>(
+  name: string,
+  options: EntityOptions<Schema>,
+): Entity<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>> {
+  checkTypeName(name, "entity");
+  refuseUnknown(options, ["schema", "key", "indexes", "search"], `entity "${name}"`);
+  checkSchema(options.schema, `entity "${name}"`);
+  const key: unknown = options.key;
+  return {
+    kind: "entity",
+    name,
+    schema: options.schema,
+    keyOf: keyReader(key, `entity "${name}"`, "key"),
+    keyField: typeof key === "string" ? key : null,
+    indexes: checkIndexes(options.indexes ?? [], name),
+    search: (options.search ?? []).map((path) => checkPath(path, `search of "${name}"`)),
+  };
+}
+
+/** Type names are part of event topics, so their dots are refused. */
+export function checkTypeName(name: string, kind: string): void {
+  checkName(name, `${kind} name`);
+  if (/[.*>\s]/.test(name)) {
+    throw invalid(`${kind} name ${JSON.stringify(name)} has a space or one of . * >: use letters, digits, - and _`);
+  }
+}
+
+export function checkSchema(schema: unknown, what: string): void {
+  if (isSchema(schema)) return;
+  throw invalid(`${what} has no schema: give a Standard Schema, such as z.object({ id: z.string() })`);
+}
+
+export function keyReader(key: unknown, what: string, option: string): (value: unknown) => unknown {
+  if (typeof key === "function") return (value) => (key as (value: unknown) => unknown)(value);
+  if (typeof key === "string" && key !== "") {
+    return (value) =>
+      isObject(value) && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined;
+  }
+  throw invalid(`${what} has no ${option}: name the field that holds it, or give a function`);
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}
+
+// A relation: a record that connects two entities. It is found by its endpoints and, where there may be several between
+// the same two, by an instance key.
+
+export type RelationOptions<From extends AnyEntity, To extends AnyEntity, Schema extends StandardSchemaV1> = {
+  readonly from: From;
+  readonly to: To;
+  /** Checks and types what the relation itself knows; without one it knows nothing but its endpoints. */
+  readonly schema?: Schema;
+  /** The field, or a function of the document, that tells several relations between the same two apart. */
+  readonly instanceKey?:
+    | (keyof StandardSchemaV1.InferOutput<Schema> & string)
+    | ((value: StandardSchemaV1.InferOutput<Schema>) => string);
+  readonly indexes?: readonly IndexInput<StandardSchemaV1.InferOutput<Schema>>[];
+};
+
+export type AnyRelation = {
+  readonly kind: "relation";
+  readonly name: string;
+  readonly from: AnyEntity;
+  readonly to: AnyEntity;
+  readonly schema: StandardSchemaV1 | undefined;
+  readonly instanceOf: ((value: unknown) => unknown) | undefined;
+  readonly instanceField: string | null;
+  readonly indexes: readonly Index[];
+  readonly search: readonly Path[];
+  /** Set when it was made from what the book knows of it, and not from code. */
+  readonly stored?: StoredType;
+};
+
+export type Relation<From = unknown, To = unknown, Input = unknown, Value = unknown> = AnyRelation & {
+  /** For the compiler alone; there is nothing here when the program runs. */
+  readonly "~types"?: { readonly input: Input; readonly value: Value; readonly from: From; readonly to: To };
+};
+
+export type AnyRecordType = AnyEntity | AnyRelation;
+
+/** Refuses a name where a definition is wanted; everything else would be asked of a type that is not there. */
+export function checkDefinition<Type extends AnyRecordType>(type: Type, what: string): Type {
+  const { kind } = (type ?? {}) as { kind?: unknown };
+  if (kind === "entity" || kind === "relation") return type;
+  throw invalid(`${what} takes an entity or a relation: the definition, not its name; got ${quote(type)}`);
+}
+
+/** Where a relation is; without instances, `instance` is empty. */
+export type RelationKey = { readonly from: string; readonly to: string; readonly instance?: string };
+
+/** What a document is; `Nothing` of a relation without a schema. */
+export type Nothing = Record<string, never>;
+type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Nothing;
+type OutputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : Nothing;
+type ValueOf<Type> = Type extends Entity<unknown, infer Value> ? Value : unknown;
+
+export type DefinedRelation<From, To, Schema> = Relation<ValueOf<From>, ValueOf<To>, InputOf<Schema>, OutputOf<Schema>>;
+
+export function defineRelation<
+  From extends AnyEntity,
+  To extends AnyEntity,
+  Schema extends StandardSchemaV1 = StandardSchemaV1<Nothing, Nothing>,
+>(name: string, options: RelationOptions<From, To, Schema>): DefinedRelation<From, To, Schema> {
+  checkTypeName(name, "relation");
+  const what = `relation "${name}"`;
+  refuseUnknown(options, ["from", "to", "schema", "instanceKey", "indexes"], what);
+  for (const side of ["from", "to"] as const) {
+    if (options[side]?.kind !== "entity") throw invalid(`${what} has no "${side}": give an entity`);
+  }
+  if (options.schema !== undefined) checkSchema(options.schema, what);
+  const instanceKey: unknown = options.instanceKey;
+  if (instanceKey !== undefined && options.schema === undefined) {
+    throw invalid(`${what} has an instanceKey but no schema to take it from`);
+  }
+  return {
+    kind: "relation",
+    name,
+    from: options.from,
+    to: options.to,
+    schema: options.schema,
+    instanceOf: instanceKey === undefined ? undefined : keyReader(instanceKey, what, "instanceKey"),
+    instanceField: typeof instanceKey === "string" ? instanceKey : null,
+    indexes: checkIndexes(options.indexes ?? [], name),
+    search: [],
+  };
+}

@@ -1,0 +1,90 @@
+// The key of a record. An entity's is its own; that of a relation is made of its endpoints and its instance.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { checkKey } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
+import {
+  type AnyRecordType,
+  type RelationKey,
+  type AnyEntity,
+  type AnyRelation,
+  checkDefinition,
+} from "./definition.ts";
+import { toJson } from "../../core/json.ts";
+import { fitting } from "../../core/standard-schema.ts";
+
+export type Ends = { readonly from: string; readonly to: string; readonly instance: string };
+export type RecordKey = { readonly key: string; readonly ends: Ends | null };
+
+/** What is given for a key, checked against the kind of its type. */
+export function recordKey(type: AnyRecordType, given: string | RelationKey): RecordKey {
+  if (checkDefinition(type, "the type of a record").kind === "entity")
+    return { key: entityKey(given, `the key of "${type.name}"`), ends: null };
+  if (typeof given !== "object" || given === null) {
+    throw invalid(`a "${type.name}" is found by its endpoints: give { from, to }, and instance where it has one`);
+  }
+  refuseUnknown(given, ["from", "to", "instance"], `the key of "${type.name}"`);
+  return relationKey(type.name, { from: given.from, to: given.to, instance: given.instance ?? "" });
+}
+
+export function entityKey(given: unknown, what: string): string {
+  if (typeof given !== "string") throw invalid(`${what} is ${quote(given)}: a key is a text`);
+  if (given.trim() === "") throw invalid(`${what} is blank: give it at least one letter`);
+  return checkKey(given, what);
+}
+
+export function relationKey(name: string, ends: Ends): RecordKey {
+  entityKey(ends.from, `"from" of "${name}"`);
+  entityKey(ends.to, `"to" of "${name}"`);
+  if (typeof ends.instance !== "string") throw invalid(`the instance of "${name}" is not a text`);
+  if (ends.instance !== "") checkKey(ends.instance, `the instance of "${name}"`);
+  const key = JSON.stringify([ends.from, ends.to, ends.instance]);
+  const bytes = Buffer.byteLength(key);
+  if (bytes > limits.relationKeyBytesMax) {
+    throw invalid(`the keys of a "${name}" are ${bytes} bytes together: at most ${limits.relationKeyBytesMax}`);
+  }
+  return { key, ends };
+}
+
+/** For messages: `order "o-17"`, `placed from "ada" to "o-17"`. */
+export function nameRecord(type: string, { key, ends }: RecordKey): string {
+  if (ends === null) return `${type} ${JSON.stringify(key)}`;
+  const instance = ends.instance === "" ? "" : ` (${JSON.stringify(ends.instance)})`;
+  return `${type} from ${JSON.stringify(ends.from)} to ${JSON.stringify(ends.to)}${instance}`;
+}
+
+// A document on its way in: checked by its schema, then written as canonical JSON, so that equal documents are equal text.
+
+export type Document = { readonly value: unknown; readonly body: string };
+
+export async function checkDocument(type: AnyRecordType, input: unknown): Promise<Document> {
+  const value =
+    type.schema === undefined ? checkEmpty(type.name, input) : await validate(type.name, type.schema, input);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalid(`a document of "${type.name}" must be an object with named fields`);
+  }
+  return { value, body: toJson(value, { what: type.name }) };
+}
+
+async function validate(name: string, schema: StandardSchemaV1, input: unknown): Promise<unknown> {
+  const what = `the document does not fit the schema of "${name}"`;
+  return fitting(await schema["~standard"].validate(input), what, { type: name });
+}
+
+function checkEmpty(name: string, input: unknown): unknown {
+  if (input === undefined || (typeof input === "object" && input !== null && Object.keys(input).length === 0))
+    return {};
+  throw invalid(`"${name}" has no schema, so it knows nothing but its endpoints: give it a schema to keep more`);
+}
+
+export function keyOfDocument(type: AnyEntity, { value }: Document): RecordKey {
+  return { key: entityKey(type.keyOf(value), `the key of "${type.name}"`), ends: null };
+}
+
+export function keyOfLink(type: AnyRelation, from: string, to: string, { value }: Document): RecordKey {
+  const instance = type.instanceOf === undefined ? "" : type.instanceOf(value);
+  if (type.instanceOf !== undefined) entityKey(instance, `the instance of "${type.name}"`);
+  return relationKey(type.name, { from, to, instance: instance as string });
+}

@@ -1,0 +1,114 @@
+// Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type that has
+// such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
+import { dirname } from "node:path";
+import type { Keep } from "../../storage/keep.ts";
+import { type Dialect, rawSql, render, sql } from "../../storage/sql.ts";
+import { bookBytes, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
+import { openSideWriter } from "../../storage/side-writer.ts";
+import type { Store } from "../../storage/store.ts";
+import type { Path } from "../define/field-index.ts";
+import { type Built, itemIndex, pathHash } from "./item-index.ts";
+import { textIndex } from "./word-index.ts";
+import { indexedExpressions } from "../query/term.ts";
+import type { AnyRecordType } from "../define/definition.ts";
+import type { RecordRoom } from "../room.ts";
+
+/** The definitions whose indexes were built when this book was opened. */
+function builtIn(keep: Keep): { definitions: ReadonlyMap<string, AnyRecordType> } {
+  return keep("built indexes", () => ({ definitions: new Map() }));
+}
+
+/** Whether the book has the indexes that the definition declares. Without them no statement may name one. */
+export function isBuilt(keep: Keep, type: AnyRecordType): boolean {
+  return builtIn(keep).definitions.get(type.name) === type;
+}
+
+export async function buildIndexes({ store, definitions }: RecordRoom): Promise<void> {
+  await buildMissing(store, definitions);
+  builtIn(store.keep).definitions = definitions;
+}
+
+async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRecordType>): Promise<void> {
+  const wanted = new Map<string, Built>();
+  for (const { name, indexes, search } of definitions.values()) {
+    if (search.length > 0) {
+      const index = textIndex(store.dialect, name, search);
+      wanted.set(index.name, index);
+    }
+    for (const { path, temporal, each } of indexes) {
+      if (each) {
+        const index = itemIndex(store.dialect, path);
+        wanted.set(index.name, index);
+        continue;
+      }
+      for (const index of indexesFor(store.dialect, path, "record")) wanted.set(index.name, index);
+      if (!temporal) continue;
+      for (const index of indexesFor(store.dialect, path, "record_version")) wanted.set(index.name, index);
+    }
+  }
+  if (wanted.size === 0) return;
+  const present = await presentIndexes(store);
+  const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
+  if (missing.length > 0 && store.dialect === "sqlite" && store.location !== ":memory:") {
+    // An index holds less than a quarter of what is indexed, and is in the WAL before it is in the file.
+    refuseFullDisk(dirname(store.location), "an index", bookBytes(store.location) / 2);
+  }
+  for (const index of missing) await build(store, index);
+  // Without statistics the planner takes a new index for no better than the ones it knows.
+  const tables = missing.map(({ table }) => table).filter((table) => table !== "record_words");
+  for (const table of new Set(tables)) await runApart(store, `analyze daybook_${table}`);
+}
+
+/** What is indexed and what is asked come from one function, so that they are always spelt alike. */
+export function indexesFor(dialect: Dialect, path: Path, table: "record" | "record_version"): Built[] {
+  const hash = pathHash(path);
+  return indexedExpressions(dialect, path).map((expression, index) => {
+    const name = `${table}_field_${hash}${index === 0 ? "" : "_number"}`;
+    const { text } = render(sql`(type_seq, (${expression}))`, dialect);
+    const how = dialect === "sqlite" ? "" : "concurrently ";
+    return { name, table, texts: [`create index ${how}if not exists ${name} on daybook_${table} ${text}`] };
+  });
+}
+
+async function presentIndexes(store: Store): Promise<Set<string>> {
+  const rows = await store.read<{ name: string }>(
+    store.dialect === "sqlite"
+      ? sql`select name from sqlite_schema where type = 'index' and tbl_name in ('daybook_record', 'daybook_record_version', 'daybook_record_item', 'daybook_record_type')`
+      : sql`select relname as name from pg_class join pg_index on indexrelid = pg_class.oid
+          where relnamespace = (select oid from pg_namespace where nspname = current_schema()) and indisvalid`,
+  );
+  return new Set(rows.map(({ name }) => name));
+}
+
+// Two processes that open a book at the same time build the same index; one of them fails, and finds it there.
+async function build(store: Store, { name, texts, instead }: Built): Promise<void> {
+  try {
+    if (instead !== undefined) await takeAway(store, instead);
+    for (const text of texts) await runApart(store, text);
+  } catch (error) {
+    if (!(await presentIndexes(store)).has(name)) throw error;
+  }
+}
+
+async function takeAway(store: Store, { family, clear }: NonNullable<Built["instead"]>): Promise<void> {
+  const old = await store.read<{ type: string; name: string }>(
+    sql`select type, name from sqlite_schema where type in ('trigger', 'index') and substr(name, 1, ${family.length}) = ${family}`,
+  );
+  if (old.length === 0) return;
+  for (const { type, name } of old) await runApart(store, `drop ${type} if exists ${name}`);
+  await runApart(store, clear);
+}
+
+// On SQLite in a thread. On PostgreSQL on a connection of its own and in no transaction, as `concurrently` demands.
+async function runApart(store: Store, text: string): Promise<void> {
+  if (store.dialect === "sqlite") {
+    await store.readLong(rawSql(text));
+    return;
+  }
+  const writer = await openSideWriter({ dialect: "postgres", location: store.threadLocation, schema: store.schema });
+  try {
+    await writer.run(rawSql(text));
+  } finally {
+    await writer.close();
+  }
+}

@@ -1,0 +1,233 @@
+// Records as lines of JSON: a header, then the entities, then the relations, all of one commit.
+import { refuseUnknown } from "../core/suggest.ts";
+import { limits } from "../core/limits.ts";
+import { toJson, parseJson } from "../core/json.ts";
+import { type AsOf, momentOf, readHead } from "./moment.ts";
+import { readPage } from "./query/read-query.ts";
+import type { RecordReader } from "./record-reader.ts";
+import { type AnyRecordType, type RelationKey, checkDefinition } from "./define/definition.ts";
+import { listTypes, storedDefinition } from "./define/stored-type.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import type { CommitNotes } from "./commit.ts";
+import {
+  type Document,
+  type RecordKey,
+  checkDocument,
+  keyOfDocument,
+  keyOfLink,
+  nameRecord,
+  recordKey,
+} from "./define/record-key.ts";
+import { checkHead } from "./write/precondition.ts";
+import { readRow } from "./entry.ts";
+import type { RecordUnit } from "./write/record-unit.ts";
+import { link, putAt } from "./write/write.ts";
+
+export type ExportOptions = {
+  /** Only these; relations bring the entities that they connect. */
+  readonly types?: readonly AnyRecordType[];
+  readonly asOf?: AsOf;
+};
+
+export const exportFormat = "daybook-records";
+
+export async function* exportRecords(
+  reader: RecordReader,
+  options: ExportOptions,
+): AsyncGenerator<string, void, undefined> {
+  refuseUnknown(options, ["types", "asOf"], "export");
+  const wanted = options.types === undefined ? undefined : new Set(options.types.flatMap(namesOf));
+  // All pages are of one commit, however long the reader takes.
+  const moment = (await momentOf(reader, options.asOf)) ?? (await readHead(reader)).commit ?? 0;
+  yield toJson({ format: exportFormat, version: 1, commit: moment });
+  const known = (await listTypes(reader)).filter((type) => wanted === undefined || wanted.has(type.name));
+  for (const kind of ["entity", "relation"] as const) {
+    for (const { name } of known.filter((type) => type.kind === kind)) {
+      for (let after: string | undefined; ;) {
+        const question = { name, type: undefined, where: [], orders: [], asOf: moment, limit: limits.pageMax };
+        const page = await readPage(reader, after === undefined ? question : { ...question, after });
+        for (const { key, value } of page.items) yield toJson({ type: name, key, value });
+        if (page.next === null) break;
+        after = page.next;
+      }
+    }
+  }
+}
+
+function namesOf(type: AnyRecordType): string[] {
+  checkDefinition(type, "types");
+  return type.kind === "entity" ? [type.name] : [type.from.name, type.to.name, type.name];
+}
+
+// Reads what export wrote. Everything is looked at before anything is written; then it is written in commits of some
+// hundred records, entities before the relations that need them.
+
+export type ImportOptions = CommitNotes & {
+  /** What to do where the book holds another document under the key: nothing at all (`abort`, the default), leave that one as
+   *  it is (`skip`), or write a new version (`upsert`). */
+  readonly onConflict?: "abort" | "skip" | "upsert";
+  /** Only says what it would do. */
+  readonly dryRun?: boolean;
+  /** Only if this is still the last commit. */
+  readonly ifHead?: number | null;
+};
+
+export type Imported = {
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly skipped: number;
+  readonly commits: number;
+  readonly dryRun: boolean;
+};
+
+type Line = {
+  readonly number: number;
+  readonly type: AnyRecordType;
+  readonly at: RecordKey;
+  readonly document: Document;
+};
+type Doing = "created" | "updated" | "unchanged" | "skipped";
+
+export type ImportParts = {
+  readonly reader: RecordReader;
+  readonly definitions: ReadonlyMap<string, AnyRecordType>;
+  readonly commit: (work: (unit: RecordUnit) => Promise<void>) => Promise<void>;
+};
+
+const batch = limits.pageMax;
+
+export async function importRecords(
+  { reader, definitions, commit }: ImportParts,
+  source: AsyncIterable<string> | Iterable<string>,
+  options: ImportOptions,
+): Promise<Imported> {
+  refuseUnknown(options, ["onConflict", "dryRun", "ifHead", "actor", "reason", "metadata"], "import");
+  const { onConflict = "abort", dryRun = false, ifHead, ...notes } = options;
+  if (!["abort", "skip", "upsert"].includes(onConflict))
+    throw invalid(`onConflict ${String(onConflict)}: abort, skip or upsert`);
+  const lines = await readLines(reader, definitions, source);
+  // Also of a dry run, and of one that finds nothing to do. Whoever comes in between is met by the first commit.
+  if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
+  await checkEnds(reader, lines);
+  const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
+  const doing: { line: Line; what: Doing }[] = [];
+  const conflicts: string[] = [];
+  for (const line of lines) {
+    const found = await readRow(reader, line.type.name, line.at, null);
+    const same = found !== undefined && toJson(JSON.parse(found.body)) === line.document.body;
+    const what = found === undefined ? "created" : same ? "unchanged" : onConflict === "skip" ? "skipped" : "updated";
+    if (what === "updated" && onConflict === "abort") conflicts.push(nameRecord(line.type.name, line.at));
+    counts[what]++;
+    doing.push({ line, what });
+  }
+  if (conflicts.length > 0) throw taken(conflicts);
+  const todo = doing.filter(({ what }) => what === "created" || what === "updated");
+  let commits = 0;
+  for (let from = 0; from < todo.length && !dryRun; from += batch) {
+    await commit(async (unit) => {
+      for (const { line, what } of todo.slice(from, from + batch)) {
+        // Who came in between is not overwritten, unless that was asked for.
+        const still = what === "created" && onConflict !== "upsert" ? { ifAbsent: true } : {};
+        const head = commits === 0 && ifHead !== undefined ? { ifHead } : {};
+        await write(unit, line, { ...notes, ...still, ...head });
+      }
+    });
+    commits++;
+  }
+  return { ...counts, commits, dryRun };
+}
+
+async function write(unit: RecordUnit, { type, at, document }: Line, options: object): Promise<void> {
+  if (type.kind === "entity") await putAt(unit, type, at, document, options);
+  else if (at.ends !== null) await link(unit, type, at.ends, document, options);
+}
+
+async function readLines(
+  reader: RecordReader,
+  definitions: ReadonlyMap<string, AnyRecordType>,
+  source: AsyncIterable<string> | Iterable<string>,
+): Promise<Line[]> {
+  const types = new Map<string, AnyRecordType>(definitions);
+  const lines: Line[] = [];
+  const places = new Map<string, number>();
+  let number = 0;
+  for await (const text of source) {
+    number++;
+    if (text.trim() === "") continue;
+    const line = parseJson(text, { what: `line ${number}`, bytesMax: 2 * limits.jsonBytesMax });
+    if (typeof line !== "object" || line === null || Array.isArray(line))
+      throw invalid(`line ${number} is not an object`);
+    if (number === 1 && line["format"] !== undefined) {
+      if (line["format"] === exportFormat && line["version"] === 1) continue;
+      throw invalid(
+        `line 1 says it is ${JSON.stringify(line["format"])} ${JSON.stringify(line["version"])}: only ${exportFormat} 1 can be read`,
+      );
+    }
+    const { type: name, key, value } = line as { type?: unknown; key?: unknown; value?: unknown };
+    if (typeof name !== "string")
+      throw invalid(`line ${number} has no type: { "type": "order", "key": "o-17", "value": { … } }`);
+    let type = types.get(name);
+    if (type === undefined) types.set(name, (type = await storedDefinition(reader, name)));
+    const next = await toLine(type, key as string | RelationKey, value, number);
+    const first = places.get(placeOf(next));
+    if (first !== undefined) {
+      throw invalid(`line ${number} is about ${nameRecord(name, next.at)}, and so is line ${first}: keep one of them`);
+    }
+    places.set(placeOf(next), number);
+    lines.push(next);
+  }
+  // Whatever their order in the file: entities before the relations that need them.
+  return lines.toSorted((one, other) => Number(one.type.kind === "relation") - Number(other.type.kind === "relation"));
+}
+
+/** A relation whose endpoint is neither in the file nor in the book is told before anything is written. */
+async function checkEnds(reader: RecordReader, lines: readonly Line[]): Promise<void> {
+  const coming = new Set(lines.map(placeOf));
+  for (const { type, at, number } of lines) {
+    if (type.kind === "entity" || at.ends === null) continue;
+    for (const side of ["from", "to"] as const) {
+      const end = { type: type[side], at: { key: at.ends[side], ends: null } };
+      if (coming.has(placeOf(end)) || (await readRow(reader, end.type.name, end.at, null)) !== undefined) continue;
+      const what = `line ${number}: ${nameRecord(type.name, at)} needs its ${nameRecord(end.type.name, end.at)}`;
+      throw new DaybookError("not_found", `${what}, which is neither in the file nor in the book`, {
+        details: { line: number },
+      });
+    }
+  }
+}
+
+function placeOf({ type, at }: Pick<Line, "type" | "at">): string {
+  return `${type.name}\n${at.key}`;
+}
+
+async function toLine(type: AnyRecordType, key: string | RelationKey, value: unknown, number: number): Promise<Line> {
+  try {
+    const at = recordKey(type, key);
+    const document = await checkDocument(type, value);
+    const own =
+      type.kind === "entity"
+        ? type.keyField === null
+          ? at
+          : keyOfDocument(type, document)
+        : keyOfLink(type, at.ends?.from ?? "", at.ends?.to ?? "", document);
+    if (own.key !== at.key)
+      throw invalid(`its key is ${JSON.stringify(key)}, but the document says ${JSON.stringify(own.ends ?? own.key)}`);
+    return { number, type, at, document };
+  } catch (error) {
+    const cause = error as DaybookError;
+    throw new DaybookError(cause.code ?? "invalid", `line ${number}: ${cause.message}`, {
+      cause,
+      details: { line: number },
+    });
+  }
+}
+
+function taken(names: readonly string[]): DaybookError {
+  const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+  return new DaybookError(
+    "conflict",
+    `${names.slice(0, 3).join(", ")}${more} hold something else: import with onConflict "skip" or "upsert", or a dry run first`,
+    { details: { conflicts: names.slice(0, limits.pageDefault), count: names.length } },
+  );
+}

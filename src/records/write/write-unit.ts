@@ -1,0 +1,143 @@
+// A write of records on the book itself: an engine unit that ends with its commit.
+import type { Cause } from "../../core/cause.ts";
+import { isDaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { jitter } from "../../core/random.ts";
+import type { Store, Tx } from "../../storage/store.ts";
+import type { AnyEntity } from "../define/definition.ts";
+import type { WithinUnit } from "../record-verbs.ts";
+import type { RecordRoom } from "../room.ts";
+import { flushRecords, flushUnits, holdHead } from "./flush.ts";
+import { createUnit, recordUnit, type RecordUnit, type SharedSight } from "./record-unit.ts";
+
+type Work<T> = (unit: RecordUnit) => Promise<T>;
+
+export function withinUnitOf(room: RecordRoom, tenant: string): WithinUnit {
+  return async (work, how) => {
+    // Asked here, because the writer runs the unit in a context of its own.
+    const cause = room.cause();
+    // SQLite's writer groups units by itself.
+    if ("key" in how && room.store.dialect === "postgres") return addToBatch(room, tenant, { ...how, work, cause });
+    return room.store.write(commitOf(room, work, cause), { by: "key" in how ? "shared" : "engine", tenant });
+  };
+}
+
+function commitOf<T>(room: RecordRoom, work: Work<T>, cause: Cause | undefined): (tx: Tx) => Promise<T> {
+  return async (tx) => {
+    await holdHead(tx);
+    const result = await work(recordUnit(tx, room, cause));
+    await flushRecords(tx);
+    return result;
+  };
+}
+
+const firstPauseMs = 10;
+
+/** Runs a function again when it lost to another writer: the function itself, never what it computed before. */
+export async function retryConflicts<T>({ waitClock, random }: Store, attempt: () => Promise<T>): Promise<T> {
+  for (let retries = 0; ; retries++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isDaybookError(error) || error.code !== "conflict" || retries >= limits.transactRetriesMax) throw error;
+      await waitClock.sleep(jitter(random, firstPauseMs * 2 ** retries));
+    }
+  }
+}
+
+type Item<T> = {
+  readonly type: AnyEntity;
+  readonly key: string;
+  readonly cause: Cause | undefined;
+  readonly work: Work<T>;
+};
+
+type Waiting = Item<unknown> & {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+type Outcome = { readonly value: unknown } | { readonly error: unknown };
+
+/** The writers that wait, by tenant. A tenant has an entry while `writeAll` works on it. */
+function waitingIn({ keep }: Store): Map<string, Waiting[]> {
+  return keep("waiting record writes", () => new Map<string, Waiting[]>());
+}
+
+/** On PostgreSQL, writers of different keys share a transaction: it holds the head once, reads all keys at once and makes all
+ *  commits in one statement. Each writer still gets its own commit, and fails alone. */
+function addToBatch<T>(room: RecordRoom, tenant: string, item: Item<T>): Promise<T> {
+  const byTenant = waitingIn(room.store);
+  const known = byTenant.get(tenant);
+  const waiting = known ?? [];
+  return new Promise<T>((resolve, reject) => {
+    waiting.push({ ...item, resolve: resolve as (value: unknown) => void, reject });
+    if (known !== undefined) return;
+    byTenant.set(tenant, waiting);
+    void writeAll(room, tenant, waiting);
+  });
+}
+
+async function writeAll(room: RecordRoom, tenant: string, waiting: Waiting[]): Promise<void> {
+  while (waiting.length > 0) {
+    // A turn of the loop lets the writers that were just answered write again and share the next batch.
+    await room.store.clock.nextTurn();
+    const batch = takeBatch(waiting);
+    try {
+      const outcomes = await room.store.write((tx) => runBatch(tx, room, batch), { tenant });
+      batch.forEach((writer, index) => answer(writer, outcomes[index] as Outcome));
+    } catch (error) {
+      // The batch may be on disk, so running it again could write it twice.
+      if (isDaybookError(error) && error.code === "unknown_outcome") {
+        for (const writer of batch) writer.reject(error);
+        continue;
+      }
+      // One writer broke the transaction of all, so each runs alone.
+      for (const { work, cause, resolve, reject } of batch) {
+        await room.store.write(commitOf(room, work, cause), { tenant }).then(resolve, reject);
+      }
+    }
+  }
+  // In the same step as the last check of `waiting`: a writer that comes later finds no entry and starts again.
+  waitingIn(room.store).delete(tenant);
+}
+
+/** Takes the first writer of each key. The next writer of that key must see what the first one wrote. */
+function takeBatch(waiting: Waiting[]): Waiting[] {
+  const taken = new Map<string, Waiting>();
+  const left: Waiting[] = [];
+  for (const writer of waiting.splice(0)) {
+    const id = `${writer.type.name}\n${writer.key}`;
+    if (taken.has(id) || taken.size >= limits.groupUnitsMax) left.push(writer);
+    else taken.set(id, writer);
+  }
+  waiting.push(...left);
+  return [...taken.values()];
+}
+
+async function runBatch(tx: Tx, room: RecordRoom, batch: readonly Waiting[]): Promise<Outcome[]> {
+  await holdHead(tx);
+  const sight: SharedSight = { types: new Map(), seen: new Map() };
+  for (const [type, items] of Map.groupBy(batch, (writer) => writer.type)) {
+    const unit = createUnit(tx, room, undefined, sight);
+    const keys = items.map((item) => item.key);
+    await unit.prefetch(await unit.typeOf(type), keys);
+  }
+  const outcomes: Outcome[] = [];
+  const units: RecordUnit[] = [];
+  for (const { work, cause } of batch) {
+    const unit = createUnit(tx, room, cause, sight);
+    try {
+      outcomes.push({ value: await work(unit) });
+      units.push(unit);
+    } catch (error) {
+      outcomes.push({ error });
+    }
+  }
+  await flushUnits(tx, units);
+  return outcomes;
+}
+
+function answer(writer: Waiting, outcome: Outcome): void {
+  if ("error" in outcome) writer.reject(outcome.error);
+  else writer.resolve(outcome.value);
+}

@@ -1,0 +1,93 @@
+// The stand-in for a busy event loop. The main thread stamps the session's beat in its own commits; this thread writes
+// only when that stamp is late, so that a loop that is blocked or idle for minutes does not look dead.
+import { parentPort, workerData } from "node:worker_threads";
+import { systemClock } from "../core/clock.ts";
+import { limits } from "../core/limits.ts";
+import { type Sql, sql } from "../storage/sql.ts";
+import { type SideTarget, type SideWriter, openSideWriter } from "../storage/side-writer.ts";
+import { type SessionError, beatStatement, failStatement } from "./session.ts";
+
+export type HeartData = {
+  readonly target: SideTarget;
+  readonly session: string;
+  /** `Float64Array`: [0] monotonic time of the last beat, [1] one when the session was found ended. */
+  readonly beats: SharedArrayBuffer;
+  /** `Int32Array`: [0] one once the error was written; [1] one once this thread has opened the book, two once it may not. */
+  readonly signals: SharedArrayBuffer;
+};
+
+export type HeartMessage = { kind: "fail"; error: SessionError } | { kind: "stop" };
+
+const { target, session, beats, signals } = workerData as HeartData;
+const beat = new Float64Array(beats);
+const signal = new Int32Array(signals);
+const lateMs = 3 * limits.beatMs;
+const retryMs = 50;
+// The main thread's stamp says that a beat was put into a transaction, not that the transaction was kept: with a disk
+// that refuses its commits it would stamp for ever and never beat. So now and then this thread beats all the same.
+const trustMs = limits.sessionTtlMs / 3;
+let beatenAt = systemClock.monotonic();
+let writer: Promise<SideWriter> | undefined;
+let stopped = false;
+
+async function beatWhenLate(): Promise<void> {
+  if (stopped) return;
+  const now = systemClock.monotonic();
+  if (now - (beat[0] ?? 0) >= lateMs || now - beatenAt >= trustMs) {
+    try {
+      const changed = await run(beatStatement(session, systemClock.now()));
+      beat[0] = beatenAt = systemClock.monotonic();
+      if (changed === 0) {
+        beat[1] = 1;
+        parentPort?.postMessage("lost");
+      }
+    } catch {
+      // A beat that could not be written is late, which is the truth; the next turn tries with a new connection, and
+      // soon: on a crowded file every try counts.
+      systemClock.after(retryMs, () => void beatWhenLate());
+      return;
+    }
+  }
+  if (!stopped) systemClock.after(limits.beatMs, () => void beatWhenLate());
+}
+
+async function run(statement: Sql): Promise<number> {
+  try {
+    // Whoever stops a thread that holds nothing yet ends it where it stands.
+    if (Atomics.compareExchange(signal, 1, 0, 1) === 2) return 1;
+    writer ??= openSideWriter(target);
+    return await (await writer).run(statement);
+  } catch (error) {
+    await forget();
+    throw error;
+  }
+}
+
+async function forget(): Promise<void> {
+  const old = writer;
+  writer = undefined;
+  await old?.then((open) => open.close()).catch(() => undefined);
+}
+
+async function recordFailure(error: SessionError): Promise<void> {
+  const statement = failStatement(session, error, systemClock.now());
+  const record = async (): Promise<number> => {
+    // Nobody waits for the end of this process for as long as for a beat.
+    if (target.dialect === "sqlite") await run(sql`pragma busy_timeout = 900`);
+    return run(statement);
+  };
+  // The connection may have died unnoticed while nobody needed it: then a new one is tried.
+  await record()
+    .catch(record)
+    .catch(() => undefined);
+  // The main thread waits for this, blocked, and then lets the process end.
+  Atomics.store(signal, 0, 1);
+  Atomics.notify(signal, 0);
+}
+
+parentPort?.on("message", (message: HeartMessage) => {
+  stopped = true;
+  if (message.kind === "fail") void recordFailure(message.error);
+  else void forget().then(() => parentPort?.close());
+});
+void beatWhenLate();
