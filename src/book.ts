@@ -95,7 +95,8 @@ export type Book = AsyncDisposable & {
    *  these. Closing either closes both. */
   tenant(id: string): Book;
   /** Copies the book to `path` while it is in use, checks the copy, and only then gives it its name. Opened as a book, the copy
-   *  holds everything that was open, until it is released. */
+   *  holds everything that was open, until it is released. It is about all tenants, so `book.tenant(id)` and a handler's `book`
+   *  refuse it; a job that makes backups calls it on the book that `open()` returned. */
   backup(path: string, options?: { overwrite?: boolean }): Promise<BackupReport>;
   /** What a copy of a book holds, of all tenants: jobs by tenant and kind, and schedules. Both lists are empty in other books. */
   held(filter?: HeldFilter): Promise<Held>;
@@ -118,6 +119,7 @@ export type Book = AsyncDisposable & {
    *  const { mended } = await book.mend({ dryRun: true });
    *  ``` */
   mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
+  /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
   info(): Promise<BookInfo>;
   /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
    *
@@ -246,7 +248,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
     async backup(path, options) {
-      refuse("backup");
+      refuseOfTenant("backup");
       return backupBook(store, path, options, copyMarks(store.clock.now()));
     },
     async held(filter) {
@@ -270,7 +272,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       return mend(store, options);
     },
     async info() {
-      refuse("info");
+      refuseOfTenant("info");
       return readInfo(store);
     },
     async metrics() {

@@ -56,9 +56,12 @@ export const limits = {
   snapshotsPerTenant: 3,
   // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
   readsWaitingMax: 1000,
-  // After so long a read on SQLite lets all other processes come first: nobody waits for it in the next moment.
-  readYieldMs: 500,
-  // A process that reads is ended when it was not needed for so long.
+  // A read on SQLite that has had a processor for so long is slow, and lets all other processes come first.
+  readYieldMs: 20,
+  // After a slow read, so many quick ones of its tenant still let the others come first.
+  readsPatient: 4,
+  // A process that reads is ended when it was not needed for so long, and before that when there are as many as may read at once
+  // and another one is needed.
   readerIdleMs: 10_000,
   // What one statement may answer, in memory; more is read in pages.
   readBytesMax: 67_108_864,

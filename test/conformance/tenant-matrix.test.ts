@@ -166,6 +166,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "records.commit": () => book.records.commit(1),
     metrics: () => book.metrics(),
     doctor: () => book.doctor(),
+    info: () => book.info(),
     mend: () => book.mend({ dryRun: true }),
     held: () => book.held(),
     release: () => book.release({ dryRun: true }),
@@ -186,7 +187,7 @@ const notAsked = new Set(
   deadLetters.redrive deadLetters.redriveAll deadLetters.discard deadLetters.discardAll apps.reload apps.stop queues.pause
   queues.resume queues.limit queues.normalise templates.create templates.edit templates.archive templates.restore runs.pin
   runs.unpin records.put records.putMany records.ensure records.patch records.delete records.link records.unlink
-  records.restore records.import records.watch records.transact write read tenant backup info startWorker work close
+  records.restore records.import records.watch records.transact write read tenant backup startWorker work close
   markAsCopy location tenantId sessionId`.split(/\s+/),
 );
 
@@ -250,6 +251,25 @@ for (const backend of backends) {
       assert.ok(all.includes(canary) && all.includes("4711"));
       assert.equal((await book.jobs.recover({ dryRun: true })).lost, 1);
       assert.equal((await book.tenant("other").jobs.recover({ dryRun: true })).lost, 1);
+    });
+
+    test("what is about all tenants is refused to a tenant's handle", async (t) => {
+      const { book } = await openTest(t, backend);
+      const mine = book.tenant(book.tenantId);
+      const verbs: Record<string, () => Promise<unknown>> = {
+        backup: () => mine.backup("never.db"),
+        doctor: () => mine.doctor(),
+        held: () => mine.held(),
+        info: () => mine.info(),
+        markAsCopy: () => mine.markAsCopy(),
+        mend: () => mine.mend(),
+        release: () => mine.release(),
+      };
+
+      for (const [verb, call] of Object.entries(verbs)) {
+        const message = `${verb} is about all tenants: call it on the book that open() returned`;
+        await assert.rejects(call(), { code: "forbidden", message });
+      }
     });
 
     test("the matrix asks every verb that answers, and the other tenant is in every table", async (t) => {

@@ -1,6 +1,7 @@
 // The main thread's end of a reader. It starts with its first request, because most programs that open a book never
 // need one.
 import { fork } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, extname } from "node:path";
 import { isSea } from "node:sea";
@@ -23,9 +24,12 @@ export type SqliteReader = {
   end(): Promise<void>;
   /** False once it has ended, or was told to. */
   readonly alive: boolean;
-  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. */
-  yield(): void;
+  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. False as long as it is
+   *  still to be asked again. */
+  yield(): boolean;
   readonly yielded: boolean;
+  /** For how long it has had a processor, in all; null where the system does not say. */
+  busyMs(): number | null;
   /** Whether it is ready to be asked. */
   readonly started: boolean;
   /** Ends it in the middle of whatever it does, and resolves once it holds nothing of the file any more. */
@@ -49,6 +53,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   let running: Running | undefined;
   let ended = false;
   let yielded = false;
+  let lowered = false;
   let started = false;
   let lastId = 0;
 
@@ -70,9 +75,15 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
     waiting.clear();
   }
 
+  function start(): Running {
+    const begun = (where === "thread" ? startInThread : startProcess)(data, hear, gone);
+    lowered = yielded && begun.yield();
+    return begun;
+  }
+
   async function ask(request: Unsent): Promise<ReaderAnswer> {
     if (ended) throw new DaybookError("unavailable", "the process that read has ended: read again");
-    running ??= (where === "thread" ? startInThread : startProcess)(data, hear, gone);
+    running ??= start();
     const id = ++lastId;
     const { promise, resolve, reject } = Promise.withResolvers<ReaderAnswer>();
     waiting.set(id, { resolve, reject });
@@ -115,11 +126,12 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
     },
     yield() {
       yielded = true;
-      running?.yield();
+      return (lowered ||= running?.yield() ?? false);
     },
     get yielded() {
       return yielded;
     },
+    busyMs: () => running?.busyMs() ?? null,
     get started() {
       return started;
     },
@@ -137,7 +149,13 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   };
 }
 
-type Running = { send(request: ReaderRequest): void; hold(alive: boolean): void; yield(): void; kill(): Promise<void> };
+type Running = {
+  send(request: ReaderRequest): void;
+  hold(alive: boolean): void;
+  yield(): boolean;
+  busyMs(): number | null;
+  kill(): Promise<void>;
+};
 type Hear = (answer: ReaderAnswer) => void;
 
 /** A program that is one file, or that may start no others, reads by threads: there a statement goes on after its deadline. */
@@ -177,10 +195,8 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
       child[change]();
       child.channel?.[change]();
     },
-    yield() {
-      // Where the system does not let it, it competes with the others.
-      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_BELOW_NORMAL));
-    },
+    yield: () => child.pid === undefined || lowerPriority(child.pid),
+    busyMs: () => (child.pid === undefined ? null : processorMs(child.pid)),
     kill() {
       child.ref();
       child.kill("SIGKILL");
@@ -197,7 +213,8 @@ function startInThread(data: ReaderData, hear: Hear, gone: (cause: unknown) => v
   return {
     send: (request) => worker.postMessage(request),
     hold: (alive) => (alive ? worker.ref() : worker.unref()),
-    yield: () => undefined,
+    yield: () => true,
+    busyMs: () => null,
     // Not awaited: it does not end before its statement does.
     async kill() {
       worker.unref();
@@ -206,11 +223,28 @@ function startInThread(data: ReaderData, hear: Hear, gone: (cause: unknown) => v
   };
 }
 
-function attempt(run: () => void): void {
+/** False when the system wants to be asked again. Where it does not let us, the process competes with the others. */
+function lowerPriority(pid: number): boolean {
+  const priority = constants.priority.PRIORITY_BELOW_NORMAL;
   try {
-    run();
+    setPriority(pid, priority);
+    if (process.platform !== "linux") return true;
+    // Linux may weigh whole sessions against each other, and a reader has one of its own, in which it comes before nobody.
+    writeFileSync(`/proc/${pid}/autogroup`, String(priority));
+    return true;
+  } catch (error) {
+    // It takes this of a user ten times a second.
+    return (error as NodeJS.ErrnoException).code !== "EAGAIN";
+  }
+}
+
+/** For how long the thread that reads has had a processor. Linux alone says so. */
+function processorMs(pid: number): number | null {
+  if (process.platform !== "linux") return null;
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
   } catch {
-    // Nothing depends on it.
+    return null;
   }
 }
 

@@ -1,6 +1,7 @@
 // The readers of one book. Each serves one read at a time, so whoever has to be ended takes nobody along; they start
-// when they are needed and end when they are not for a while. A tenant whose read cost a reader its life waits for the
-// start of the next one itself, instead of taking one that serves others.
+// when they are needed and end when they are not for a while. A slow read lets every other process come first, and its
+// tenant keeps that reader for what it asks for next: neither its reads nor the start of a reader for them, after one had to
+// be ended, take a processor from others.
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { ReaderData } from "./reader-program.ts";
@@ -17,10 +18,13 @@ export type Readers = {
 };
 
 export function createReaders(data: ReaderData, where: "process" | "thread"): Readers {
-  // The one that was used last is taken first, so that the others may rest and end.
-  const idle = new Map<SqliteReader, Timer>();
+  // The one that was used last is taken first, so that the others may rest and end. Whoever has let others come first does so
+  // for the rest of its life, and serves the tenant whose read was slow.
+  const idle = new Map<SqliteReader, { readonly timer: Timer; readonly only: string | null }>();
   const dying = new Set<Promise<void>>();
-  const owed = new Map<string, number>();
+  let busy = 0;
+  /** How many reads of a tenant still run where others come first. */
+  const patient = new Map<string, number>();
 
   function kill(reader: SqliteReader): void {
     const ended = reader.kill().finally(() => dying.delete(ended));
@@ -28,44 +32,56 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   }
 
   function take(tenant: string): SqliteReader {
-    const debt = owed.get(tenant) ?? 0;
-    if (debt > 1) owed.set(tenant, debt - 1);
-    else owed.delete(tenant);
-    if (debt > 0) return createReader(data, where);
-    for (const [reader, timer] of [...idle].toReversed()) {
-      timer.cancel();
+    const only = patient.has(tenant) ? tenant : null;
+    for (const [reader, rest] of [...idle].toReversed()) {
+      if (reader.alive && rest.only !== only) continue;
+      rest.timer.cancel();
       idle.delete(reader);
       if (reader.alive) return reader;
     }
-    return createReader(data, where);
+    makeRoom();
+    const reader = createReader(data, where);
+    if (only !== null) reader.yield();
+    return reader;
   }
-  function giveBack(reader: SqliteReader, tenant: string): void {
-    if (!reader.alive || reader.yielded) {
-      owed.set(tenant, Math.min((owed.get(tenant) ?? 0) + 1, limits.readsMax));
-      return kill(reader);
-    }
-    const timer = systemClock.after(limits.readerIdleMs, () => {
-      idle.delete(reader);
-      kill(reader);
-    });
-    idle.set(reader, timer);
+  function makeRoom(): void {
+    if (busy + idle.size < limits.readsMax + limits.snapshotsMax) return;
+    const [first] = idle;
+    const [reader] = [...idle].find(([, { only }]) => only !== null) ?? first ?? [];
+    if (reader !== undefined) end(reader);
+  }
+  function rest(reader: SqliteReader, tenant: string): void {
+    const timer = systemClock.after(limits.readerIdleMs, () => end(reader));
+    idle.set(reader, { timer, only: reader.yielded ? tenant : null });
+  }
+  function end(reader: SqliteReader): void {
+    idle.get(reader)?.timer.cancel();
+    idle.delete(reader);
+    kill(reader);
+  }
+  /** Whoever asked for a slow read asks for the next ones as well. */
+  function remember(tenant: string, slow: boolean): void {
+    const left = slow ? limits.readsPatient : (patient.get(tenant) ?? 0) - 1;
+    if (left > 0) patient.set(tenant, left);
+    else patient.delete(tenant);
   }
 
   async function use<T>(tenant: string, signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     const reader = take(tenant);
-    const end = (): void => kill(reader);
-    signal.addEventListener("abort", end, { once: true });
-    // The time that a new reader takes to start is not the read's.
-    const look = (): void =>
-      reader.started ? reader.yield() : void (long = systemClock.after(limits.readYieldMs, look));
-    let long = systemClock.after(limits.readYieldMs, look);
+    busy++;
+    const killed = (): void => kill(reader);
+    signal.addEventListener("abort", killed, { once: true });
+    const pace = watchPace(reader);
     try {
       return await work(reader);
     } finally {
-      long.cancel();
-      signal.removeEventListener("abort", end);
-      giveBack(reader, tenant);
+      busy--;
+      pace.stop();
+      signal.removeEventListener("abort", killed);
+      remember(tenant, pace.isSlow || !reader.alive);
+      if (reader.alive) rest(reader, tenant);
+      else kill(reader);
     }
   }
 
@@ -81,12 +97,40 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
       }
     },
     async close() {
-      for (const [reader, timer] of idle) {
-        timer.cancel();
-        kill(reader);
-      }
-      idle.clear();
+      for (const reader of [...idle.keys()]) end(reader);
       await Promise.all(dying);
+    },
+  };
+}
+
+type Pace = { stop(): void; readonly isSlow: boolean };
+
+/** Of a system that does not say who had a processor, so many looks tell a slow read. */
+const looksMax = 10;
+
+/** Lets the others come first once the read has had a processor for long. What it waits for a processor, or for the reader to
+ *  start, is not the read's: on a busy machine quick reads must not become slow ones. */
+function watchPace(reader: SqliteReader): Pace {
+  let isSlow = false;
+  let looks = 0;
+  let countedFromMs: number | undefined;
+  let timer = systemClock.after(limits.readYieldMs, look);
+
+  function look(): void {
+    isSlow ||= reader.started && hasBeenLong();
+    if (!isSlow || !reader.yield()) timer = systemClock.after(limits.readYieldMs, look);
+  }
+  // The system is asked for the first time when the read is no quick one any more.
+  function hasBeenLong(): boolean {
+    const nowMs = reader.busyMs();
+    if (nowMs === null) return ++looks >= looksMax;
+    countedFromMs ??= nowMs;
+    return nowMs - countedFromMs >= limits.readYieldMs;
+  }
+  return {
+    stop: () => timer.cancel(),
+    get isSlow() {
+      return isSlow;
     },
   };
 }
