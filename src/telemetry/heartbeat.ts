@@ -70,7 +70,7 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
   function beatByThread(): Pick<Heart, "fail" | "stop"> {
     const target = { dialect: store.dialect, location: store.threadLocation, schema: store.schema };
     const data: HeartData = { target, session, beats, signals };
-    const thread = startThread("./heart-thread", import.meta.url, data);
+    const thread = startThread("./heartbeat-thread", import.meta.url, data);
     const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
     thread.on("message", lose); // the one thing the thread has to say
     thread.unref(); // again: listening to a thread keeps the program alive
