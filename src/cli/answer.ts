@@ -1,5 +1,6 @@
 // What a command has to say, apart from how it is said: one JSON document for machines, or text for people.
 import type { Command } from "commander";
+import { plainJson } from "../verbs/plain.ts";
 
 export type Answer = {
   /** What `--json` prints: plain values, times as ISO 8601 text. */
@@ -12,7 +13,7 @@ export type Answer = {
 
 export async function printAnswer(command: Command, answer: Answer): Promise<void> {
   const { json } = command.optsWithGlobals<{ json?: boolean }>();
-  const text = json === true ? JSON.stringify(answer.json, null, 2) : await answer.text();
+  const text = json === true ? plainJson(answer.json, 2) : await answer.text();
   process.stdout.write(`${text}\n`);
   if (answer.exit !== undefined) process.exitCode = answer.exit;
 }

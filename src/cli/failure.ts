@@ -1,6 +1,7 @@
 // Every failure of the command line comes here, is said once, in the form that was asked for, and becomes an exit code.
 import { styleText } from "node:util";
 import { CommanderError } from "commander";
+import { plainJson, plainLine, plainLines } from "../verbs/plain.ts";
 import { asDaybookError, describeError, errorCodes, invalid, type DaybookError } from "../core/error.ts";
 
 /** Prints the failure on standard error and returns the exit code. Help and version arrive here too: they end a run. */
@@ -9,7 +10,7 @@ export function reportFailure(thrown: unknown, { json }: { json: boolean }): num
   const error = thrown instanceof CommanderError ? wrongUsage(thrown) : asDaybookError(thrown);
   if (json) {
     const { code, message, details } = error;
-    process.stderr.write(`${JSON.stringify({ error: { code, message, details } })}\n`);
+    process.stderr.write(`${plainJson({ error: { code, message, details } })}\n`);
   } else if (!(thrown instanceof CommanderError && thrown.code === "commander.help")) {
     process.stderr.write(`${inWords(error)}\n`);
   }
@@ -29,8 +30,8 @@ function wrongUsage(error: CommanderError & { readonly help?: string }): Daybook
 
 function inWords(error: DaybookError): string {
   const head = styleText("red", `error (${error.code})`, { stream: process.stderr });
-  if (error.code !== "internal") return `${head}: ${error.message}`;
+  if (error.code !== "internal") return `${head}: ${plainLine(error.message)}`;
   // Nobody can act on a defect but its maker, who needs the trace.
   const { trace } = describeError(error.cause ?? error);
-  return `${head}: ${error.message}\n${trace ?? ""}\nThis is a defect in daybook: please report it with the lines above.`;
+  return `${head}: ${plainLine(error.message)}\n${plainLines(trace ?? "")}\nThis is a defect in daybook: please report it with the lines above.`;
 }

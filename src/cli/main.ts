@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The way in from a shell: reads the arguments, runs one command, and turns whatever went wrong into an exit code.
 import { reportFailure } from "./failure.ts";
-import { createProgram } from "./program.ts";
+import { runProgram } from "./program.ts";
 
 // Looked for in the raw arguments, because a failure to read them must be reported in the form that was asked for.
 const json = process.argv.includes("--json");
@@ -13,7 +13,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 try {
-  await createProgram({ json }).parseAsync();
+  await runProgram(process.argv.slice(2), { json });
 } catch (thrown) {
   // Not process.exit(): what was printed may still be on its way through a pipe.
   process.exitCode = reportFailure(thrown, { json });

@@ -1,5 +1,5 @@
 // The two options of every list: how many rows, and where to go on.
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -22,13 +22,20 @@ function wholeNumber(text: string): number {
 
 /** The line under a table that has a following page: the same command with what it was given, to be run as it stands. */
 export function nextPage(command: Command, next: string | null): string[] {
-  if (next === null) return [];
+  return next === null ? [] : ["", moreLine(command, next)];
+}
+
+/** The same for an answer that may be a page. It goes to standard error, so that a pipe carries rows alone. */
+export function sayMore(command: Command, answer: unknown): void {
+  const next: unknown = typeof answer === "object" && answer !== null && "next" in answer ? answer.next : null;
+  if (typeof next === "string") process.stderr.write(`${moreLine(command, next)}\n`);
+}
+
+function moreLine(command: Command, next: string): string {
   const path = lineOf(command);
   const words = path.slice(1).map((each) => each.name());
-  return [
-    "",
-    `There are more: ${["daybook", ...words, ...command.args.map(forShell), ...path.flatMap(givenTo), "--after", next].join(" ")}`,
-  ];
+  const all = ["daybook", ...words, ...command.args.map(forShell), ...path.flatMap(givenTo), "--after", next];
+  return `There are more: ${all.join(" ")}`;
 }
 
 /** The commands that lead to this one, the program first. */
@@ -37,17 +44,23 @@ function lineOf(command: Command): Command[] {
 }
 
 function givenTo(command: Command): string[] {
-  return command.options
-    .filter(
-      (option) => option.attributeName() !== "after" && command.getOptionValueSource(option.attributeName()) === "cli",
-    )
-    .flatMap((option) => {
-      const value: unknown = command.getOptionValue(option.attributeName());
-      const long = option.long ?? "";
-      // The address of a server may hold a password, which is not to be shown.
-      if (long === "--book" && /^postgres(ql)?:/.test(String(value))) return [];
-      return value === true ? [long] : [long, forShell(String(value))];
-    });
+  const given = command.options.filter((option) => {
+    const name = option.attributeName();
+    return name !== "after" && command.getOptionValueSource(name) === "cli" && !isOtherHalf(option, command);
+  });
+  return given.flatMap((option) => {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    const long = option.long ?? "";
+    // The address of a server may hold a password, which is not to be shown.
+    if (long === "--book" && /^postgres(ql)?:/.test(String(value))) return [];
+    if (typeof value === "boolean") return [long];
+    return [value].flat().flatMap((each) => [long, forShell(String(each))]);
+  });
+}
+
+/** `--no-retried` when it was `--retried` that was given, and the other way round. */
+function isOtherHalf(option: Option, command: Command): boolean {
+  return option.negate === (command.getOptionValue(option.attributeName()) === true) && !option.required;
 }
 
 function forShell(text: string): string {

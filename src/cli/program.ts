@@ -3,6 +3,8 @@
 // the hand are answered at once.
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
+import { invalid } from "../core/error.ts";
+import type { nouns } from "../verbs/table.ts";
 import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { calls } from "./calls.ts";
@@ -11,17 +13,16 @@ import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
 import { events } from "./events.ts";
+import { addNoun } from "./commands.ts";
 import { groups } from "./groups.ts";
 import { heldCommands } from "./held.ts";
 import { info } from "./info.ts";
-import { jobs } from "./jobs.ts";
 import { listeners } from "./listeners.ts";
 import { logs } from "./logs.ts";
 import { mend } from "./mend.ts";
 import { metrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
-import { queues } from "./queues.ts";
 import { records } from "./records.ts";
 import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
@@ -35,10 +36,10 @@ import { templates } from "./templates.ts";
 import { tenants } from "./tenants.ts";
 import { views } from "./views.ts";
 
-/** Every command, in the order in which help shows them. */
-const commands: readonly ((program: Command) => void)[] = [
-  ...[run, apps, jobs, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
-  ...[queues, reservations],
+/** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
+const commands: readonly (keyof typeof nouns | ((program: Command) => void))[] = [
+  ...[run, apps, "jobs" as const, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
+  ...["queues" as const, reservations],
   ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
   ...[migrate, info, sessions, tenants, metrics, backup, heldCommands, doctor, views],
 ];
@@ -52,24 +53,55 @@ Name the book once and for all:
 
 Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).`;
 
-export function createProgram({ json }: { json: boolean }): Command {
+/** Reads the arguments, does what they say, and throws whatever goes wrong. */
+export async function runProgram(args: readonly string[], { json }: { json: boolean }): Promise<void> {
+  const program = await createProgram({ json, isNamed: (noun) => args.includes(noun) });
+  await program.parseAsync(args, { from: "user" });
+}
+
+type Making = {
+  readonly json: boolean;
+  /** Whether a noun is to be there with its verbs: those that nobody names are not loaded. */
+  readonly isNamed: (noun: string) => boolean;
+};
+
+export async function createProgram({ json, isNamed }: Making): Promise<Command> {
   const program = new Command("daybook")
     .description(about)
     .version(readVersion(), "-V, --version", "print the version of daybook")
     .helpOption("-h, --help", "print this help")
-    .helpCommand("help [command]", "print the help of a command")
+    .helpCommand(false)
     .addOption(new Option("--book <url>", 'the book: a file, or "postgres://…"').env("DAYBOOK_BOOK"))
     .addOption(new Option("--tenant <id>", "the tenant to see the book as").env("DAYBOOK_TENANT").default("default"))
     .option("--schema <name>", 'PostgreSQL: the schema that holds the book (default: "daybook")')
     .option("--json", "print one JSON document, with times in ISO 8601 UTC")
+    .option("--utc", "show times in UTC, not in the zone of this machine")
     .addHelpText("after", afterwards)
     .configureHelp({ showGlobalOptions: true })
     // Failures are thrown and reported in one place (failure.ts), so commander itself prints none and never exits.
     .configureOutput({ outputError: () => undefined, ...(json ? { writeErr: () => undefined } : {}) })
     .exitOverride();
-  for (const add of commands) add(program);
+  for (const each of commands) {
+    if (typeof each === "function") each(program);
+    else await addNoun(program, each, { loaded: isNamed(each) });
+  }
+  addHelp(program);
   nameHelp(program, "daybook");
   return program;
+}
+
+// Commander's own goes one word deep: "help jobs list" would be the help of all jobs.
+function addHelp(program: Command): void {
+  const find = (within: Command, [word, ...rest]: readonly string[]): Command => {
+    if (word === undefined) return within;
+    const found = within.commands.find((each) => each.name() === word);
+    if (found === undefined) throw invalid(`there is no command ${JSON.stringify(word)}: see "daybook --help"`);
+    return find(found, rest);
+  };
+  program
+    .command("help [command...]")
+    .description("print the help of a command")
+    .action((path: readonly string[]) => find(program, path).outputHelp());
 }
 
 /** Whoever uses a command wrongly is sent to the help of that command, not to the list of all. */

@@ -1,4 +1,4 @@
-// The params of a job as a shell gives them: as text, in a file, or on standard input.
+// JSON, such as the params of a job, as a shell gives it: as text, in a file, or on standard input.
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { DaybookError, invalid } from "../core/error.ts";
@@ -7,34 +7,37 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 
 export async function readParams(given: string | undefined): Promise<Json> {
-  if (given === undefined) return {};
-  if (given === "-") return parseJson(await readAll(process.stdin), { what: "params" });
-  if (!given.startsWith("@")) return parseJson(given, { what: "params" });
-  return parseJson(await readFile(given.slice(1)), { what: "params" });
+  return given === undefined ? {} : parseJson(await readText(given, "params"), { what: "params" });
 }
 
-async function readFile(path: string): Promise<string> {
+/** The text itself, or that of the file or of standard input. */
+export async function readText(given: string, what: string): Promise<string> {
+  if (given === "-") return readAll(process.stdin, what);
+  return given.startsWith("@") ? readFile(given.slice(1), what) : given;
+}
+
+async function readFile(path: string, what: string): Promise<string> {
   try {
-    return await readAll(createReadStream(path));
+    return await readAll(createReadStream(path), what);
   } catch (cause) {
     const code: unknown = Error.isError(cause) ? Reflect.get(cause, "code") : undefined;
-    if (code === "ENOENT") throw new DaybookError("not_found", `there is no file ${quote(path)} to read params from`);
+    if (code === "ENOENT") throw new DaybookError("not_found", `there is no file ${quote(path)} to read ${what} from`);
     if (typeof code === "string" && code.startsWith("E")) {
-      throw invalid(`params cannot be read from ${quote(path)}: ${code}`, { cause });
+      throw invalid(`${what} cannot be read from ${quote(path)}: ${code}`, { cause });
     }
     throw cause;
   }
 }
 
 // A pipe has no end that we know of, so it is measured while it comes.
-async function readAll(stream: Readable): Promise<string> {
+async function readAll(stream: Readable, what: string): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > limits.jsonBytesMax) {
-      throw invalid(`params are more than ${limits.jsonBytesMax} bytes; keep the bulk in a file and pass its path`);
+      throw invalid(`${what} has more than ${limits.jsonBytesMax} bytes; keep the bulk in a file and pass its path`);
     }
   }
   return Buffer.concat(chunks).toString("utf8");

@@ -48,14 +48,6 @@ export function showJson(value: unknown): string {
   return plainLines(JSON.stringify(value, null, 2) ?? "undefined");
 }
 
-/** A value as JSON that another program may read: nothing is taken away, and what could command a terminal is escaped. */
-export function pureJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replaceAll(
-    /[\u007F-\u009F]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-}
-
 /** A table without frames: it can be read, copied and searched, and looks the same in a file. */
 export async function showTable(head: readonly string[], rows: readonly (readonly string[])[]): Promise<string> {
   const { default: Table } = await import("cli-table3");

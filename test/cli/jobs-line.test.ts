@@ -44,7 +44,7 @@ for (const backend of cliBackends) {
     }
 
     const json = await answer(["jobs", "place", a], url);
-    assert.deepEqual(json, { id: a, status: "queued", place: 2, of: 3, startsAt: null });
+    assert.deepEqual(json, { id: a, status: "queued", waitsFor: null, place: 2, of: 3, startsAt: null });
     const stands = await runCli(["jobs", "place", a, "--book", url]);
     assert.equal(stands.stdout, "2 of 3 in line: nobody can say when it starts\n");
   });
@@ -67,7 +67,7 @@ for (const backend of cliBackends) {
       refusal(["jobs", "edit", id, "--params", "{}"], url),
     ]);
 
-    assert.deepEqual(none, { id, status: "completed", place: null, of: null, startsAt: null });
+    assert.deepEqual(none, { id, status: "completed", waitsFor: null, place: null, of: null, startsAt: null });
     assert.equal(words.stdout, `${waits} is waiting for its time and stands in no line\n`);
     assert.match(String(estimated["startsAt"]), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     assert.deepEqual(

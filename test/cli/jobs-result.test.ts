@@ -37,10 +37,11 @@ for (const backend of cliBackends) {
     const theirs = await refusal(["jobs", "result", summed.id, "--tenant", "acme"], url);
 
     const result = { cents: 4000, note: "\u009B31mred" };
-    assert.deepEqual([open.code, parsed(open.stdout)], [21, { id: summed.id, status: "queued", result: null }]);
+    const { id } = summed;
+    assert.deepEqual([open.code, parsed(open.stdout)], [21, { id, lastId: id, status: "queued", result: null }]);
     assert.match(openWords.stdout, /is queued, so there is no result yet: wait for it with --wait\n$/);
     assert.deepEqual(late.slice(0, 2), [10, "timeout"]);
-    assert.deepEqual(json, { id: summed.id, status: "completed", result });
+    assert.deepEqual(json, { id, lastId: id, status: "completed", result });
     assert.deepEqual([words.code, parsed(words.stdout)], [0, result]);
     assert.ok(!words.stdout.includes("\u009B"), "the terminal was commanded");
     assert.deepEqual([none.code, none.stdout], [0, "null\n"]);

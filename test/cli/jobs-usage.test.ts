@@ -30,7 +30,7 @@ test("the help of every command about jobs shows the global options and an examp
     assert.equal(code, 0);
     assert.match(stdout, new RegExp(`Usage: daybook ${command}`));
     assert.match(stdout, /--book <url>/);
-    assert.match(stdout, new RegExp(`\\$ (?:echo .* )?daybook ${command} --book`));
+    assert.match(stdout, new RegExp(`\\$ (?:echo .* )?daybook ${command}`));
   }
 });
 
@@ -52,45 +52,49 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   [
     "jobs list --status faild",
     "invalid",
-    /status "faild" is not known: did you mean "failed"\? Known: waiting, queued, running/,
+    /--status is "faild": did you mean "failed"\? Give one of waiting, queued, running/,
   ],
-  ["jobs list --limit 0", "invalid", /--limit "0" is not a whole number from 1 to 500/],
+  ["jobs list --limit 0", "invalid", /--limit is 0: give a whole number from 1 to 500/],
   ["jobs list --after yesterday", "invalid", /"yesterday" is not a cursor: give "next" of the page before/],
   ["jobs show", "invalid", /missing required argument 'id'/],
   [`jobs show ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs explain ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs cancel ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs retry ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
-  ["jobs enqueue", "invalid", /give the name of the job, or --template <name>/],
-  ["jobs enqueue x --template y", "invalid", /give a name or --template, not both/],
+  ["jobs enqueue", "invalid", /give the name of the job, or a template/],
+  ["jobs enqueue x --template y", "invalid", /give a name or a template, not both/],
   ["jobs enqueue --template weekly", "not_found", /there is no template "weekly"/],
-  ["jobs enqueue x --params {a", "invalid", /params is not valid JSON: "a" is unexpected \(position 1\)/],
-  ["jobs enqueue x --params {}{}", "invalid", /params is not valid JSON: "\{" is unexpected \(position 2\)/],
-  ["jobs enqueue x --params @gone.json", "not_found", /there is no file "gone\.json" to read params from/],
-  ["jobs enqueue x --params @.", "invalid", /params cannot be read from "\.": EISDIR/],
-  ["jobs enqueue x --priority 1.5", "invalid", /--priority "1\.5" is not a whole number/],
-  ["jobs enqueue x --priority 1001", "invalid", /priority 1001 is not a whole number from -1000 to 1000/],
-  ["jobs enqueue x --at tomorrow", "invalid", /at is "tomorrow", which has no time of day with a zone/],
-  ["jobs enqueue x --in -5s", "invalid", /in is "-5s", which is not a duration/],
+  ["jobs enqueue x --params {a", "invalid", /--params is not valid JSON: "a" is unexpected \(position 1\)/],
+  ["jobs enqueue x --params {}{}", "invalid", /--params is not valid JSON: "\{" is unexpected \(position 2\)/],
+  ["jobs enqueue x --params @gone.json", "not_found", /there is no file "gone\.json" to read --params from/],
+  ["jobs enqueue x --params @.", "invalid", /--params cannot be read from "\.": EISDIR/],
+  ["jobs enqueue x --priority 1.5", "invalid", /--priority is "1\.5": give a whole number/],
+  ["jobs enqueue x --priority 1001", "invalid", /--priority is 1001: give a whole number from -1000 to 1000/],
+  ["jobs enqueue x --at tomorrow", "invalid", /--at is "tomorrow", which has no time of day with a zone/],
+  ["jobs enqueue x --in -5s", "invalid", /--in is "-5s", which is not a duration/],
   ["jobs enqueue x --in 5m --at 2050-01-01T00:00:00Z", "invalid", /give "at" or "in", not both/],
-  ["jobs enqueue x --key k --key-scope ever", "invalid", /key window is "ever", which is not a duration/],
-  ["jobs enqueue x --key k --on-conflict fight", "invalid", /'fight' is invalid\. Allowed choices are keep, replace/],
-  ["jobs enqueue x --attempts 0", "invalid", /attempts 0 is not a whole number from 1/],
-  ["jobs enqueue x --timeout 0s", "invalid", /timeout is "0s"; it must be at least 1ms/],
+  ["jobs enqueue x --key k --key-scope ever", "invalid", /--key-scope is "ever", which is not a duration/],
+  [
+    "jobs enqueue x --key k --on-conflict fight",
+    "invalid",
+    /--on-conflict is "fight": give one of keep, replace, error/,
+  ],
+  ["jobs enqueue x --attempts 0", "invalid", /--attempts is 0: give a whole number from 1/],
+  ["jobs enqueue x --timeout 0s", "invalid", /--timeout is "0s"; it must be at least 1ms/],
   ["jobs enqueue x --idempotenci-key k", "invalid", /Did you mean --idempotency-key\?/],
-  [`jobs move ${id}`, "invalid", /no place given: --before, --after, --first or --last/],
-  [`jobs move ${id} --first --after x`, "invalid", /more than one place given: --before, --after, --first or --last/],
+  [`jobs move ${id}`, "invalid", /no place given: give before, after, first or last/],
+  [`jobs move ${id} --first --after x`, "invalid", /more than one place given: give before, after, first or last/],
   [`jobs move ${id} --first`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs move ${id} --before ${id}`, "invalid", /cannot be moved before itself/],
-  [`jobs prioritise ${id} high`, "invalid", /priority "high" is not a whole number/],
-  [`jobs prioritise ${id} 1001`, "invalid", /priority 1001 is not a whole number from -1000 to 1000/],
+  [`jobs prioritise ${id} high`, "invalid", /priority is "high": give a whole number/],
+  [`jobs prioritise ${id} 1001`, "invalid", /priority is 1001: give a whole number from -1000 to 1000/],
   [`jobs prioritise ${id} -1`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs edit ${id}`, "invalid", /required option '--params <json>' not specified/],
   [`jobs edit ${id} --params {}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs place ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
   [`jobs result ${id}`, "not_found", new RegExp(`there is no job ${id}`)],
-  [`jobs result ${id} --timeout 1s`, "invalid", /--timeout is for --wait: give both/],
-  [`jobs result ${id} --wait --timeout soon`, "invalid", /timeout is "soon", which is not a duration/],
+  [`jobs result ${id} --timeout 1s`, "invalid", /timeout is for wait: give both/],
+  [`jobs result ${id} --wait --timeout soon`, "invalid", /--timeout is "soon", which is not a duration/],
   ["jobs run-now x", "invalid", /nothing to run: there is no daybook\.config\.ts here/],
   ["jobs run-now x --from gone.ts", "not_found", /there is no file .*gone\.ts/],
   ["queues normalise mail", "not_found", /there is no queue "mail"/],
@@ -110,11 +114,11 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   ["prune --older-than long", "invalid", /olderThan is "long", which is not a duration/],
   ["prune --keep -1", "invalid", /keep -1 is not a whole number from 0/],
   ["prune --keep 1 --status running", "invalid", /status "running" is not an end/],
-  ["queues limit mail", "invalid", /give --concurrency or --rate, or both/],
-  ["queues limit mail --concurrency 0", "invalid", /concurrency 0 is not a whole number from 1/],
-  ["queues limit mail --concurrency many", "invalid", /--concurrency "many" is not a whole number/],
-  ["queues limit mail --rate 10", "invalid", /--rate "10" is not a rate: 10\/1m lets ten start in each minute/],
-  ["queues limit mail --rate 10/soon", "invalid", /rate per is "soon", which is not a duration/],
+  ["queues limit mail", "invalid", /give concurrency or rate, or both/],
+  ["queues limit mail --concurrency 0", "invalid", /--concurrency is 0: give a whole number from 1/],
+  ["queues limit mail --concurrency many", "invalid", /--concurrency is "many": give a whole number/],
+  ["queues limit mail --rate 10", "invalid", /--rate is "10": give how many and per how long, such as 10\/1m/],
+  ["queues limit mail --rate 10/soon", "invalid", /the time of --rate is "soon", which is not a duration/],
   ["runs list --status bad", "invalid", /status "bad" is not known: success, error/],
   [`runs show ${id}`, "not_found", new RegExp(`there is no ended run ${id}`)],
 ];
@@ -141,7 +145,7 @@ test("params over the limit are refused while they are read", async (t) => {
   const { code, stderr } = await runCli(["jobs", "enqueue", "x", "--params", "@/dev/zero", "--book", url], { cwd });
 
   assert.equal(code, 2);
-  assert.match(stderr, /params are more than 1048576 bytes/);
+  assert.match(stderr, /--params has more than 1048576 bytes/);
 });
 
 test("commands that change something make no book", async (t) => {

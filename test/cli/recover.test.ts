@@ -91,9 +91,9 @@ for (const backend of cliBackends) {
     const { stdout } = await runCli(["jobs", "show", id, "--book", url]);
     const { run } = await book.jobs.get(id);
 
-    assert.match(stdout, /\nprogram\nargv +\[.*\nprocess +\d+ on \S+\nexit code +3\n/);
-    assert.ok(stdout.includes(`log file   ${run?.command?.log?.path} (5 B)`), stdout);
+    assert.match(stdout, /\nprogram\nargv\t\[.*\nprocess\t\d+ on \S+\nexit code\t3\n/);
+    assert.ok(stdout.includes(`log file\t${run?.command?.log?.path} (5 B)`), stdout);
     assert.match(stdout, /the end of its output\nsaid\n/);
-    assert.match(stdout, /artifacts\npath +size +sha256\nmade\.txt +3 B +ba7816bf/);
+    assert.match(stdout, /artifacts\npath\tsize\tsha256\nmade\.txt\t3 B\tba7816bf/);
   });
 }

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { reportFailure } from "../../src/cli/failure.ts";
-import { createProgram } from "../../src/cli/program.ts";
+import { runProgram } from "../../src/cli/program.ts";
 import { compileCache } from "../support/compile-cache.ts";
 import { backends, type Backend } from "../support/open-test.ts";
 
@@ -42,7 +42,7 @@ async function runHere(args: readonly string[], { cwd = process.cwd(), env = {} 
   process.env = { ...onlyWhatIsGiven(env), NO_COLOR: "1" };
   process.exitCode = 0;
   try {
-    await speaker.run(said, () => createProgram({ json }).parseAsync(args, { from: "user" }));
+    await speaker.run(said, () => runProgram(args, { json }));
   } catch (thrown) {
     process.exitCode = speaker.run(said, () => reportFailure(thrown, { json }));
   }

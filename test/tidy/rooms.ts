@@ -9,6 +9,7 @@ const rows: readonly (readonly string[])[] = [
   ["schedules", "events", "calls"],
   ["apps"],
   ["front door"],
+  ["verbs"],
   ["cli", "server", "dashboard", "client"],
 ];
 

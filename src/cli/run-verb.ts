@@ -1,0 +1,109 @@
+// Runs a verb from a shell: its input is read and checked, the book is opened as the verb needs it, and the answer is printed.
+import type { Command } from "commander";
+import type { Book } from "../book.ts";
+import type { Definition } from "../rooms.ts";
+import type { Field } from "../verbs/field.ts";
+import { render } from "../verbs/render.ts";
+import { partsOf } from "../verbs/shown.ts";
+import { toWire, type Outputs } from "../verbs/wire.ts";
+import { checkInput, fieldsOf, placesOf, type Call, type Verb } from "../verbs/verb.ts";
+import type { Answer } from "./answer.ts";
+import { optionOf } from "./commands.ts";
+import { sayMore } from "./page.ts";
+import { paperOf } from "./paper.ts";
+import { readText } from "./read-params.ts";
+import { changing, looking, withBook, type Access } from "./with-book.ts";
+
+export async function runVerb(command: Command, key: string, verb: Verb): Promise<void> {
+  const input = await readInput(command, verb);
+  const work = (use: readonly Definition[]): Promise<void> =>
+    withBook(command, accessOf(verb, use), (book, signal) => answerOf(command, key, { verb, book, input, signal }));
+  return verb.definitions === undefined ? work([]) : withDefinitions(command, verb, input, work);
+}
+
+type Input = Record<string, unknown>;
+
+/** What the words and options say, each read as its field wants it and checked before anything else happens. */
+export async function readInput(command: Command, verb: Verb, read: typeof readText = readText): Promise<Input> {
+  const given = new Map<string, unknown>(Object.entries(command.opts()));
+  const input: Input = {};
+  const places = placesOf(verb);
+  for (const [name, field] of fieldsOf(verb)) {
+    const place = places.findIndex((each) => each.name === name);
+    const called = place === -1 ? optionOf(name, field) : name;
+    const value: unknown = place === -1 ? given.get(attributeOf(called)) : command.processedArgs[place];
+    if (value !== undefined) input[name] = await readValue(value, field, called, read);
+  }
+  return checkInput(verb, input, (name) => {
+    const field = verb.input[name];
+    return field === undefined || places.some((each) => each.name === name) ? name : optionOf(name, field);
+  });
+}
+
+async function readValue(value: unknown, field: Field, called: string, read: typeof readText): Promise<unknown> {
+  if (typeof value === "boolean") return value;
+  if (Array.isArray(value)) return value.flatMap((each) => field.fromText(String(each), called));
+  const text = String(value);
+  return field.fromText(field.kind === "json" ? await read(text, called) : text, called);
+}
+
+/** What commander calls an option: `--key-scope` is `keyScope`. */
+function attributeOf(option: string): string {
+  return option.slice(2).replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** It runs something, so it is a session. Who ends it by a signal does not want to wait for the job. */
+const working: Access = { attach: true, migrate: false, worker: { grace: 0 } };
+
+function accessOf({ role, needs = role === "read" ? "read" : "write" }: Verb, use: readonly Definition[]): Access {
+  if (needs === "read") return looking;
+  return { ...(needs === "session" ? working : changing), use };
+}
+
+type Running = { readonly verb: Verb; readonly book: Book; readonly input: Input; readonly signal: AbortSignal };
+
+async function answerOf(command: Command, key: string, { verb, book, input, signal }: Running): Promise<Answer> {
+  const isGiven = command.getOptionValueSourceWithGlobals("tenant") !== "default";
+  const call: Call = { signal, tenant: isGiven ? book.tenantId : null, progress: () => undefined };
+  const answer = await verb.run(book, input, call);
+  const { utc = false, json = false } = command.optsWithGlobals<{ utc?: boolean; json?: boolean }>();
+  const paper = paperOf(process.stdout, { utc });
+  const aside = json || verb.aside === undefined ? [] : await verb.aside(book, answer);
+  return {
+    json: json ? await onWire(key, answer) : undefined,
+    text() {
+      sayMore(command, answer);
+      return render([...partsOf(verb.show(answer, input)), ...partsOf(aside)], paper);
+    },
+    ...(verb.verdict?.(answer) === undefined ? {} : { exit: exits[verb.verdict(answer) ?? "found"] }),
+  };
+}
+
+/** Above the exit codes of errors: nothing is wrong with the command. */
+const exits = { found: 20, open: 21, otherwise: 22 } as const;
+
+async function onWire(key: string, answer: unknown): Promise<unknown> {
+  const { default: made } = (await import("../verbs/outputs.json", { with: { type: "json" } })) as { default: Outputs };
+  return toWire(answer, made.outputs[key], made.defs);
+}
+
+async function withDefinitions(
+  command: Command,
+  verb: Verb,
+  input: Input,
+  work: (use: readonly Definition[]) => Promise<void>,
+): Promise<void> {
+  const { from, config } = command.opts<{ from?: string; config?: string }>();
+  const { pickJob, withConfig, withDefinitions: withThese } = await import("./load-definitions.ts");
+  const named = verb.definitionsOf?.(input) ?? [];
+  if (verb.definitions === "may" && from === undefined) {
+    return withConfig(config, (use) => {
+      // Whoever names the config wants the job to be in it.
+      if (config !== undefined) for (const name of named) pickJob(use, name, config);
+      return work(use);
+    });
+  }
+  return withThese({ module: from, config }, (use) =>
+    work(named.length === 0 ? use : named.map((name) => pickJob(use, name, from ?? config ?? "daybook.config.ts"))),
+  );
+}

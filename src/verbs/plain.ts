@@ -1,0 +1,32 @@
+// Text that anybody may have written, made safe to print: nothing in it moves the cursor, colours the terminal, breaks a line
+// that is one, or turns the direction of reading.
+import { stripVTControlCharacters } from "node:util";
+
+/** Marks that change the order in which a line is read, and the two breaks that are not "\n". */
+const unseen = /[\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/g;
+
+/** On one line. */
+export function plainLine(text: string): string {
+  return stripVTControlCharacters(text)
+    .replaceAll(unseen, escaped)
+    .replaceAll(/[\p{Cc}\s]+/gu, " ")
+    .trim();
+}
+
+/** On its own lines. */
+export function plainLines(text: string): string {
+  return stripVTControlCharacters(text)
+    .replaceAll(unseen, escaped)
+    .replaceAll(/(?![\n\t])\p{Cc}/gu, "");
+}
+
+/** A value as JSON that another program may read: nothing is taken away, and what could command a terminal is escaped. */
+export function plainJson(value: unknown, indent?: number): string {
+  return (JSON.stringify(value, null, indent) ?? "null")
+    .replaceAll(/[\u007F-\u009F]/g, escaped)
+    .replaceAll(unseen, escaped);
+}
+
+function escaped(char: string): string {
+  return String.raw`\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}

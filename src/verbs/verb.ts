@@ -1,0 +1,122 @@
+// A verb is one operation whose input is data: what it is called, who may do it, what it takes, what it does and how a person
+// reads its answer. Every way in is made from the table of verbs, and none of them is known here.
+import type { Book } from "../book.ts";
+import { invalid } from "../core/error.ts";
+import { nearest } from "../core/suggest.ts";
+import type { Field, Fields, Given, Schema } from "./field.ts";
+import type { Shown } from "./shown.ts";
+
+/** `read` changes nothing; `operate` makes and steers work; `admin` looks after the book; `worker` runs jobs from elsewhere. */
+export type Role = "read" | "operate" | "admin" | "worker";
+
+type Method = "GET" | "POST" | "PUT" | "DELETE";
+
+/** What a verb is told about the call itself. */
+export type Call = {
+  readonly signal: AbortSignal;
+  /** The tenant that the caller named; null when it speaks for the whole book. */
+  readonly tenant: string | null;
+  progress(done: number, note?: string): void;
+};
+
+/** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
+ *  otherwise. */
+export type Verdict = "found" | "open" | "otherwise";
+
+export type Verb<F extends Fields = Fields, Answer = unknown> = {
+  /** `jobs cancel <id>`: what stands in <> or [] is taken by its place, the other fields by their names. */
+  readonly words: string;
+  /** A GET only reads. What stands in {} comes from the path, the rest from the query of a GET, else from the body. A verb that is
+   *  `local` has no route. */
+  readonly http?: `${Method} /${string}`;
+  readonly role: Role;
+  /** It is about all tenants. */
+  readonly of?: "book";
+  readonly about: string;
+  /** What one should know before using it. */
+  readonly more?: string;
+  readonly input: F;
+  readonly examples: readonly string[];
+  /** It names files of this machine or needs this process, so that only the command line has it. */
+  readonly local?: true;
+  /** Its answer is an AsyncIterable of items that come as they happen. */
+  readonly stream?: true;
+  /** Its answer is a text. */
+  readonly text?: true;
+  /** Its answer is an AsyncIterable of lines. */
+  readonly lines?: true;
+  /** It removes what cannot be had back, so it says what it would do unless `apply` is given. */
+  readonly destroys?: true;
+  /** It may take minutes: a remote caller gets an operation to look at. */
+  readonly background?: true;
+  /** How the book is opened for it. Default: `read` for the role read, else `write`. `session`: it runs something here. */
+  readonly needs?: "read" | "write" | "session";
+  /** It uses the definitions that files of this machine export, where they are: it `may` or `must`. `of` names those it needs. */
+  readonly definitions?: "may" | "must";
+  definitionsOf?(input: Given<F>): readonly string[];
+  /** Checks what no single field can know. Throws `invalid`. */
+  check?(input: Given<F>): void;
+  run(book: Book, input: Given<F>, call: Call): Answer;
+  show(answer: Item<Answer>, input: Given<F>): Shown;
+  /** What a person is told besides, for which the book is read again. */
+  aside?(book: Book, answer: Item<Answer>): Promise<Shown>;
+  verdict?(answer: Item<Answer>): Verdict | undefined;
+};
+
+/** What is shown: the answer, or one item of a stream. */
+type Item<Answer> = Answer extends AsyncIterable<infer Each> ? Each : Awaited<Answer>;
+
+export function verb<const F extends Fields, Answer>(made: Verb<F, Answer>): Verb<F, Answer> {
+  return made;
+}
+
+export function fieldsOf({ input }: Verb): [name: string, field: Field][] {
+  return Object.entries(input);
+}
+
+/** The fields that are given by their place, in their order. */
+export function placesOf({ words }: Verb): { name: string; needed: boolean; several: boolean }[] {
+  return [...words.matchAll(/([<[])(\w+)(\.{3})?[>\]]/g)].map(([, open, name = "", dots]) => ({
+    name,
+    needed: open === "<",
+    several: dots !== undefined,
+  }));
+}
+
+/** The words before the first place: `jobs cancel`. */
+export function nameOf({ words }: Verb): string {
+  return words.replace(/ ?[<[].*$/, "");
+}
+
+export function inputSchema(of: Verb): Schema {
+  const fields = fieldsOf(of);
+  return {
+    type: "object",
+    additionalProperties: false,
+    properties: Object.fromEntries(fields.map(([name, { schema }]) => [name, schema])),
+    required: fields.filter(([, each]) => !each.maybe).map(([name]) => name),
+  };
+}
+
+/** Checks what a caller gave, before anything else happens. `called` says how the caller knows a field. */
+export function checkInput(
+  of: Verb,
+  given: Record<string, unknown>,
+  called: (name: string) => string = (name) => name,
+): Record<string, unknown> {
+  const known = Object.keys(of.input);
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(of.input, name)) continue;
+    const near = nearest(name, known);
+    const hint =
+      near === undefined ? `it takes ${known.map(called).join(", ") || "nothing"}` : `did you mean ${called(near)}?`;
+    throw invalid(`"${nameOf(of)}" does not know ${called(name)}: ${hint}`);
+  }
+  for (const [name, each] of fieldsOf(of)) {
+    // What is undefined was not given: a wrong argument must not mean everything.
+    if (Object.hasOwn(given, name)) each.check(given[name], called(name));
+    else if (!each.maybe) throw invalid(`${called(name)} is missing: ${each.about}`);
+  }
+  of.check?.(given);
+  return given;
+}

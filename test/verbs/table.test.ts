@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Command } from "commander";
+import { addVerb } from "../../src/cli/commands.ts";
+import { readInput } from "../../src/cli/run-verb.ts";
+import { everyVerb, type Table } from "../../src/verbs/table.ts";
+import { checkInput, fieldsOf, inputSchema, nameOf, placesOf, type Verb } from "../../src/verbs/verb.ts";
+import { wordsOf } from "./words-of.ts";
+
+const verbs = await everyVerb();
+
+/** The options of the program itself, which no field may take. */
+const globals = ["book", "tenant", "schema", "json", "utc", "help", "version", "from", "config"];
+
+for (const [key, verb] of verbs) {
+  test(`${key} says everything about itself, and each of its fields has one place`, () => {
+    const names = Object.keys(verb.input);
+    const places = placesOf(verb).map(({ name }) => name);
+    const inPath = pathOf(verb).flatMap((part) => /^\{(\w+)\}$/.exec(part)?.[1] ?? []);
+
+    assert.ok(verb.about !== "" && verb.examples.length > 0);
+    assert.equal(nameOf(verb).split(" ")[0], key.split(".")[0]);
+    for (const name of [...places, ...inPath]) assert.ok(names.includes(name), `${name} is no field of ${key}`);
+    for (const { name, needed } of placesOf(verb)) assert.equal(verb.input[name]?.maybe, !needed, name);
+    for (const name of inPath) assert.equal(verb.input[name]?.maybe, false, `${name} is part of the path`);
+    for (const [name, field] of fieldsOf(verb)) {
+      assert.ok(field.about !== "" && field.schema["description"] !== "", name);
+      assert.ok(places.includes(name) || !globals.includes(name), `${name} is an option of the program`);
+    }
+    // A local verb has no route, every other has one, and what only reads is a GET.
+    assert.equal(verb.http === undefined, verb.local === true);
+    if (verb.http !== undefined) assert.equal(verb.http.startsWith("GET "), verb.role === "read", verb.http);
+  });
+
+  test(`the examples of ${key} are commands that can be run`, async () => {
+    for (const example of verb.examples) {
+      const input = await inputOf(key, verb, example);
+
+      assert.doesNotThrow(() => checkInput(verb, input), example);
+    }
+  });
+
+  test(`${key} refuses what it does not know, what is missing and what is undefined`, () => {
+    const needed = fieldsOf(verb).filter(([, { maybe }]) => !maybe);
+
+    assert.throws(() => checkInput(verb, { wholly: 1 }), { code: "invalid" });
+    for (const [name] of needed) assert.throws(() => checkInput(verb, {}), { code: "invalid" }, name);
+    for (const [name, field] of fieldsOf(verb)) {
+      for (const value of [undefined, Promise.resolve(1), 1n, Symbol("a"), () => 1, new Map(), Number.NaN]) {
+        assert.throws(() => field.check(value, name), { code: "invalid" }, `${name}: ${typeof value}`);
+      }
+    }
+    assert.equal(inputSchema(verb)["additionalProperties"], false);
+  });
+}
+
+test("no two verbs share their words or their route, and no route hides another", () => {
+  const words = verbs.map(([, verb]) => nameOf(verb));
+  const routes = verbs.flatMap(([, verb]) => (verb.http === undefined ? [] : [verb.http]));
+
+  assert.equal(new Set(words).size, words.length);
+  for (const [index, one] of routes.entries()) {
+    for (const other of routes.slice(index + 1)) assert.ok(!overlaps(one, other), `${one} and ${other}`);
+  }
+});
+
+test("two routes overlap when one address could be either", () => {
+  assert.ok(overlaps("GET /jobs/{id}", "GET /jobs/{name}"));
+  assert.ok(overlaps("GET /jobs/{id}", "GET /jobs/stream"));
+  assert.ok(overlaps("GET /jobs/{id}/place", "GET /jobs/stream/{part}"));
+  assert.ok(!overlaps("GET /jobs/{id}", "POST /jobs/{id}"));
+  assert.ok(!overlaps("GET /jobs/{id}", "GET /jobs/{id}/place"));
+});
+
+test("the compiler knows the input of every verb, and what it answers", () => {
+  type Input = Parameters<Table["jobs"]["list"]["run"]>[1];
+  type Answer = Awaited<ReturnType<Table["jobs"]["cancel"]["run"]>>;
+
+  const good: Input = { status: ["failed"], limit: 5 };
+  // @ts-expect-error there is no such status
+  const bad: Input = { status: ["asleep"] };
+  // @ts-expect-error an id is needed
+  const missing: Parameters<Table["jobs"]["cancel"]["run"]>[1] = {};
+  const status: Answer["status"] = "cancelling";
+
+  assert.deepEqual([good, bad, missing, status].length, 4);
+});
+
+function overlaps(one: string, other: string): boolean {
+  const [ours, theirs] = [one, other].map((route) => route.split(/[ /]/));
+  if (ours === undefined || theirs === undefined || ours.length !== theirs.length) return false;
+  return ours.every(
+    (part, index) => [part, theirs[index] ?? ""].some((each) => each.startsWith("{")) || part === theirs[index],
+  );
+}
+
+function pathOf({ http = "GET /" }: Pick<Verb, "http">): string[] {
+  return http.split("/").slice(1);
+}
+
+async function inputOf(key: string, verb: Verb, example: string): Promise<Record<string, unknown>> {
+  const program = new Command("daybook").exitOverride().option("--tenant <id>");
+  const group = program.command(nameOf(verb).split(" ")[0] ?? "");
+  const input = Promise.withResolvers<Record<string, unknown>>();
+  addVerb(group, verb, async (command) => input.resolve(await readInput(command, verb, async () => "{}")));
+  await program.parseAsync(wordsOf(example), { from: "user" });
+  return input.promise;
+}
