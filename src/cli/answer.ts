@@ -7,6 +7,8 @@ export type Answer = {
   readonly json: unknown;
   /** What people read. It is made only when it is wanted, since tables cost a module. */
   text(): string | Promise<string>;
+  /** What is said to a person besides. It goes to standard error, so that a pipe carries the answer alone. */
+  readonly besides?: string;
   /** Other than 0 when the command did its work and the answer is bad news; docs/cli.md lists them. */
   readonly exit?: number;
 };
@@ -15,5 +17,6 @@ export async function printAnswer(command: Command, answer: Answer): Promise<voi
   const { json } = command.optsWithGlobals<{ json?: boolean }>();
   const text = json === true ? plainJson(answer.json, 2) : await answer.text();
   process.stdout.write(`${text}\n`);
+  if (json !== true && answer.besides !== undefined) process.stderr.write(`${answer.besides}\n`);
   if (answer.exit !== undefined) process.exitCode = answer.exit;
 }

@@ -1,37 +1,37 @@
 // The commands that the table of verbs makes: their words, options and help, and what happens when one is run.
 import { Option, type Command } from "commander";
 import type { Field } from "../verbs/field.ts";
-import { nouns, verbsOf } from "../verbs/table.ts";
-import { fieldsOf, nameOf, placesOf, type Verb } from "../verbs/verb.ts";
+import { nounOf, verbsOf, type NounName } from "../verbs/table.ts";
+import { fieldsOf, kebab, nameOf, placesOf, type Verb } from "../verbs/verb.ts";
 
 /** A noun of the table, with its verbs if the arguments name it: help and slips of the hand are to be answered at once. */
-export async function addNoun(
-  program: Command,
-  noun: keyof typeof nouns,
-  { loaded }: { loaded: boolean },
-): Promise<void> {
-  const { about, more } = nouns[noun];
-  const group = program.command(noun).description(about).helpCommand(false);
+export async function addNoun(program: Command, name: NounName, { loaded }: { loaded: boolean }): Promise<void> {
+  const noun = nounOf(name);
+  const group = noun.plain === true ? program : program.command(kebab(name)).description(noun.about).helpCommand(false);
   if (!loaded) return;
-  const verbs = await verbsOf(noun);
-  group.addHelpText(
-    "after",
-    afterwards(
-      more,
-      verbs.slice(0, 2).flatMap(([, verb]) => verb.examples.slice(0, 1)),
-    ),
-  );
+  const verbs = await verbsOf(name);
+  if (noun.plain !== true) group.addHelpText("after", afterwards(noun.more, firstExamples(verbs)));
   for (const [key, verb] of verbs) {
-    addVerb(group, verb, async (command) => {
+    const isDefault = key === `${name}.${noun.bare}`;
+    addVerb(group, verb, { isDefault }, async (command) => {
       const { runVerb } = await import("./run-verb.ts");
       await runVerb(command, key, verb);
     });
   }
 }
 
-export function addVerb(group: Command, verb: Verb, run: (command: Command) => Promise<void>): void {
+function firstExamples(verbs: readonly (readonly [key: string, verb: Verb])[]): string[] {
+  return verbs.slice(0, 2).flatMap(([, { examples }]) => examples.slice(0, 1));
+}
+
+export function addVerb(
+  group: Command,
+  verb: Verb,
+  options: { readonly isDefault: boolean },
+  run: (command: Command) => Promise<void>,
+): void {
   const places = placesOf(verb);
-  const command = group.command(nameOf(verb).split(" ").at(-1) ?? "").description(verb.about);
+  const command = group.command(nameOf(verb).split(" ").at(-1) ?? "", options).description(verb.about);
   for (const { name, needed, several } of places) {
     const words = `${name}${several ? "..." : ""}`;
     command.argument(needed ? `<${words}>` : `[${words}]`, verb.input[name]?.about ?? "");
@@ -41,7 +41,7 @@ export function addVerb(group: Command, verb: Verb, run: (command: Command) => P
       for (const each of optionsOf(name, field)) command.addOption(each);
   }
   if (verb.definitions !== undefined) addDefinitions(command);
-  command.addHelpText("after", afterwards(verb.more ?? "", verb.examples)).action(() => run(command));
+  command.addHelpText("after", afterwards(verb.more, verb.examples)).action(() => run(command));
 }
 
 function addDefinitions(command: Command): void {
@@ -63,7 +63,7 @@ function optionsOf(name: string, field: Field): Option[] {
 /** The option of a field: `--key-scope`, and `--tag` for each of the `tags`. */
 export function optionOf(name: string, { schema }: Pick<Field, "schema">): string {
   const one = schema["x-one"];
-  return `--${(typeof one === "string" ? one : name).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return `--${kebab(typeof one === "string" ? one : name)}`;
 }
 
 function furtherOf({ kind, schema, metavar }: Field): string {
@@ -73,7 +73,7 @@ function furtherOf({ kind, schema, metavar }: Field): string {
   return kind === "list" ? `, separated by commas: ${words.join(", ")}` : `: ${words.join(", ")}`;
 }
 
-function afterwards(more: string, examples: readonly string[]): string {
+function afterwards(more = "", examples: readonly string[]): string {
   const lines = examples.map((each) => `  $ daybook ${each}`);
   return `${more === "" ? "" : `\n${more}\n`}\n${lines.length === 1 ? "Example" : "Examples"}:\n${lines.join("\n")}`;
 }

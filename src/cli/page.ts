@@ -25,10 +25,10 @@ export function nextPage(command: Command, next: string | null): string[] {
   return next === null ? [] : ["", moreLine(command, next)];
 }
 
-/** The same for an answer that may be a page. It goes to standard error, so that a pipe carries rows alone. */
-export function sayMore(command: Command, answer: unknown): void {
+/** The same for an answer that may be a page. */
+export function moreOf(command: Command, answer: unknown): string | undefined {
   const next: unknown = typeof answer === "object" && answer !== null && "next" in answer ? answer.next : null;
-  if (typeof next === "string") process.stderr.write(`${moreLine(command, next)}\n`);
+  return typeof next === "string" ? moreLine(command, next) : undefined;
 }
 
 function moreLine(command: Command, next: string): string {

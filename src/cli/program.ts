@@ -4,7 +4,8 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
-import type { nouns } from "../verbs/table.ts";
+import { nounOf, type NounName } from "../verbs/table.ts";
+import { kebab } from "../verbs/verb.ts";
 import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { calls } from "./calls.ts";
@@ -20,7 +21,6 @@ import { info } from "./info.ts";
 import { listeners } from "./listeners.ts";
 import { logs } from "./logs.ts";
 import { mend } from "./mend.ts";
-import { metrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { records } from "./records.ts";
@@ -37,11 +37,11 @@ import { tenants } from "./tenants.ts";
 import { views } from "./views.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
-const commands: readonly (keyof typeof nouns | ((program: Command) => void))[] = [
+const commands: readonly (NounName | ((program: Command) => void))[] = [
   ...[run, apps, "jobs" as const, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
   ...["queues" as const, reservations],
   ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
-  ...[migrate, info, sessions, tenants, metrics, backup, heldCommands, doctor, views],
+  ...[migrate, info, sessions, tenants, "book" as const, backup, heldCommands, doctor, views],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
@@ -55,14 +55,18 @@ Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).
 
 /** Reads the arguments, does what they say, and throws whatever goes wrong. */
 export async function runProgram(args: readonly string[], { json }: { json: boolean }): Promise<void> {
-  const program = await createProgram({ json, isNamed: (noun) => args.includes(noun) });
+  const isNamed = (noun: NounName): boolean => args.includes(kebab(noun));
+  const known = commands.filter((each) => typeof each === "string");
+  // Verbs without a noun are there whenever no noun is named, also for the list of all commands.
+  const isWanted = (noun: NounName): boolean => (nounOf(noun).plain === true ? !known.some(isNamed) : isNamed(noun));
+  const program = await createProgram({ json, isNamed: isWanted });
   await program.parseAsync(args, { from: "user" });
 }
 
 type Making = {
   readonly json: boolean;
   /** Whether a noun is to be there with its verbs: those that nobody names are not loaded. */
-  readonly isNamed: (noun: string) => boolean;
+  readonly isNamed: (noun: NounName) => boolean;
 };
 
 export async function createProgram({ json, isNamed }: Making): Promise<Command> {

@@ -3,13 +3,14 @@ import type { Command } from "commander";
 import type { Book } from "../book.ts";
 import type { Definition } from "../rooms.ts";
 import type { Field } from "../verbs/field.ts";
-import { render } from "../verbs/render.ts";
+import { plainJson, plainLines } from "../verbs/plain.ts";
+import { render, type Paper } from "../verbs/render.ts";
 import { partsOf } from "../verbs/shown.ts";
 import { toWire, type Outputs } from "../verbs/wire.ts";
 import { checkInput, fieldsOf, placesOf, type Call, type Verb } from "../verbs/verb.ts";
 import type { Answer } from "./answer.ts";
 import { optionOf } from "./commands.ts";
-import { sayMore } from "./page.ts";
+import { moreOf } from "./page.ts";
 import { paperOf } from "./paper.ts";
 import { readText } from "./read-params.ts";
 import { changing, looking, withBook, type Access } from "./with-book.ts";
@@ -62,20 +63,41 @@ function accessOf({ role, needs = role === "read" ? "read" : "write" }: Verb, us
 
 type Running = { readonly verb: Verb; readonly book: Book; readonly input: Input; readonly signal: AbortSignal };
 
-async function answerOf(command: Command, key: string, { verb, book, input, signal }: Running): Promise<Answer> {
+/** Undefined when it was printed as it came. */
+async function answerOf(command: Command, key: string, running: Running): Promise<Answer | undefined> {
+  const { verb, book, input, signal } = running;
   const isGiven = command.getOptionValueSourceWithGlobals("tenant") !== "default";
   const call: Call = { signal, tenant: isGiven ? book.tenantId : null, progress: () => undefined };
-  const answer = await verb.run(book, input, call);
   const { utc = false, json = false } = command.optsWithGlobals<{ utc?: boolean; json?: boolean }>();
   const paper = paperOf(process.stdout, { utc });
-  const aside = json || verb.aside === undefined ? [] : await verb.aside(book, answer);
+  const answer = verb.run(book, input, call);
+  if (verb.stream === true || verb.lines === true) {
+    for await (const item of answer as AsyncIterable<unknown>) {
+      const shown = (): string => render(verb.show(item, input), paper);
+      const line = verb.lines === true ? plainLines(String(item)) : json ? plainJson(await onWire(key, item)) : shown();
+      process.stdout.write(`${line}\n`);
+    }
+    return undefined;
+  }
+  return toAnswer(command, key, { ...running, paper, json, given: await answer });
+}
+
+type Given = Running & { readonly paper: Paper; readonly json: boolean; readonly given: unknown };
+
+async function toAnswer(
+  command: Command,
+  key: string,
+  { verb, book, input, paper, json, given }: Given,
+): Promise<Answer> {
+  if (verb.text === true) return { json: { text: given }, text: () => plainLines(String(given)).trimEnd() };
+  const aside = json || verb.aside === undefined ? [] : await verb.aside(book, given);
+  const verdict = verb.verdict?.(given);
+  const more = moreOf(command, given);
   return {
-    json: json ? await onWire(key, answer) : undefined,
-    text() {
-      sayMore(command, answer);
-      return render([...partsOf(verb.show(answer, input)), ...partsOf(aside)], paper);
-    },
-    ...(verb.verdict?.(answer) === undefined ? {} : { exit: exits[verb.verdict(answer) ?? "found"] }),
+    json: json ? await onWire(key, given) : undefined,
+    text: () => render([...partsOf(verb.show(given, input)), ...partsOf(aside)], paper),
+    ...(more === undefined ? {} : { besides: more }),
+    ...(verdict === undefined ? {} : { exit: exits[verdict] }),
   };
 }
 

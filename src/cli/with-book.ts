@@ -19,14 +19,14 @@ export const looking: Access = { attach: false, migrate: false, readOnly: true }
 export const changing: Access = { attach: false, migrate: false, worker: false };
 
 /** `signal` aborts when the user or the system asks the command to end; the book is closed right after. */
-export type Run = (book: Book, signal: AbortSignal) => Promise<Answer>;
+export type Run = (book: Book, signal: AbortSignal) => Promise<Answer | undefined>;
 
 export async function withBook(command: Command, access: Access, run: Run): Promise<void> {
   const stop = listenForSignals();
   try {
     const book = await openUnlessStopped(stop, command, access);
     if (book === undefined) return;
-    let working: Promise<Answer> | undefined;
+    let working: Promise<Answer | undefined> | undefined;
     try {
       working = run(book, stop.signal);
       const answer = await Promise.race([working, stop.asked]);

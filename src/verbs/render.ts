@@ -35,6 +35,8 @@ function renderPart(part: Part, paper: Paper): string {
       return plainLines(part.text);
     case "sentence":
       return cellText(part.cell, paper, paper.width === null ? "whole" : "long");
+    case "row":
+      return renderRow(part.cells, paper);
     case "section":
       return [bold(part.title, paper), ...part.parts.map((each) => renderPart(each, paper))].join("\n");
   }
@@ -58,7 +60,7 @@ type Fitting = { readonly least: readonly string[]; readonly width: number; read
 
 const gap = 2;
 /** A text that is cut below this says nothing. */
-const textMin = 6;
+const textMin = 10;
 
 // First times become short, then texts are cut, the longest first, then the columns that matter least are left out.
 function fit(columns: readonly Column[], fitting: Fitting): string {
@@ -119,6 +121,11 @@ function drawn(texts: readonly (readonly string[])[], widths: readonly number[],
       .trimEnd(),
   );
   return lines.join("\n");
+}
+
+function renderRow(cells: readonly Cell[], paper: Paper): string {
+  if (paper.width === null) return cells.map((each) => cellText(each, paper, "whole")).join("\t");
+  return cutTo(cells.map((each) => cellText(each, paper, "exact")).join(" ".repeat(gap)), paper.width);
 }
 
 function renderFields(fields: readonly (readonly [string, Cell])[], paper: Paper): string {

@@ -23,6 +23,7 @@ export type Part =
   | { readonly kind: "json"; readonly value: unknown }
   | { readonly kind: "lines"; readonly text: string }
   | { readonly kind: "sentence"; readonly cell: Cell }
+  | { readonly kind: "row"; readonly cells: readonly Cell[] }
   | { readonly kind: "section"; readonly title: string; readonly parts: readonly Part[] };
 
 /** A text is one line. Parts stand one under the other. */
@@ -97,6 +98,11 @@ export function lines(text: string): Part {
 /** A line of words and cells: `sentence("it may start", ago(ms))`. */
 export function sentence(...given: readonly Cell[]): Part {
   return { kind: "sentence", cell: words(...given) };
+}
+
+/** One item of a stream, on one line that fits. */
+export function row(...cells: readonly Cell[]): Part {
+  return { kind: "row", cells };
 }
 
 export function section(title: string, ...parts: readonly Part[]): Part {

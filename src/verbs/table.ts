@@ -1,10 +1,18 @@
 // The table of verbs: a noun's verbs are loaded when somebody asks for them.
 import type { Verb } from "./verb.ts";
 
+/** `plain`: its verbs are called without the noun. `bare`: the verb that the noun alone stands for. */
+type Noun = {
+  readonly about: string;
+  readonly more?: string;
+  readonly plain?: true;
+  readonly bare?: string;
+  readonly load: () => Promise<{ readonly [name: string]: Verb }>;
+};
+
 export const nouns = {
   jobs: {
     about: "look at jobs, make and run them, and change those that have not started",
-    more: "",
     load: async () => (await import("./jobs.ts")).jobs,
   },
   queues: {
@@ -12,17 +20,28 @@ export const nouns = {
     more: "A queue belongs to a tenant and exists once it was used or limited.",
     load: async () => (await import("./queues.ts")).queues,
   },
-};
+  book: {
+    about: "look after the book",
+    plain: true,
+    load: async () => (await import("./book.ts")).book,
+  },
+} satisfies { readonly [name: string]: Noun };
+
+export type NounName = keyof typeof nouns;
+
+export function nounOf(name: NounName): Noun {
+  return nouns[name];
+}
 
 /** Every verb by its noun and its name, for the compiler: clients and the schemas of answers are made from it. */
 export type Table = { [Noun in keyof typeof nouns]: Awaited<ReturnType<(typeof nouns)[Noun]["load"]>> };
 
-/** `jobs.cancel` and its verb, of all nouns or of one. */
-export async function verbsOf(noun: keyof typeof nouns): Promise<[key: string, verb: Verb][]> {
-  return Object.entries<Verb>(await nouns[noun].load()).map(([name, verb]) => [`${noun}.${name}`, verb]);
+/** `jobs.cancel` and its verb, of one noun. */
+export async function verbsOf(noun: NounName): Promise<[key: string, verb: Verb][]> {
+  return Object.entries(await nounOf(noun).load()).map(([name, verb]) => [`${noun}.${name}`, verb]);
 }
 
 export async function everyVerb(): Promise<[key: string, verb: Verb][]> {
-  const names = Object.keys(nouns) as (keyof typeof nouns)[];
+  const names = Object.keys(nouns) as NounName[];
   return (await Promise.all(names.map(verbsOf))).flat();
 }

@@ -88,6 +88,11 @@ export function nameOf({ words }: Verb): string {
   return words.replace(/ ?[<[].*$/, "");
 }
 
+/** The words of a shell and of an address: `keyScope` is `key-scope`. */
+export function kebab(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
 export function inputSchema(of: Verb): Schema {
   const fields = fieldsOf(of);
   return {

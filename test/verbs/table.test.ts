@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { Command } from "commander";
 import { addVerb } from "../../src/cli/commands.ts";
 import { readInput } from "../../src/cli/run-verb.ts";
-import { everyVerb, type Table } from "../../src/verbs/table.ts";
-import { checkInput, fieldsOf, inputSchema, nameOf, placesOf, type Verb } from "../../src/verbs/verb.ts";
+import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
+import { checkInput, fieldsOf, inputSchema, kebab, nameOf, placesOf, type Verb } from "../../src/verbs/verb.ts";
 import { wordsOf } from "./words-of.ts";
 
 const verbs = await everyVerb();
@@ -19,7 +19,7 @@ for (const [key, verb] of verbs) {
     const inPath = pathOf(verb).flatMap((part) => /^\{(\w+)\}$/.exec(part)?.[1] ?? []);
 
     assert.ok(verb.about !== "" && verb.examples.length > 0);
-    assert.equal(nameOf(verb).split(" ")[0], key.split(".")[0]);
+    assert.equal(nameOf(verb), wordsFor(key as `${NounName}.${string}`));
     for (const name of [...places, ...inPath]) assert.ok(names.includes(name), `${name} is no field of ${key}`);
     for (const { name, needed } of placesOf(verb)) assert.equal(verb.input[name]?.maybe, !needed, name);
     for (const name of inPath) assert.equal(verb.input[name]?.maybe, false, `${name} is part of the path`);
@@ -94,15 +94,24 @@ function overlaps(one: string, other: string): boolean {
   );
 }
 
+/** The words that its place in the table gives a verb: `dead-letters list`, or `metrics` where the noun is not said. */
+function wordsFor(key: `${NounName}.${string}`): string {
+  const [noun = "", name = ""] = key.split(".");
+  return nounOf(noun as NounName).plain === true ? kebab(name) : `${kebab(noun)} ${kebab(name)}`;
+}
+
 function pathOf({ http = "GET /" }: Pick<Verb, "http">): string[] {
   return http.split("/").slice(1);
 }
 
 async function inputOf(key: string, verb: Verb, example: string): Promise<Record<string, unknown>> {
   const program = new Command("daybook").exitOverride().option("--tenant <id>");
-  const group = program.command(nameOf(verb).split(" ")[0] ?? "");
+  const words = nameOf(verb).split(" ");
+  const group = words.length === 1 ? program : program.command(words[0] ?? "");
   const input = Promise.withResolvers<Record<string, unknown>>();
-  addVerb(group, verb, async (command) => input.resolve(await readInput(command, verb, async () => "{}")));
+  addVerb(group, verb, { isDefault: false }, async (command) =>
+    input.resolve(await readInput(command, verb, async () => "{}")),
+  );
   await program.parseAsync(wordsOf(example), { from: "user" });
   return input.promise;
 }
