@@ -97,6 +97,13 @@ test("times are shown in the reader's zone, also when its clock was set, and in 
   assert.equal(render(sentence("starts", ago(now + 61_000)), pipe), "starts 2026-11-18T12:01:01.000Z");
 });
 
+test("an item of a stream is one line that fits, or values between tabs", () => {
+  const item = row(time(now), "order.paid", "x".repeat(100));
+
+  assert.equal(render(item, terminal(40)), `2026-11-18 13:00:00  order.paid  ${"x".repeat(6)}…`);
+  assert.equal(render(item, pipe), `2026-11-18T12:00:00.000Z\torder.paid\t${"x".repeat(100)}`);
+});
+
 test("nothing that is shown commands a terminal, breaks a line or turns the direction of reading", () => {
   const evil = "\u001B[2Ja\u009B31mb\r\nc\u202Ed\u0007\u2066e\u0000";
   const shown = [
