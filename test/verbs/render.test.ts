@@ -9,6 +9,7 @@ import {
   id,
   json,
   lines,
+  row,
   section,
   sentence,
   status,
