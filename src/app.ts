@@ -1,7 +1,7 @@
 // app(): a named bundle of listeners and schedules, with the verbs that its setup gets from this front door.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { defineApp, type AnyApp, type AppOptions, type OnError } from "./apps/define.ts";
-import type { IfExists } from "./apps/roster.ts";
+import type { IfExists } from "./apps/registration.ts";
 import type { Book } from "./book.ts";
 import type { Duration } from "./core/duration.ts";
 import type { TimeInput } from "./core/time.ts";

@@ -3,16 +3,8 @@
 import { holdCalls } from "./calls/attempt/settled.ts";
 import { invalid } from "./core/error.ts";
 import { refuseUnknown } from "./core/suggest.ts";
-import {
-  countHeld,
-  dropHeld,
-  holdJobs,
-  releaseHeld,
-  toHeldRule,
-  type HeldFilter,
-  type HeldJobs,
-  type HeldRule,
-} from "./jobs/hold.ts";
+import { countHeld, dropHeld, holdJobs, releaseHeld, toHeldRule } from "./jobs/hold.ts";
+import type { HeldFilter, HeldJobs, HeldRule } from "./jobs/hold.ts";
 import type { Rooms } from "./rooms.ts";
 import { countHeldSchedules, holdSchedules, releaseSchedules, type HeldSchedules } from "./schedules/held.ts";
 import { sql, type Sql } from "./storage/sql.ts";

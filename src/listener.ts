@@ -5,7 +5,7 @@ import { sinkPrefix } from "./calls/sink/message.ts";
 import { invalid } from "./core/error.ts";
 import { defineListener, type PayloadOf, type AnyListener, type Heard, type ListenerOptions } from "./events/define.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "./events/live/define.ts";
-import type { LiveContext } from "./events/live/live-context.ts";
+import type { LiveContext } from "./events/live/live-run.ts";
 import type { ListenerParts } from "./events/listen.ts";
 
 /** What a listener's function is given besides the payload: what a job's handler gets, and the event. */

@@ -1,6 +1,6 @@
 // What a live listener's function gets from this front door: the event, and the book around it.
 import { createBook, type Book } from "./book.ts";
-import type { LiveContext } from "./events/live/live-context.ts";
+import type { LiveContext } from "./events/live/live-run.ts";
 import type { LiveListenerContext } from "./listener.ts";
 import type { Rooms } from "./rooms.ts";
 

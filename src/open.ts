@@ -2,11 +2,11 @@
 import { announceTo, callEars, recordHooks, tellSessionLost } from "./announce.ts";
 import { callJobs } from "./calls/attempt/settled.ts";
 import { callKind } from "./calls/call.ts";
-import { callJob } from "./calls/job.ts";
+import { callJob } from "./calls/attempt/send.ts";
 import { createCallsRoom } from "./calls/room.ts";
 import type { CallOptions } from "./calls/settings.ts";
 import { collectApps, openApps } from "./apps/apps.ts";
-import { moveInstances } from "./apps/write-instance.ts";
+import { moveInstances } from "./apps/instance.ts";
 import type { Clock } from "./core/clock.ts";
 import { toJson } from "./core/json.ts";
 import { checkTenant } from "./core/name.ts";

@@ -1,14 +1,13 @@
 // entity() and relation(): what is known, defined in code.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import {
-  type AnyEntity,
-  type Entity,
-  type EntityOptions,
-  type DefinedRelation,
-  type Nothing,
-  type RelationOptions,
-  defineEntity,
-  defineRelation,
+import { defineEntity, defineRelation } from "./records/define/definition.ts";
+import type {
+  AnyEntity,
+  Entity,
+  EntityOptions,
+  DefinedRelation,
+  Nothing,
+  RelationOptions,
 } from "./records/define/definition.ts";
 
 /** Defines a kind of thing that is known. Every version of every one is kept.

@@ -1,6 +1,5 @@
 // schedule(): a job or an event that is due again and again, defined in code.
-import { defineSchedule, type AnySchedule, type DefinitionOptions } from "./schedules/define.ts";
-import type { ScheduleOptions } from "./schedules/options.ts";
+import { defineSchedule, type AnySchedule, type DefinitionOptions, type ScheduleOptions } from "./schedules/options.ts";
 
 /** Defines a schedule. Listed in `use`, it is written into the book by its name, and fires while somebody works.
  *

@@ -2,17 +2,16 @@
 import { DaybookError, invalid } from "../core/error.ts";
 import { noSuch } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
-import { cancelFires } from "../schedules/cancel-fires.ts";
+import { cancelFires } from "../schedules/write-schedule.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
-import { beginOf } from "./identity.ts";
-import { namesWithHistory } from "./history.ts";
 import { startInstance, type AppsWiring, type Instance } from "./instance.ts";
-import { writeRegistrations } from "./write-registrations.ts";
+import { beginOf } from "./registration.ts";
+import { namesWithHistory, writeRegistrations } from "./write-registrations.ts";
 
 export type AppsHere = {
-  /** Sets up all instances of all of them. One that fails does so alone. */
+  /** Sets up all instances of all apps. An instance that fails does not stop the others. */
   start(apps: readonly AnyApp[]): Promise<void>;
-  /** Stops the instances of an app, if it runs here, and sets them up again, by another definition if one is given. */
+  /** Stops the instances of an app, if it runs here, and sets them up again, with a new definition if one is given. */
   reload(app: AnyApp | string): Promise<void>;
   stop(key: string): Promise<void>;
   close(): Promise<void>;
@@ -20,11 +19,11 @@ export type AppsHere = {
 
 type Hosted = { readonly app: AnyApp; readonly instances: readonly Instance[] };
 
-/** All of them belong to one tenant. */
+/** All apps of a book belong to one tenant. */
 export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
   const { store } = wiring.engine;
   const hosted = new Map<string, Hosted>();
-  // One change of an app after the other; different apps do not wait for each other.
+  // Changes of one app run one after another; different apps do not wait for each other.
   const changes = new Map<string, Promise<void>>();
   let closed = false;
 
@@ -48,7 +47,7 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
     if (instances.every(({ failed }) => !failed)) await retireSurplus(app, before);
   }
 
-  // An app with fewer instances than before: those beyond the last one register nothing any more.
+  // An app with fewer instances than before: the surplus ones register nothing any more.
   async function retireSurplus({ key, instances }: AnyApp, before: readonly Instance[]): Promise<void> {
     const rows = await store.read<{ instance_index: number }>(sql`select instance_index from daybook_app_instance
       where tenant_id = ${tenant} and app_key = ${key} and instance_index >= ${instances.length}`);
@@ -104,7 +103,7 @@ function notHere(key: string, known: readonly string[]): DaybookError {
   return noSuch("this process does not run the app", key, known, { app: key });
 }
 
-/** The apps of a list; a key that stands for two is refused. */
+/** The apps of a list; two apps with one key are refused. */
 export function collectApps(use: readonly { readonly kind: string }[]): readonly AnyApp[] {
   const found = new Map<string, AnyApp>();
   for (const each of use) {

@@ -1,4 +1,4 @@
-// What must hold of the registrations of apps; doctor asks.
+// What must hold for the registrations of apps; doctor asks.
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
 

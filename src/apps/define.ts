@@ -1,4 +1,4 @@
-// The definition of an app: a key, the configs of its instances, and a setup that registers what each of them does.
+// The definition of an app: a key, the configs of its instances, and a setup that registers what each instance does.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
@@ -7,7 +7,7 @@ import { quote } from "../core/quote.ts";
 import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 
-/** Where an error came from. `registration` is null when the setup itself failed. */
+/** Where an error came from. `registration` is null when the setup failed. */
 export type ErrorPlace = {
   readonly app: string;
   readonly instance: number;
@@ -16,22 +16,22 @@ export type ErrorPlace = {
   readonly runId: string | null;
 };
 
-/** Told of an error; the run is recorded as failed all the same. */
+/** Called with an error; the run is recorded as failed all the same. */
 export type OnError = (error: unknown, place: ErrorPlace) => unknown;
 
-/** `App` and `Config` are what `setup` is given; this room only passes them on. */
+/** `App` and `Config` are the arguments of `setup`; this room only passes them on. */
 export type AppOptions<Input, App, Config> = {
   /** The config of each instance, in the order of their indexes; default one instance, with the config `{}`. */
   readonly instances?: readonly Input[];
-  /** Registers what an instance listens to and when it acts. What it waits for, it waits for at most `timeout`. */
+  /** Registers what an instance listens to and when it acts. It must end within `timeout`. */
   readonly setup: (app: App, config: Config) => unknown;
   /** How long a setup may take; default 30 s. */
   readonly timeout?: Duration;
-  /** Told of every error of its handlers that they do not handle themselves, and of a setup that failed. */
+  /** Called with errors of handlers that have no `onError` of their own, and when a setup fails. */
   readonly onError?: OnError;
 };
 
-/** An app of any config, for lists of them. */
+/** An app with any config, for lists of definitions. */
 export type AnyApp = {
   readonly kind: "app";
   readonly key: string;
@@ -57,13 +57,17 @@ export function defineApp(key: string, options: Given): AnyApp {
     throw invalid(`the config of ${what} is no schema: give a Standard Schema (zod, valibot, arktype …)`);
   }
   return {
-    ...{ kind: "app", key, config, setup, onError },
+    kind: "app",
+    key,
+    config,
+    setup,
+    onError,
     instances: checkInstances(key, instances ?? [{}]),
     timeoutMs: timeout === undefined ? limits.appSetupMs : durationMs(timeout, `timeout of ${what}`, { min: 1 }),
   };
 }
 
-/** The same app with other instances, as the config of a project gives them. */
+/** The same app with the instances of a project's config. */
 export function withInstances(app: AnyApp, instances: unknown): AnyApp {
   return { ...app, instances: checkInstances(app.key, instances) };
 }
@@ -76,7 +80,7 @@ function checkInstances(key: string, instances: unknown): readonly unknown[] {
   throw invalid(`app "${key}" has ${instances.length} instances; at most ${limits.appInstancesMax} are allowed`);
 }
 
-// The key is part of names and of URLs, between slashes.
+// The key appears in names and URLs, between slashes.
 export function checkAppKey(key: unknown): string {
   if (typeof key === "string" && /^[\w.-]{1,64}$/.test(key)) return key;
   throw invalid(`app key ${quote(key)} must be 1 to 64 letters (a-z), digits or any of . _ -`);

@@ -1,31 +1,32 @@
-// The user's function as the rooms below call it: its errors are told to whoever asked for them, and an instance knows
-// what of it still runs.
+// Wraps a user's function for the rooms below: its errors go to `onError`, and the instance knows which of its runs go on.
 import { describeError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
+import { isThenable } from "../core/thenable.ts";
 import type { ErrorPlace, OnError } from "./define.ts";
 
 export type Handler = (first: unknown, context: HandlerContext) => unknown;
 
-/** What this room reads of the contexts of jobs and of live listeners. */
+/** What this room needs of the contexts of jobs and of live listeners. */
 type HandlerContext = {
   readonly signal: AbortSignal;
   readonly runId?: string;
   readonly job?: { readonly runId: string };
 };
 
-/** An error handler failed itself. */
+/** An `onError` function failed. */
 export const errorHandlerFailed = defineFact<ErrorPlace & { message: string }>("app.error_handler_failed");
 
-/** A setup failed, so that nothing of the instance runs. */
+/** A setup failed, so nothing of the instance runs. */
 export const setupFailed = defineFact<ErrorPlace & { message: string }>("app.setup_failed");
 
-/** States that a setup failed. Where neither an `onError` nor anybody else hears of it, the process itself is told: an app that
- *  is not there must not be found out by what it has not done. */
+/** States that a setup failed. If neither an `onError` nor a subscriber hears it, the process warns: nobody should have to find
+ *  out from what the app has not done. */
 export function tellSetupFailed(onError: OnError | undefined, error: unknown, place: ErrorPlace): void {
   const { type, message, trace } = describeError(error);
   if (onError === undefined && !setupFailed.heard) {
     process.emitWarning(`app "${place.app}", instance ${place.instance}, could not be set up: ${type}: ${message}`, {
-      ...{ type: "DaybookWarning", code: "DAYBOOK_APP_SETUP" },
+      type: "DaybookWarning",
+      code: "DAYBOOK_APP_SETUP",
       ...(trace === null ? {} : { detail: trace }),
     });
   }
@@ -35,37 +36,30 @@ export function tellSetupFailed(onError: OnError | undefined, error: unknown, pl
 
 export type Watched = {
   readonly run: (first: never, context: never) => unknown;
-  /** Tells of an error that happened before the handler began. */
+  /** Reports an error from before the handler began. */
   readonly failed: (error: unknown, runId: string | null) => void;
 };
 
 /** Runs that have begun and not ended. */
 export type Running = Set<Promise<unknown>>;
 
-export function watch(
-  handler: Handler,
-  {
-    onError,
-    place,
-    timeout,
-    running,
-    acted,
-  }: {
-    readonly onError: OnError | undefined;
-    readonly place: Omit<ErrorPlace, "runId">;
-    /** Whether its runs may be ended by their timeout. */
-    readonly timeout: boolean;
-    /** Left out for a listener: the bus itself waits for what it runs. */
-    readonly running?: Running;
-    readonly acted: () => void;
-  },
-): Watched {
+type Watching = {
+  readonly onError: OnError | undefined;
+  readonly place: Omit<ErrorPlace, "runId">;
+  /** Whether its runs have a timeout. */
+  readonly timeout: boolean;
+  /** The set of its unfinished runs; undefined when somebody else waits for them. */
+  readonly running: Running | undefined;
+  readonly acted: () => void;
+};
+
+export function watch(handler: Handler, { onError, place, timeout, running, acted }: Watching): Watched {
   const failed: Watched["failed"] = (error, runId) => {
     acted();
     tell(onError, error, { ...place, runId });
   };
 
-  // An asynchronous function only where the handler is one: a handler that waits for nothing has ended when it returns.
+  // Not an async function: a handler that awaits nothing has ended when it returns.
   function run(first: unknown, context: HandlerContext): unknown {
     acted();
     const told = onError !== undefined && timeout ? tellTimeout(context, failed) : { is: false };
@@ -80,7 +74,7 @@ export function watch(
 
   async function settle(result: Promise<unknown>, context: HandlerContext, told: Told): Promise<unknown> {
     const over = (): void => void running?.delete(result);
-    // Who was asked to end is waited for by whoever asked, and only for a while.
+    // An aborted run is waited for by the code that aborted it, and only for a while.
     if (running?.add(result) !== undefined) context.signal.addEventListener("abort", over, { once: true });
     try {
       return await result;
@@ -92,7 +86,7 @@ export function watch(
     }
   }
 
-  // Who was cancelled was asked to end, and has not failed.
+  // A cancelled run was asked to end: that is not an error.
   function caught(error: unknown, context: HandlerContext, told: Told): void {
     if (onError === undefined || told.is || context.signal.aborted) return;
     failed(error, runOf(context));
@@ -103,7 +97,7 @@ export function watch(
 
 type Told = { is: boolean };
 
-// A handler may take no notice of its timeout, and then nothing is thrown.
+// A handler may ignore its timeout and never throw, so the abort itself is reported.
 function tellTimeout(context: HandlerContext, failed: Watched["failed"]): Told {
   const told = { is: false };
   context.signal.addEventListener(
@@ -123,7 +117,7 @@ function runOf({ runId, job }: HandlerContext): string | null {
   return runId ?? job?.runId ?? null;
 }
 
-/** An error handler that fails is stated as a fact and stops nothing. */
+/** Calls `onError`. If that fails, a fact states it and everything goes on. */
 export function tell(onError: OnError | undefined, error: unknown, place: ErrorPlace): void {
   const fail = (cause: unknown): void => errorHandlerFailed.state({ ...place, message: describeError(cause).message });
   try {
@@ -132,8 +126,4 @@ export function tell(onError: OnError | undefined, error: unknown, place: ErrorP
   } catch (cause) {
     fail(cause);
   }
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -1,45 +1,41 @@
 // One configured copy of an app in this process, from its setup to its end:
 //
 //   starting ──► running ──► stopped
-//        └─────► failed       its setup threw or took too long; nothing of it is registered, and others go on
-import { DaybookError, describeError, isDaybookError } from "../core/error.ts";
+//        └─────► failed       its setup threw or took too long: it registers nothing, and other instances go on
+import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { LiveAttachment } from "../events/live/bus.ts";
-import type { Live } from "../events/live/live.ts";
+import { sql } from "../storage/sql.ts";
+import type { Tx } from "../storage/store.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import { ceaseToHost, hostJobs, knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
-import { cancelFires } from "../schedules/cancel-fires.ts";
+import type { LiveAttachment } from "../events/live/bus.ts";
+import type { Live } from "../events/live/live.ts";
 import { checkSchedule } from "../schedules/options.ts";
-import type { Tx } from "../storage/store.ts";
+import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
 import { tell, tellSetupFailed, type Running } from "./handler.ts";
-import { namesWithHistory } from "./history.ts";
-import { beginOf, type InstanceIdentity } from "./identity.ts";
-import type { Registration } from "./registration.ts";
-import { runSetup, within } from "./run-setup.ts";
-import { createSetup } from "./setup.ts";
-import { resolveSource } from "./source/resolve-source.ts";
-import { writeInstance, writeStopped, type InstanceStatus } from "./write-instance.ts";
-import { writeRegistrations, type Ready } from "./write-registrations.ts";
+import { beginOf, type InstanceIdentity, type Registration } from "./registration.ts";
+import { runSetup, within, createSetup } from "./setup.ts";
+import { resolveSource } from "./source.ts";
+import { namesWithHistory, writeRegistrations, type Ready } from "./write-registrations.ts";
 
 export type AppsWiring = {
   readonly engine: Engine;
   readonly live: Live;
-  /** The book, as the front door gives it to a setup. */
+  /** The book that the front door hands to a setup. */
   readonly bookFor: (tenant: string) => unknown;
 };
 
 export type Instance = {
   readonly identity: InstanceIdentity;
   readonly failed: boolean;
-  /** Which of its names have run in this process; the book may not know of the latest yet. */
+  /** The names that have run in this process; the latest runs may not be on disk yet. */
   readonly acted: Set<string>;
   stop(): Promise<void>;
 };
 
-/** Resolves once it runs or has failed, and never rejects. `acted` is handed on by the instance that it takes the place
- *  of. */
+/** Resolves once the instance runs or has failed; never rejects. `acted` comes from the instance that it replaces. */
 export async function startInstance(
   { engine, live, bookFor }: AppsWiring,
   app: AnyApp,
@@ -51,7 +47,11 @@ export async function startInstance(
   const ending = new AbortController();
   const running: Running = new Set();
   const setup = createSetup({
-    ...{ app, identity, running, signal: ending.signal, book: () => bookFor(tenant) },
+    app,
+    identity,
+    running,
+    signal: ending.signal,
+    book: () => bookFor(tenant),
     acted: (name) => void acted.add(name),
   });
   const attached: LiveAttachment[] = [];
@@ -80,14 +80,14 @@ export async function startInstance(
         await say(tx, "running");
       }),
     );
-    // The setup is complete without it: whatever is left, the next one cancels.
+    // The setup is complete without this: the next setup cancels what is left.
     await cancelFires(engine, tenant, beginOf(identity)).catch(() => undefined);
     for (const { does } of setup.registrations) {
       if (does.kind === "listener") attached.push(await live.attach(does.live, tenant));
     }
   }
 
-  // Each part is let go of, whatever becomes of the others.
+  // Every part is released, even if releasing another fails.
   async function end(): Promise<void> {
     ending.abort(new DaybookError("closed", `app "${identity.app}" was stopped`));
     const names = hosted.map(({ name }) => name);
@@ -107,11 +107,13 @@ export async function startInstance(
     failed = true;
     tellSetupFailed(app.onError, thrown, place);
     await end();
-    // A book that cannot be written has troubles of its own, and says so elsewhere.
+    // If the book cannot be written, that is reported elsewhere.
     await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);
   }
   return {
-    ...{ identity, failed, acted },
+    identity,
+    failed,
+    acted,
     stop() {
       if (failed) return Promise.resolve();
       const seq = (): number => engine.session().seq;
@@ -120,7 +122,7 @@ export async function startInstance(
   };
 }
 
-// What takes its time is found out before the transaction.
+// Slow work (reading sources, checking schedules) happens before the transaction.
 async function prepare(engine: Engine, registrations: readonly Registration[]): Promise<Ready[]> {
   const ready: Ready[] = [];
   for (const registration of registrations) {
@@ -139,7 +141,7 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
 
 const triesMax = 5;
 
-// Another process that sets up the same app may make one of its schedules at this moment: the next look finds it.
+// Another process may be making a schedule of the same app at this moment: the next try finds it.
 async function untilFree(run: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -148,4 +150,39 @@ async function untilFree(run: () => Promise<void>): Promise<void> {
       if (!isDaybookError(error) || error.code !== "conflict" || tries >= triesMax) throw error;
     }
   }
+}
+
+export type InstanceStatus = "starting" | "running" | "failed" | "stopped";
+
+export type InstanceState = {
+  readonly status: InstanceStatus;
+  readonly error: ErrorDescription | null;
+  readonly sessionSeq: number;
+};
+
+export async function writeInstance(
+  tx: Tx,
+  { tenant, app, instance }: InstanceIdentity,
+  { status, error, sessionSeq }: InstanceState,
+): Promise<void> {
+  const { type = null, message = null, trace = null } = error ?? {};
+  await tx.run(sql`insert into daybook_app_instance (tenant_id, app_key, instance_index, session_seq, status, error_type,
+      error_message, error_trace, changed_at)
+    values (${tenant}, ${app}, ${instance}, ${sessionSeq}, ${status}, ${type}, ${message}, ${trace}, ${tx.now})
+    on conflict (tenant_id, app_key, instance_index) do update set session_seq = excluded.session_seq,
+      status = excluded.status, error_type = excluded.error_type, error_message = excluded.error_message,
+      error_trace = excluded.error_trace, changed_at = excluded.changed_at`);
+}
+
+/** Writes that the instance has stopped, unless another process has taken it over since. */
+async function writeStopped(tx: Tx, { tenant, app, instance }: InstanceIdentity, sessionSeq: number): Promise<void> {
+  await tx.run(sql`update daybook_app_instance set status = 'stopped', changed_at = ${tx.now}
+    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and session_seq = ${sessionSeq}
+      and status in ('starting', 'running')`);
+}
+
+/** A session that others took for dead goes on under a new one: its instances move to the new session. */
+export async function moveInstances(tx: Tx, lost: number, replacement: number): Promise<void> {
+  await tx.run(sql`update daybook_app_instance set session_seq = ${replacement}
+    where session_seq = ${lost} and status in ('starting', 'running')`);
 }

@@ -1,11 +1,11 @@
-// JSON of whatever a registration was given, for people to read: it never throws, and equal values have equal text. What
-// has no JSON is replaced where it stands.
+// JSON of any value that a registration was given, for people to read. It never throws, equal values have equal text, and parts
+// without JSON are replaced by a placeholder.
 import { limits } from "../core/limits.ts";
 
 const placeholder = '"<NON_SERIALIZABLE>"';
 
-/** Sorted JSON. A date, a URL and a bigint become text; a circle, a function and their like the placeholder, and so does
- *  the whole when it is huge. */
+/** Sorted JSON. A date, a URL and a bigint become text; a cycle, a function and the like become the placeholder, and so does a
+ *  value that is too big. */
 export function safeJson(value: unknown): string {
   try {
     const text = write(value, { within: [], left: limits.registrationJsonBytesMax }) ?? placeholder;
@@ -21,7 +21,7 @@ type Walk = { readonly within: readonly object[]; left: number };
 
 /** Undefined: it is left out of an object, as JSON does. */
 function write(value: unknown, walk: Walk): string | undefined {
-  // Counted on the way, so that a huge value is not written out before it is refused.
+  // Count while writing, so that a huge value is refused before it is written out.
   if ((walk.left -= typeof value === "string" ? value.length + 2 : 1) < 0) throw new TooBig();
   switch (typeof value) {
     case "undefined":
@@ -53,7 +53,7 @@ function writeObject(value: object, walk: Walk): string {
     return text;
   } catch (error) {
     if (error instanceof TooBig) throw error;
-    // A getter that throws, a proxy that was revoked.
+    // For example a getter that throws, or a revoked proxy.
     return placeholder;
   }
 }

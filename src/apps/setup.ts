@@ -1,25 +1,23 @@
-// What a setup is given: the verbs that register, for as long as the setup lasts.
+// The setup of one instance: the verbs that register, usable while the setup runs, and the run itself.
+import { afterEither, type Clock } from "../core/clock.ts";
 import type { Duration } from "../core/duration.ts";
-import { invalid, type DaybookError } from "../core/error.ts";
+import { invalid, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
+import { fitting } from "../core/standard-schema.ts";
 import type { TimeInput } from "../core/time.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyApp } from "./define.ts";
 import type { Running } from "./handler.ts";
-import type { InstanceIdentity } from "./identity.ts";
-import { planJob } from "./plan-job.ts";
-import { planListener } from "./plan-listener.ts";
-import { planSchedule, type TimingWord } from "./plan-schedule.ts";
-import type { Registration } from "./registration.ts";
-import { checkIfExists, createRoster } from "./roster.ts";
-import { callSite } from "./source/call-site.ts";
+import { planJob, planListener, planSchedule, type TimingWord } from "./plan.ts";
+import { type InstanceIdentity, type Registration, checkIfExists, createRoster } from "./registration.ts";
+import { callSite } from "./source.ts";
 
-/** The options of every verb: a name, and whatever the verb itself takes. */
+/** The options of every verb: a name, and the verb's own options. */
 export type Named = { readonly name: string } & Readonly<Record<string, unknown>>;
 type Handler = (...given: never[]) => unknown;
 
-/** The verbs, as loosely typed as this room needs them; the front door says what they take. */
+/** The verbs with loose types; the front door gives them their precise types. */
 export type Verbs = {
   readonly key: string;
   readonly instance: number;
@@ -39,13 +37,13 @@ export type Verbs = {
 export type Setup = {
   readonly verbs: Verbs;
   readonly registrations: readonly Registration[];
-  /** What to do when the instance stops, the last first. */
+  /** Functions to call when the instance stops, the last registered first. */
   readonly onStop: readonly (() => unknown)[];
-  /** From now on nothing more can be registered. */
+  /** Refuses registrations from now on. */
   end(): void;
 };
 
-/** What a plan is made of: a checked name and handler, and the rest of the options. */
+/** A checked name and handler, and the rest of the options. */
 export type Asked = {
   readonly name: string;
   readonly handler: Handler;
@@ -58,7 +56,7 @@ export type SetupParts = {
   readonly running: Running;
   readonly signal: AbortSignal;
   readonly book: () => unknown;
-  /** One of them has run, or tried to. */
+  /** Called when a registration has run, or tried to. */
   readonly acted: (name: string) => void;
 };
 
@@ -97,7 +95,10 @@ export function createSetup(parts: SetupParts): Setup {
     };
 
   const verbs: Verbs = {
-    ...{ key: identity.app, instance: identity.instance, tenant: identity.tenant, signal },
+    key: identity.app,
+    instance: identity.instance,
+    tenant: identity.tenant,
+    signal,
     get book() {
       return parts.book();
     },
@@ -124,7 +125,8 @@ export function createSetup(parts: SetupParts): Setup {
     },
   };
   return {
-    ...{ verbs, onStop },
+    verbs,
+    onStop,
     get registrations() {
       return roster.all;
     },
@@ -137,4 +139,54 @@ function tooLate(what: string, verb: string): DaybookError {
     `app.${verb} was called after the setup of ${what} had ended: register in setup; for work that comes up later make ` +
       "an app.job there, and enqueue it",
   );
+}
+
+/** Runs a setup with its checked config, within its timeout. */
+export async function runSetup(clock: Clock, app: AnyApp, setup: Setup): Promise<void> {
+  const { instance } = setup.verbs;
+  const run = async (): Promise<void> => {
+    const config = await fittingConfig(app, instance);
+    await (app.setup as (verbs: unknown, config: unknown) => unknown)(setup.verbs, config);
+  };
+  try {
+    await within(clock, app.timeoutMs, run(), () => tooSlow(app, instance));
+  } finally {
+    // A verb that is called later throws, also in a setup that timed out.
+    setup.end();
+  }
+}
+
+async function fittingConfig({ key, config: schema, instances }: AnyApp, instance: number): Promise<unknown> {
+  const given = instances[instance];
+  if (schema === undefined) return given;
+  const what = `the config of instance ${instance} of app "${key}" does not fit its schema`;
+  return fitting(await schema["~standard"].validate(given), what, { app: key, instance });
+}
+
+function tooSlow({ key, timeoutMs }: AnyApp, instance: number): DaybookError {
+  return new DaybookError(
+    "timeout",
+    `the setup of instance ${instance} of app "${key}" took longer than ${timeoutMs} ms: give it a longer "timeout", or ` +
+      "let what it waits for happen after it",
+    { details: { app: key, instance, timeoutMs } },
+  );
+}
+
+/** Waits for `work`, but at most `ms`: then it throws the error of `late`, or returns undefined without one. */
+export async function within<T>(
+  clock: Clock,
+  ms: number,
+  work: Promise<T>,
+  late?: () => DaybookError,
+): Promise<T | undefined> {
+  const over = Promise.withResolvers<undefined>();
+  const end = (): void => (late === undefined ? over.resolve(undefined) : over.reject(late()));
+  const timer = afterEither(clock, ms, end, { keepAlive: true });
+  try {
+    return await Promise.race([work, over.promise]);
+  } finally {
+    timer.cancel();
+    // A late rejection must not be unhandled.
+    work.catch(() => undefined);
+  }
 }

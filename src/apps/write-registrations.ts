@@ -1,17 +1,16 @@
-// Writes what a completed setup registered: each under its identity, refreshed, with its schedule; and lets go of what it
-// registers no more. All of it is one transaction, so a power failure leaves the registrations of one setup or the other.
+// Writes what a completed setup registered, with its schedules, and retires or removes what it registers no more. It is one
+// transaction, so after a power failure the book has the registrations of one setup or of the other.
 import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Tx, Store } from "../storage/store.ts";
 import { anyOf, forUpdate } from "../storage/word.ts";
+import { hasHistory } from "../telemetry/run.ts";
 import type { CheckedSchedule } from "../schedules/options.ts";
-import { retireSchedule } from "../schedules/steer-schedule.ts";
-import { upsertSchedule } from "../schedules/write-schedule.ts";
-import { nameOf, type InstanceIdentity } from "./identity.ts";
-import type { Registration, RegistrationKind } from "./registration.ts";
+import { retireSchedule, upsertSchedule } from "../schedules/write-schedule.ts";
+import { nameOf, type InstanceIdentity, type Registration, type RegistrationKind } from "./registration.ts";
 import { safeJson } from "./safe-json.ts";
-import type { Source } from "./source/resolve-source.ts";
+import type { Source } from "./source.ts";
 
-/** A registration with what had to be found out about it before the transaction. */
+/** A registration with what was prepared before the transaction. */
 export type Ready = {
   readonly registration: Registration;
   readonly source: Source;
@@ -20,7 +19,7 @@ export type Ready = {
 
 type Known = { readonly name: string; readonly kind: RegistrationKind };
 
-/** `withHistory` are the names that have ever run. */
+/** `withHistory` has the names that have ever run. */
 export async function writeRegistrations(
   tx: Tx,
   identity: InstanceIdentity,
@@ -28,7 +27,7 @@ export async function writeRegistrations(
   withHistory: ReadonlySet<string>,
 ): Promise<void> {
   const { tenant, app, instance } = identity;
-  // By name, as everybody does who locks several.
+  // By name: everything that locks several registrations locks them in this order.
   const sorted = ready.toSorted((a, b) => (a.registration.name < b.registration.name ? -1 : 1));
   const known = await tx.all<Known>(sql`select name, kind from daybook_registration
     where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} order by name ${forUpdate}`);
@@ -82,4 +81,20 @@ async function letGo(
     await tx.run(sql`delete from daybook_registration
       where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", removed)}`);
   }
+}
+
+/** Of the names in the book that a setup did not register, those that have runs. */
+export async function namesWithHistory(
+  store: Store,
+  { tenant, app, instance }: InstanceIdentity,
+  registered: ReadonlySet<string>,
+): Promise<Set<string>> {
+  const known = await store.read<{ name: string }>(sql`select name from daybook_registration
+    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance}`);
+  const found = new Set<string>();
+  for (const { name } of known) {
+    if (registered.has(name)) continue;
+    if (await hasHistory(store, tenant, { app, instance, registration: name })) found.add(name);
+  }
+  return found;
 }

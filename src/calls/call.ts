@@ -1,15 +1,15 @@
-// A call is an HTTP request that must be made. Its work is a job of the kind `call`, whose handler is the HTTP client, so
-// that due times, claims, retries, limits, cancellation and recovery are the engine's.
+// A call is an HTTP request that must be made. A job of the kind `call` does the work, with the HTTP client as its handler, so
+// due times, claims, retries, limits, cancellation and recovery are those of jobs.
 //
 //   scheduled ──► running ──► succeeded        (an answer of 2xx)
 //       │            ├──────► failed           (another answer, or none, and no attempt is left)
 //       └────────────┴──────► cancelled
 //
-// Between two attempts a call stays `running`. Each attempt is a row of `call_attempt` that is on disk before the socket
-// opens; its id is that of the run. At most one is open, by a unique index. Whoever ends the job ends the attempt and the
-// call in the same transaction (attempt/settled.ts).
+// Between two attempts a call stays `running`. Each attempt is a row of `call_attempt` that is on disk before the socket opens,
+// with the id of its run. A unique index allows one open attempt. The transaction that ends the job also ends the attempt and
+// the call (attempt/settled.ts).
 //
-// What is sent (`content`) is sealed with a key from outside the book; what people see of it (`request`) is redacted.
+// The request that is sent (`content`) is sealed with a key from outside the book; what people see (`request`) is redacted.
 
 export type CallStatus = "scheduled" | "running" | "succeeded" | "failed" | "cancelled";
 
@@ -46,7 +46,7 @@ export type CallRow = {
   resend_of: string | null;
 };
 
-/** How often and how long: what a resend needs again. */
+/** How often and for how long a call is tried; a resend uses it again. */
 export type CallPolicy = {
   readonly attempts: number;
   /** JSON of a `Backoff`, or null for the engine's own. */
@@ -59,7 +59,7 @@ export type ErrorKind =
   | ("dns" | "connect" | "tls" | "timeout" | "reset" | "protocol" | "redirect")
   | ("refused" | "status" | "lost" | "cancelled" | "shutdown" | "internal");
 
-/** How a call ended, for its row and for the facts about it. */
+/** How a call ended, for its row and its facts. */
 export type CallOutcome = {
   readonly responseStatus: number | null;
   readonly errorKind: ErrorKind | null;
@@ -68,18 +68,18 @@ export type CallOutcome = {
   readonly durationMs: number | null;
 };
 
-/** The kind, and the name, of the jobs that make calls. */
+/** The kind and the name of the jobs that make calls. */
 export const callKind = "call";
 export const callJobName = "daybook.call";
-/** The queue of calls: each tenant has its own, and they take turns. */
+/** The queue of calls. Each tenant has its own, and tenants take turns. */
 export const callQueue = "calls";
 
-/** What sealed content belongs to. */
+/** What binds sealed content to its call: it opens only for this one. */
 export function sealedFor(tenant: string, id: string): string {
   return `call ${id}\n${tenant}`;
 }
 
-/** What limits the calls of one tenant to one host. */
+/** The key of the limit on a tenant's calls to one host. */
 export function hostKey(host: string): string {
   return `${callJobName}\n${host}`;
 }

@@ -1,31 +1,29 @@
-// What a user does with calls, on the book and in a transaction.
+// The verbs of calls, on the book and in a transaction.
 import { invalid } from "../core/error.ts";
-import { refuseDestination } from "./client/destination.ts";
 import type { Store } from "../storage/store.ts";
-import type { Ports } from "../jobs/kind.ts";
 import type { Within } from "../jobs/jobs.ts";
-import type { CallDetails } from "./call-record.ts";
-import { explainCall, type CallExplanation } from "./explain.ts";
-import { findCall, listCalls, type CallFilter, type CallPage } from "./list.ts";
-import { prepareCall, type PreparedCall, type SubmitOptions, type When } from "./prepare.ts";
+import type { Ports } from "../jobs/kind.ts";
+import { refuseDestination } from "./client/destination.ts";
+import { explainCall, findCall, listCalls } from "./read-calls.ts";
+import type { CallDetails, CallExplanation, CallFilter, CallPage } from "./read-calls.ts";
 import { shownUrl } from "./request/redact.ts";
 import type { CallsRoom } from "./room.ts";
 import { cancelCall, deleteCall, rescheduleCall, resendCall, type CancelledCall, type ResendOptions } from "./steer.ts";
-import { submitCall, type Submitted } from "./submit.ts";
+import { prepareCall, type PreparedCall, type SubmitOptions, type When, submitCall, type Submitted } from "./submit.ts";
 
-/** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */
+/** Verbs that write. In a transaction they are part of it; on the book each commits by itself. */
 export type CallVerbs = {
-  /** Makes a call: an HTTP request that will be sent once the transaction has committed and its time has come.
+  /** Makes a call: an HTTP request that is sent once the transaction has committed and the call is due.
    *
    *  ```ts
    *  await tx.calls.submit({ method: "POST", url: "https://stock.example/reserve", json: { orderId: "o-17" } });
    *  ``` */
   submit(options: SubmitOptions): Promise<Submitted>;
-  /** A call that has not started is never sent; one that is being sent is given up. */
+  /** A call that has not started is never sent; one that is being sent is aborted. */
   cancel(id: string): Promise<CancelledCall>;
   /** Sends the request of a call that has ended once more, as a new call with the same Idempotency-Key. */
   resend(id: string, options?: ResendOptions): Promise<Submitted>;
-  /** Gives a call that has not started another time. */
+  /** Changes the due time of a call that has not started. */
   reschedule(id: string, when: When): Promise<{ readonly id: string; readonly dueAt: number }>;
   /** Removes a call that has ended, with its tags and its attempts. */
   delete(id: string): Promise<void>;
@@ -46,7 +44,7 @@ export type Calls = CallVerbs & {
 export type CallsParts = {
   readonly room: CallsRoom;
   readonly ports: Ports;
-  /** This process also sends: what it will refuse then, it refuses at once. */
+  /** This process also sends calls, so it refuses at submit what it would refuse to send. */
   readonly sends: boolean;
 };
 
@@ -70,7 +68,7 @@ export function callVerbs({ room, ports, sends }: CallsParts, within: Within): C
   };
 }
 
-// An address in the URL, and a port, can be judged now. What a name resolves to is asked when it is sent.
+// A literal address and the port can be checked now; the addresses of a name are checked when the call is sent.
 function refuseAtOnce({ settings }: CallsRoom, tenant: string, { content }: PreparedCall): void {
   const url = new URL(content.url);
   if (refuseDestination(url, settings.allowFor(tenant), settings.ports) === undefined) return;

@@ -1,8 +1,8 @@
-// What must hold of calls and their attempts; doctor asks. The numbers are those of docs/promises.md.
+// What must hold for calls and their attempts; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
-import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
+import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 import { callKind } from "./call.ts";
 import { endLongPauses, pauseMsMax } from "./circuit.ts";
 
@@ -40,7 +40,7 @@ export const callChecks: readonly Check[] = [
     find: (_dialect, now) => sql`select id as finding, seq from daybook_call
       where status = 'scheduled' and submitted_at > ${latestNow(now)}`,
     advice: mendAdvice,
-    // Its job has the right time by now: jobs are mended before calls.
+    // Doctor mends jobs before calls, so the job has the right time by now.
     mend: async (tx, seqs) =>
       tx.run(sql`update daybook_call set submitted_at = ${tx.now}, due_at = coalesce((select job.due_at
           from daybook_line line join daybook_job job on job.seq = line.seq

@@ -1,4 +1,4 @@
-// What happens to calls, for the rooms above: stated in the transaction in which it becomes true.
+// Facts about calls, stated to the rooms above in the transaction in which they become true.
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import type { CallOutcome, CallRow } from "./call.ts";
@@ -19,9 +19,9 @@ export type CallFact = {
   };
 };
 
-/** Who wants to hear of calls: the room of events, wired at the front door. */
+/** The listeners to calls: the room of events, wired at the front door. */
 export type CallEars = {
-  /** Whether anybody, in any tenant, listens now. It spares most calls a question each. */
+  /** Whether any tenant has a listener for one of these topics. */
   hears(tx: Tx, topics: readonly CallFact["topic"][]): Awaitable<boolean>;
   onFact(tx: Tx, fact: CallFact): Awaitable<void>;
 };
@@ -34,7 +34,7 @@ export type ToTell = {
   readonly end?: { readonly outcome: CallOutcome; readonly snippet: string | null };
 };
 
-/** Tells the hook inside the transaction, and everybody who listens once it has committed. */
+/** Tells `ears` inside the transaction, and subscribers of `callChanged` once it has committed. */
 export async function tellCalls(tx: Tx, ears: CallEars | undefined, told: readonly ToTell[]): Promise<void> {
   if (told.length === 0) return;
   const topics = [...new Set(told.map(({ topic }) => topic))];
@@ -52,13 +52,19 @@ function toFact({ topic, row, end }: ToTell): CallFact {
     topic,
     tenant: row.tenant_id,
     payload: {
-      ...{ id: row.id, name: row.name, method: row.method, host: row.host, correlationId: row.correlation_id },
-      ...{ dueAt: row.due_at, outcome: end?.outcome ?? null, snippet: end?.snippet ?? null },
+      id: row.id,
+      name: row.name,
+      method: row.method,
+      host: row.host,
+      correlationId: row.correlation_id,
+      dueAt: row.due_at,
+      outcome: end?.outcome ?? null,
+      snippet: end?.snippet ?? null,
     },
   };
 }
 
-/** A call was submitted, started, or ended, and it is on disk. */
+/** A call was submitted, started or ended, and that is on disk. */
 export const callChanged = defineFact<CallFact>("call.changed");
-/** A destination was refused. The reason is for the operator: tenants only learn that it was. */
+/** A destination was refused. The reason is for the operator; a tenant learns only that it was refused. */
 export const callRefused = defineFact<{ tenant: string; id: string; host: string; reason: string }>("call.refused");

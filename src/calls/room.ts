@@ -2,18 +2,18 @@
 import type { Clock } from "../core/clock.ts";
 import { createBegins, type Begins } from "./attempt/begin.ts";
 import type { AttemptEnd } from "./attempt/end.ts";
-import { createAgents, type Agents } from "./client/agents.ts";
+import { createAgents, type Agents } from "./client/connector.ts";
 import type { CallEars } from "./facts.ts";
 import { callSettings, type CallOptions, type CallSettings } from "./settings.ts";
 
 export type CallsRoom = {
   readonly settings: CallSettings;
   readonly agents: Agents;
-  /** Writes down that attempts begin. */
+  /** Writes the attempts that begin. */
   readonly begins: Begins;
-  /** What came back, by run, until it is on disk. */
+  /** The ends of attempts by run, until they are on disk. */
   readonly heard: Map<string, AttemptEnd>;
-  /** How many calls a tenant may still submit before they are counted again. */
+  /** How many calls a tenant may submit before its open calls are counted again. */
   readonly roomLeft: Map<string, number>;
   readonly ears: CallEars | undefined;
 };
@@ -21,7 +21,10 @@ export type CallsRoom = {
 export function createCallsRoom(options: CallOptions | undefined, clock: Clock, ears?: CallEars): CallsRoom {
   const settings = callSettings(options);
   return {
-    ...{ settings, ears, heard: new Map(), roomLeft: new Map() },
+    settings,
+    ears,
+    heard: new Map(),
+    roomLeft: new Map(),
     agents: createAgents(settings, clock),
     begins: createBegins({ settings, ears }),
   };

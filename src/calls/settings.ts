@@ -1,4 +1,4 @@
-// open(…, { calls }): the key, what may be reached, and how much at once.
+// open(…, { calls }): the key, the allowed destinations, and the limits.
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
@@ -6,33 +6,32 @@ import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { keyRing, type KeyRing } from "../core/seal.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { allowList, type AllowList } from "./client/allow-list.ts";
-import { usualPorts, type PortPolicy } from "./client/destination.ts";
 import type { Lookup } from "./client/connector.ts";
+import { allowList, type AllowList, usualPorts, type PortPolicy } from "./client/destination.ts";
 
 export type CallOptions = {
   /** Seals requests in the book: 32 bytes as base64 or hex, or several, of which the first seals and all open. Default
    *  `DAYBOOK_KEY` of the environment, where they are separated by commas. Every process that sends needs it. */
   readonly key?: string | Uint8Array | readonly (string | Uint8Array)[];
-  /** What may be reached beyond public addresses: networks (`"10.0.0.0/8"`), addresses, and hosts with their port
-   *  (`"localhost:8080"`); for all tenants, or asked for each. */
+  /** Allowed destinations beyond public addresses: networks (`"10.0.0.0/8"`), addresses, and hosts with their port
+   *  (`"localhost:8080"`); one list for all tenants, or a function of the tenant. */
   readonly allow?: readonly string[] | ((tenant: string) => readonly string[]);
-  /** The ports that may be reached; default 80, 443 and those above 1024 that belong to no other protocol. */
+  /** The allowed ports; default 80, 443 and those from 1024 on that belong to no other protocol. */
   readonly ports?: readonly number[];
-  /** At most so many requests at the same time, and starts per time, to one host for each tenant; default 6 at a time. */
+  /** Limits for one tenant and one host: requests at the same time (default 6), and starts per time. */
   readonly perHost?: {
     readonly concurrency?: number;
     readonly rate?: { readonly max: number; readonly per: Duration };
   };
-  /** At most so many requests of one tenant at the same time, to whatever hosts and by whatever processes; default as many as
-   *  workers have places. Less than a worker has, and a tenant all of whose hosts hang leaves room for the others. */
+  /** How many requests one tenant may have at the same time, to all hosts and from all processes; default as many as workers have
+   *  places. With fewer than a worker has, a tenant whose hosts all hang leaves places for the others. */
   readonly perTenant?: { readonly concurrency?: number };
-  /** About so many calls of a tenant that have not ended; default one million. Each process counts now and then, so that together
-   *  they may go beyond: each by at most half of it, and by at most 1000. */
+  /** About how many open calls a tenant may have; default one million. Each process counts only now and then, so each may exceed
+   *  it by at most half of it, and by at most 1000. */
   readonly queuedMax?: number;
   /** How much of an answer is kept; default 64 KiB, at most 1 MiB. */
   readonly responseBytesMax?: number;
-  /** Certificates to trust besides the usual ones, in PEM. */
+  /** Certificates to trust besides the system's, in PEM. */
   readonly ca?: string | readonly string[];
   /** @internal Resolves names in place of the system, in tests. */
   readonly lookup?: Lookup;
@@ -53,9 +52,17 @@ export type CallSettings = {
   readonly lookup: Lookup | undefined;
 };
 
-const known: readonly (keyof CallOptions)[] = [
-  ...(["key", "allow", "ports", "perHost", "perTenant", "queuedMax", "responseBytesMax", "ca", "lookup"] as const),
-];
+const known = [
+  "key",
+  "allow",
+  "ports",
+  "perHost",
+  "perTenant",
+  "queuedMax",
+  "responseBytesMax",
+  "ca",
+  "lookup",
+] as const;
 
 export function callSettings(options: CallOptions = {}): CallSettings {
   refuseUnknown(options, known, "calls");
@@ -107,7 +114,7 @@ function onlyPorts(ports: readonly number[]): PortPolicy {
   return (port) => allowed.has(port);
 }
 
-// A tenant's list is read once for each text of it: it is asked for with every request.
+// Every request asks for its tenant's list, so equal lists are parsed once.
 function allowFor(given: NonNullable<CallOptions["allow"]>): (tenant: string) => AllowList {
   if (typeof given !== "function") {
     if (!Array.isArray(given)) throw invalid(`calls.allow is a list of texts or a function, not ${quote(given)}`);

@@ -1,5 +1,5 @@
-// Commands on a call that exists. The job decides: its row is locked first, here as in whatever ends it, so that two that
-// decide about one call never wait for each other.
+// Commands on an existing call. Each locks the call's job first, as does every transaction that ends the job, so two of them
+// never deadlock.
 import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
@@ -9,10 +9,9 @@ import { cancelJob } from "../jobs/cancel.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { callKind, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
-import { checkWhen, type When } from "./prepare.ts";
 import type { RequestContent } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
-import { submitCall, type Submitted } from "./submit.ts";
+import { checkWhen, type When, submitCall, type Submitted } from "./submit.ts";
 
 export type CancelledCall = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
@@ -25,14 +24,14 @@ export async function cancelCall(tx: Tx, ports: Ports, id: string): Promise<Canc
     try {
       return { id, status: (await cancelJob(tx, ports, job)).status };
     } catch (error) {
-      // It ended in this moment, and another one may continue it.
+      // The job has just ended; a retry may have taken its place.
       if (!isDaybookError(error) || error.code !== "conflict") throw error;
     }
   }
   throw await refusal(tx, id, "cancelled");
 }
 
-/** Gives a call that has not started another time. */
+/** Changes the due time of a call that has not started. */
 export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ id: string; dueAt: number }> {
   refuseUnknown(when, ["at", "in"], "reschedule");
   if (when.at === undefined && when.in === undefined) throw invalid('reschedule needs "at" or "in"');
@@ -50,13 +49,13 @@ export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ 
   return { id, dueAt };
 }
 
-/** Calls leave with their jobs, by prune, and take their tags and attempts along. */
+/** Prune removes a call with its job, its tags and its attempts. */
 export async function pruneCalls(tx: Tx, tenant: string, seqs: readonly number[]): Promise<number> {
   return tx.run(sql`delete from daybook_call where tenant_id = ${tenant} and seq ${anyOf("integer", seqs)}
     and finished_at is not null`);
 }
 
-/** Removes a call that has ended, with its tags and its attempts. Its jobs leave with the others, by prune. */
+/** Removes a call that has ended, with its tags and its attempts. Prune removes its jobs later. */
 export async function deleteCall(tx: Tx, id: string): Promise<void> {
   const gone = await tx.run(
     sql`delete from daybook_call where tenant_id = ${tx.tenant} and id = ${id} and finished_at is not null`,
@@ -65,7 +64,7 @@ export async function deleteCall(tx: Tx, id: string): Promise<void> {
 }
 
 export type ResendOptions = When & {
-  /** True: a key of its own, for a receiver that answers a known key as it did the first time. */
+  /** True: sends a new key, for a receiver that repeats its first answer to a known key. */
   readonly newKey?: boolean;
 };
 
@@ -84,9 +83,15 @@ export async function resendCall(tx: Tx, room: CallsRoom, id: string, options: R
     sql`select tag from daybook_call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
   );
   const prepared = {
-    ...{ content: openAgain(tx, room, sent), host: sent.host, name: sent.name, ...checkWhen(options) },
-    ...{ tags: tags.map(({ tag }) => tag), idempotencyKey: null, correlationId: sent.correlation_id },
-    ...{ policy: JSON.parse(sent.policy) as CallPolicy, cause: undefined },
+    content: openAgain(tx, room, sent),
+    host: sent.host,
+    name: sent.name,
+    ...checkWhen(options),
+    tags: tags.map(({ tag }) => tag),
+    idempotencyKey: null,
+    correlationId: sent.correlation_id,
+    policy: JSON.parse(sent.policy) as CallPolicy,
+    cause: undefined,
   };
   return submitCall(tx, room, prepared, { resendOf: id, sendKey: options.newKey === true ? null : sent.send_key });
 }

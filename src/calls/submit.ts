@@ -1,7 +1,15 @@
-// Submit: the call, its tags and its job, in whatever transaction the caller is in.
-import { DaybookError } from "../core/error.ts";
-import { quote } from "../core/quote.ts";
+// Submit checks a call, and writes it with its tags and its job in the caller's transaction.
+import { checkBackoff, type Backoff } from "../core/backoff.ts";
+import { currentCause, type Cause } from "../core/cause.ts";
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
+import { limits } from "../core/limits.ts";
+import { checkKey, checkName } from "../core/name.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { futureMs, type TimeInput } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
@@ -11,10 +19,10 @@ import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import type { Limits } from "../jobs/limit.ts";
 import { neverBlamed } from "../jobs/outcome.ts";
-import { callJobName, callKind, callQueue, hostKey, sealedFor, type CallRow, type CallStatus } from "./call.ts";
+import { callJobName, callKind, callQueue, hostKey, sealedFor } from "./call.ts";
+import type { CallRow, CallStatus, CallPolicy } from "./call.ts";
 import { tellCalls } from "./facts.ts";
-import type { PreparedCall } from "./prepare.ts";
-import { keptRequest } from "./request/content.ts";
+import { keptRequest, checkRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
 
 export type Submitted = {
@@ -22,11 +30,11 @@ export type Submitted = {
   readonly name: string;
   readonly status: CallStatus;
   readonly dueAt: number;
-  /** False when the idempotency key already had a call, which this then is. */
+  /** False when the idempotency key already had a call: this is then that call. */
   readonly created: boolean;
 };
 
-/** A call that is sent again names the first one, and sends its key unless it asks for its own. */
+/** A resend names the call that it repeats, and sends that call's key unless it asks for a new one. */
 export type Again = { readonly resendOf: string; readonly sendKey: string | null };
 
 export async function submitCall(
@@ -40,7 +48,12 @@ export async function submitCall(
   const id = tx.ids();
   const dueAt = prepared.at ?? tx.now + prepared.delayMs;
   const row = {
-    ...{ tenant_id: tx.tenant, id, name, due_at: dueAt, method: content.method, host },
+    tenant_id: tx.tenant,
+    id,
+    name,
+    due_at: dueAt,
+    method: content.method,
+    host,
     correlation_id: prepared.correlationId ?? prepared.cause?.rootRunId ?? id,
     ...keptRequest(content, { keys: settings.keys, tenant: tx.tenant, about: sealedFor(tx.tenant, id) }),
   };
@@ -72,16 +85,33 @@ async function enqueueCall(
   const key = hostKey(host);
   const rules: Limits = {
     key: perHost.concurrency,
-    // All calls have one name, so the limit of that name in a tenant is the tenant's own.
+    // All calls are jobs with one name, so a limit on that name limits the tenant.
     ...(perTenant.concurrency === null ? {} : { name: perTenant.concurrency }),
     ...(perHost.rate === null ? {} : { rate: { key, ...perHost.rate } }),
   };
   const lane = await laneOf(tx, tx.tenant, callQueue);
   const job = newJob(tx, lane, {
-    ...{ name: callJobName, queue: callQueue, priority: 0, params: JSON.stringify({ id }), at, delayMs },
-    ...{ key: null, key_scope: null, keyWindowMs: null, onConflict: "keep", idempotency_key: null, tags: null },
-    ...{ attempts: policy.attempts, backoff: policy.backoff, timeout_ms: policy.timeoutMs, losses_max: neverBlamed },
-    ...{ limits: JSON.stringify(rules), limit_key: key, cause, traceparent: undefined, warning: undefined },
+    name: callJobName,
+    queue: callQueue,
+    priority: 0,
+    params: JSON.stringify({ id }),
+    at,
+    delayMs,
+    key: null,
+    key_scope: null,
+    keyWindowMs: null,
+    onConflict: "keep",
+    idempotency_key: null,
+    tags: null,
+    attempts: policy.attempts,
+    backoff: policy.backoff,
+    timeout_ms: policy.timeoutMs,
+    losses_max: neverBlamed,
+    limits: JSON.stringify(rules),
+    limit_key: key,
+    cause,
+    traceparent: undefined,
+    warning: undefined,
   });
   await insertJobs(tx, [{ ...job, kind: callKind, kind_seq: seq }]);
   tx.wake(job.status === "queued" ? queuedChannel : jobsChannel);
@@ -89,7 +119,7 @@ async function enqueueCall(
 
 type Holder = Pick<CallRow, "id" | "name" | "status" | "due_at" | "content" | "key_id">;
 
-/** The call that has the idempotency key, if it is for the same request. */
+/** The call that has the idempotency key, if its request is the same. */
 async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: PreparedCall): Promise<Submitted> {
   const { idempotencyKey, content } = prepared;
   const held = await tx.get<Holder>(sql`select id, name, status, due_at, content, key_id from daybook_call
@@ -110,9 +140,9 @@ async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: Prep
 
 const countedEach = 1000;
 
-// Counting all of them with each would cost more than the rest. So what is left is counted now and then, more often the
-// less there is, and exactly at the end. Of what other processes submit between two counts it knows nothing: each may go beyond
-// by what it still had left, which is at most half of what is allowed. It holds off a flood, and promises no number.
+// Counting all open calls at every submit would cost more than the submit. So each process counts now and then, more often the
+// less is left, and at every submit near the limit. It does not see what others submit between two counts: each process may
+// exceed the limit by what it had left, at most half of the limit. This stops a flood; it does not promise a number.
 async function checkRoom(tx: Tx, { settings: { queuedMax }, roomLeft }: CallsRoom): Promise<void> {
   const left = roomLeft.get(tx.tenant) ?? 0;
   if (left > 0) return void roomLeft.set(tx.tenant, left - 1);
@@ -129,4 +159,109 @@ async function checkRoom(tx: Tx, { settings: { queuedMax }, roomLeft }: CallsRoo
     );
   }
   roomLeft.set(tx.tenant, Math.min(countedEach, Math.floor((queuedMax - open) / 2)));
+}
+
+export type When = {
+  /** Not before this time. */
+  readonly at?: TimeInput;
+  /** Not before this long from now. */
+  readonly in?: Duration;
+};
+
+export type SubmitOptions = CallRequest &
+  When & {
+    /** A name for people; default the method and host. */
+    readonly name?: string;
+    readonly tags?: readonly string[];
+    /** Submitting the same key and request again returns the same call; another request with the key is refused. */
+    readonly idempotencyKey?: string;
+    /** Default the root run of its cause, else the call's own id. */
+    readonly correlationId?: string;
+    /** How many times it may be sent in total; default 1, or as many as `retry` has steps for. A lost process is not counted. */
+    readonly attempts?: number;
+    /** When to try again after no answer, or one that may differ next time: `"standard"` is 5 s, 5 m, 30 m, 2 h, 5 h, 10 h and
+     *  10 h. */
+    readonly retry?: "standard" | Backoff;
+    /** How long one attempt may take in all; default 30 s. */
+    readonly timeout?: Duration;
+    /** How many redirects are followed; default none. */
+    readonly redirects?: number;
+  };
+
+const known = [
+  ...requestKeys,
+  ...(["at", "in", "name", "tags", "idempotencyKey", "correlationId", "attempts", "retry", "timeout"] as const),
+  "redirects",
+] as const satisfies readonly (keyof SubmitOptions)[];
+
+export type PreparedCall = {
+  readonly content: RequestContent;
+  readonly host: string;
+  readonly name: string;
+  readonly at: number | null;
+  readonly delayMs: number;
+  readonly tags: readonly string[];
+  readonly idempotencyKey: string | null;
+  readonly correlationId: string | null;
+  readonly policy: CallPolicy;
+  readonly cause: Cause | undefined;
+};
+
+export function prepareCall(options: SubmitOptions): PreparedCall {
+  if (typeof options !== "object" || options === null) throw invalid("submit takes { method, url, … }");
+  refuseUnknown(options, known, "submit");
+  const content = checkRequest(options);
+  const { host } = new URL(content.url);
+  const { name, idempotencyKey, correlationId } = options;
+  return {
+    content,
+    host,
+    ...checkWhen(options),
+    tags: checkTags(options.tags ?? []),
+    name: name === undefined ? shortName(`${content.method} ${host}`) : checkName(name, "name"),
+    idempotencyKey: idempotencyKey === undefined ? null : checkKey(idempotencyKey, "idempotencyKey"),
+    correlationId: correlationId === undefined ? null : checkKey(correlationId, "correlationId"),
+    policy: checkPolicy(options),
+    cause: currentCause(),
+  };
+}
+
+function shortName(text: string): string {
+  return text.length > limits.nameBytesMax ? text.slice(0, limits.nameBytesMax) : text;
+}
+
+export function checkWhen({ at, in: delay }: When): { at: number | null; delayMs: number } {
+  if (at !== undefined && delay !== undefined) throw invalid('give "at" or "in", not both');
+  const time = at === undefined ? null : futureMs(at, "at");
+  if (time !== null && time > limits.callDueMsMax) throw invalid(`at is ${quote(at)}, after the year 9999`);
+  return { at: time, delayMs: delay === undefined ? 0 : durationMs(delay, "in") };
+}
+
+function checkTags(tags: readonly string[]): readonly string[] {
+  if (!Array.isArray(tags)) throw invalid('tags is a list of texts, such as ["billing", "eu"]');
+  if (tags.length > limits.tagsMax) throw invalid(`${tags.length} tags: at most ${limits.tagsMax}`);
+  for (const tag of tags as readonly string[]) {
+    const bytes = Buffer.byteLength(checkName(tag, "tag"));
+    if (bytes > limits.tagBytesMax) {
+      throw invalid(`tag ${quote(tag)} is ${bytes} bytes long; at most ${limits.tagBytesMax}`);
+    }
+  }
+  return [...new Set(tags as readonly string[])];
+}
+
+const standard: Backoff = ["5s", "5m", "30m", "2h", "5h", "10h", "10h"];
+
+function checkPolicy({ attempts, retry, timeout, redirects }: SubmitOptions): CallPolicy {
+  if (typeof retry === "string" && retry !== "standard") {
+    throw invalid(`retry ${quote(retry)} is not known: "standard", a list of waits, or { base, factor, max, spread }`);
+  }
+  const backoff = retry === "standard" ? standard : retry;
+  if (backoff !== undefined) checkBackoff(backoff);
+  const steps = backoff === undefined ? 1 : Array.isArray(backoff) ? backoff.length + 1 : 4;
+  return {
+    attempts: checkCount(attempts ?? steps, "attempts", 1, 1000),
+    backoff: backoff === undefined ? null : JSON.stringify(backoff),
+    timeoutMs: durationMs(timeout ?? limits.callTimeoutMs, "timeout", { min: 1, max: limits.callTimeoutMsMax }),
+    redirects: checkCount(redirects ?? 0, "redirects", 0, limits.callRedirectsMax),
+  };
 }

@@ -2,7 +2,7 @@
 // running.
 import { readdirSync, statSync } from "node:fs";
 import { basename, join, sep } from "node:path";
-import { within } from "../apps/run-setup.ts";
+import { within } from "../apps/setup.ts";
 import { systemClock } from "../core/clock.ts";
 import { describeError, invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";

@@ -1,7 +1,7 @@
 // Calls as the command line shows them.
 import { formatDuration } from "../core/duration.ts";
 import { isoTime } from "../core/time.ts";
-import type { CallAttempt, CallDetails, CallRecord } from "../calls/call-record.ts";
+import type { CallAttempt, CallDetails, CallRecord } from "../calls/read-calls.ts";
 import { plainCell, plainLines, showFields, showTable, showTime, timeCell } from "./show.ts";
 
 const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));

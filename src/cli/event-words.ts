@@ -1,6 +1,6 @@
 // Events, listeners and dead letters in words.
 import { isoTime } from "../core/time.ts";
-import type { EventInfo } from "../events/event-info.ts";
+import type { EventInfo } from "../events/event.ts";
 import type { ListenerRecord } from "../events/listeners.ts";
 import type { DeadLetterRecord } from "../events/read-dead-letter.ts";
 import type { EventRecord, EventTree } from "../events/read-event.ts";

@@ -1,7 +1,6 @@
 // When, what and how, as a shell gives it: the options that add, edit and preview share.
 import { Option, type Command } from "commander";
-import type { ScheduleChanges } from "../schedules/merge-options.ts";
-import type { ScheduleOptions } from "../schedules/options.ts";
+import type { ScheduleChanges, ScheduleOptions } from "../schedules/options.ts";
 import type { PreviewTiming } from "../schedules/schedules.ts";
 import { readParams } from "./read-params.ts";
 import { wholeNumber } from "./whole-number.ts";

@@ -1,7 +1,7 @@
 // A schedule, its decisions and its next fires in words.
 import { formatDuration } from "../core/duration.ts";
 import { isoTime } from "../core/time.ts";
-import type { FirePreview } from "../schedules/preview.ts";
+import type { FirePreview } from "../schedules/schedules.ts";
 import type { DecisionRecord, ScheduleRecord } from "../schedules/read-schedule.ts";
 import { isoOrNull } from "./job-words.ts";
 import { plainCell, showFields, showJson, showTable, showTime, timeCell } from "./show.ts";

@@ -1,10 +1,10 @@
-// What must hold of events, their deliveries and dead letters; doctor asks. The numbers are those of docs/promises.md.
-import { jobNow } from "../jobs/job.ts";
+// What must hold for events, their deliveries and dead letters; doctor asks. The numbers are those of docs/promises.md.
 import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
-import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
+import { jobNow } from "../jobs/job.ts";
+import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
 
 const report = "report it: an event, its deliveries and its dead letters are written in one transaction";
 
@@ -72,7 +72,7 @@ export const eventChecks: readonly Check[] = [
   {
     promise: "E7",
     name: "of an ordered key only the oldest delivery runs",
-    // One that ran already when its listener was set back is not called off; what is delivered once more follows it.
+    // A rewind does not cancel a delivery that is running; the deliveries that it makes follow that one.
     find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
       where line.kind = 'delivery' and line.order_key is not null
       and line.status = 'running' and (exists (select 1 from daybook_line older join daybook_job made on made.seq = older.seq

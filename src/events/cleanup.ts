@@ -1,5 +1,4 @@
-// Cleanup: removes events by age, in slices of their own transactions. What somebody has not finished stays, and it says
-// how much of that there is.
+// Cleanup removes events by age, one transaction per slice. Events that a listener has not finished stay, and are counted.
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -14,19 +13,19 @@ import { holdListeners } from "./listener.ts";
 export type CleanupOptions = {
   /** Only what was published at least this long ago. */
   readonly olderThan: Duration;
-  /** Reads only, and says what would be removed. */
+  /** Counts what would be removed, and removes nothing. */
   readonly dryRun?: boolean;
 };
 
 export type Cleaned = {
   readonly removed: number;
-  /** What is old enough and stays, by what it waits for. */
+  /** How many old events stay, by the reason. */
   readonly kept: {
     /** A delivery of it has not ended. */
     readonly unfinished: number;
     /** A dead letter is about it. */
     readonly deadLettered: number;
-    /** A listener that catches up has not come to it. */
+    /** A listener that is catching up has not reached it. */
     readonly unheard: number;
   };
 };
@@ -53,7 +52,7 @@ export async function cleanup(store: Store, tenant: string, options: CleanupOpti
 
 type Row = { seq: number; published_at: number; open: number | null; dead: number | null };
 
-// Nobody begins to listen to the past while a slice is decided.
+// No listener can start in the past while a slice is decided.
 async function cleanSlice(tx: Tx, after: number, until: number, { dryRun, olderThan }: CleanupOptions): Promise<Slice> {
   await holdListeners(tx);
   const rows = await tx.all<Row>(sql`select seq, published_at,
@@ -62,29 +61,28 @@ async function cleanSlice(tx: Tx, after: number, until: number, { dryRun, olderT
       (select 1 from daybook_dead_letter dead_letter where dead_letter.event_seq = event.seq and dead_letter.ended_at is null limit 1) as dead
     from daybook_event event where tenant_id = ${tx.tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
   const old = rows.filter((row) => row.published_at < until);
-  const { heard, last } = await boundsOf(tx);
-  // Numbers follow the order of publishing, but for clocks that differ a little: a slice without an old one is the end.
-  const slice: Slice = { last: old.length === 0 ? undefined : rows.at(-1)?.seq, ...nothing(), removable: [] };
+  const { heard, newest } = await boundsOf(tx);
+  // Numbers follow the order of publishing, apart from small differences between clocks: a slice without old events is the end.
+  const last = old.length === 0 ? undefined : rows.at(-1)?.seq;
+  const slice: Slice = { last, removable: [], unfinished: 0, dead: 0, unheard: 0 };
   for (const { seq, open, dead } of old) {
     if (dead !== null) slice.dead++;
     else if (open !== null) slice.unfinished++;
     else if (seq > heard) slice.unheard++;
-    else if (seq !== last) slice.removable.push(seq);
+    else if (seq !== newest) slice.removable.push(seq);
   }
   if (dryRun === true || slice.removable.length === 0) return slice;
   await remove(tx, slice.removable, old, toJson({ olderThan }, { what: "cleanup" }));
   return slice;
 }
 
-const nothing = (): Pick<Slice, "unfinished" | "dead" | "unheard"> => ({ unfinished: 0, dead: 0, unheard: 0 });
-
-// The last event of the book stays, because on SQLite the next number follows from it: were it given again, the new
+// The newest event of the book stays, because SQLite derives the next number from it: if that number were reused, the new
 // event's deliveries would be taken for the old one's.
-async function boundsOf(tx: Tx): Promise<{ heard: number; last: number }> {
+async function boundsOf(tx: Tx): Promise<{ heard: number; newest: number }> {
   const heard = await tx.get<{ seq: number | null }>(sql`select min(heard_seq) as seq from daybook_listener
     where tenant_id = ${tx.tenant} and state = 'catching_up'`);
-  const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_event`);
-  return { heard: heard?.seq ?? Number.MAX_SAFE_INTEGER, last: last?.seq ?? 0 };
+  const newest = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_event`);
+  return { heard: heard?.seq ?? Number.MAX_SAFE_INTEGER, newest: newest?.seq ?? 0 };
 }
 
 async function remove(tx: Tx, seqs: readonly number[], rows: readonly Row[], filter: string): Promise<void> {
@@ -92,7 +90,7 @@ async function remove(tx: Tx, seqs: readonly number[], rows: readonly Row[], fil
   await tx.run(sql`delete from daybook_event where seq ${anyOf("integer", seqs)}`);
   const gone = new Set(seqs);
   const times = rows.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
-  // Whoever asks for an id that is gone finds a cleanup that spans the time when it was published.
+  // The record spans the times of the removed events, so that a missing id can be explained by it.
   await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
     values (${tx.tenant}, ${tx.now}, 'event', ${filter}, ${seqs.length}, ${Math.min(...times)}, ${Math.max(...times)})`);
 }

@@ -1,23 +1,33 @@
-// What people do about dead letters.
+// What people do about dead letters: redrive them, or give them up with a reason.
 import { checkCount } from "../core/count.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { storableText } from "../core/storable-text.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { sql } from "../storage/sql.ts";
+import { lockNames } from "../storage/lock-key.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import type { DeadLetterStatus } from "./dead-letter.ts";
-import { discardLetter, redriveLetter } from "./redrive.ts";
-import { checkFilter, listLetters, readGroups, readLetter, whichLetters } from "./read-dead-letter.ts";
+import { forUpdate, anyOf } from "../storage/word.ts";
+import { jobNow, type JobRow } from "../jobs/job.ts";
+import { rescheduleJob } from "../jobs/line/edit.ts";
+import { makeRetry } from "../jobs/outcome.ts";
+import { type DeadLetterStatus, endLetter, type DeadLetterRow, letterOf } from "./dead-letter.ts";
+import { deliveryName, type ListenerRow } from "./listener.ts";
+import { letNextGo } from "./order.ts";
+import { checkFilter, listLetters, noLetter, readGroups, readLetter, whichLetters } from "./read-dead-letter.ts";
 import type { DeadLetterGroup, DeadLetterPage, DeadLetterRecord, LetterFilter } from "./read-dead-letter.ts";
 
 export type RedriveOptions = {
-  /** Reads only, and says how many there are. */
+  /** Counts the letters and redrives none. */
   readonly dryRun?: boolean;
-  /** How many per second are tried; default all at once. */
+  /** How many redrives start per second; default all at once. */
   readonly rate?: number;
 };
 
 export type DeadLetters = {
   get(id: string): Promise<DeadLetterRecord>;
-  /** The newest first; those that have ended only if `status` asks for them. */
+  /** The newest first. Letters that have ended are listed only if `status` asks for them. */
   list(filter?: LetterFilter & { status?: DeadLetterStatus; limit?: number; after?: string }): Promise<DeadLetterPage>;
   /** By listener and error, the most frequent first. */
   groups(): Promise<DeadLetterGroup[]>;
@@ -38,9 +48,9 @@ export function deadLetters(store: Store, tenant: string): DeadLetters {
     async redriveAll(filter, options = {}) {
       refuseUnknown(options, ["dryRun", "rate"], "redriveAll");
       const perSecond = options.rate === undefined ? null : checkCount(options.rate, "rate", 1);
-      // They wait for their time, so that whoever asks need not stay: the n-th begins n ÷ rate seconds from now.
-      return each(store, tenant, filter, options.dryRun ?? false, (tx, id, place) =>
-        redriveLetter(tx, id, perSecond === null ? 0 : Math.floor((place * 1000) / perSecond)),
+      // Each redrive waits for its time in the book, so the caller need not stay: the n-th starts n ÷ rate seconds from now.
+      return each(store, tenant, filter, options.dryRun ?? false, (tx, id, index) =>
+        redriveLetter(tx, id, perSecond === null ? 0 : Math.floor((index * 1000) / perSecond)),
       );
     },
     discard: (id, reason) => write((tx) => discardLetter(tx, id, reason)),
@@ -49,13 +59,15 @@ export function deadLetters(store: Store, tenant: string): DeadLetters {
   };
 }
 
-// In slices of their own transactions: what somebody else has just taken up is passed by.
+const sliceMax = 100;
+
+// One transaction per slice. It passes over letters that another process has redriven or discarded meanwhile.
 async function each(
   store: Store,
   tenant: string,
   filter: LetterFilter,
   dryRun: boolean,
-  act: (tx: Tx, id: string, place: number) => Promise<unknown>,
+  act: (tx: Tx, id: string, index: number) => Promise<unknown>,
 ): Promise<{ count: number }> {
   checkFilter(filter);
   const found = await store.readHeavy<{ id: string }>(
@@ -65,25 +77,105 @@ async function each(
       order by letter.event_seq, letter.seq`,
   );
   if (dryRun) return { count: found.length };
+  const actOnSlice = async (tx: Tx, from: number): Promise<number> => {
+    let done = 0;
+    for (const [index, { id }] of found.slice(from, from + sliceMax).entries()) {
+      const dead = await tx.get(sql`select seq from daybook_dead_letter
+        where tenant_id = ${tenant} and id = ${id} and status = 'dead'`);
+      if (dead === undefined) continue;
+      await act(tx, id, from + index);
+      done++;
+    }
+    return done;
+  };
   let count = 0;
   for (let from = 0; from < found.length; from += sliceMax) {
-    const slice = found.slice(from, from + sliceMax);
-    count += await store.write(
-      async (tx) => {
-        let done = 0;
-        for (const [index, { id }] of slice.entries()) {
-          const dead = await tx.get(sql`select seq from daybook_dead_letter
-            where tenant_id = ${tenant} and id = ${id} and status = 'dead'`);
-          if (dead === undefined) continue;
-          await act(tx, id, from + index);
-          done++;
-        }
-        return done;
-      },
-      { tenant },
-    );
+    count += await store.write((tx) => actOnSlice(tx, from), { tenant });
   }
   return { count };
 }
 
-const sliceMax = 100;
+/** Runs a failed delivery once more, as the next job of its chain, even beyond its attempts. The letter stays until that job
+ *  succeeds. */
+async function redriveLetter(tx: Tx, id: string, delayMs = 0): Promise<{ jobId: string }> {
+  const letter = await lockLetter(tx, id);
+  if (letter.status !== "dead") throw refused(letter, "redriven");
+  const first = sql`select seq from daybook_job job where tenant_id = ${letter.tenant_id} and id = ${letter.job_id}`;
+  const [last] = await lastOfChains(tx, first);
+  if (last === undefined || last.finished_at === null) throw refused({ ...letter, status: "redriving" }, "redriven");
+  const attempt = last.attempt + 1;
+  const allowed = { ...last, attempts: Math.max(last.attempts, attempt) };
+  const again = { attempt, losses: 0, alone: last.alone, backoff: false, origin: "manual" } as const;
+  const jobId = await makeRetry(tx, allowed, again);
+  if (delayMs > 0) {
+    await rescheduleJob(tx, { tenant: tx.tenant, id: jobId }, tx.now + delayMs, { retries: true, delayMs });
+  }
+  await noteRedrive(tx, letter);
+  return { jobId };
+}
+
+/** Gives a letter up. The deliveries that wait behind it go on. */
+async function discardLetter(tx: Tx, id: string, reason: string): Promise<void> {
+  if (typeof reason !== "string" || reason.trim() === "") {
+    throw invalid(`the reason is ${quote(reason)}: say why it is given up, for those who look for it later`);
+  }
+  // The order key is locked before the letter, as it is where a delivery ends.
+  const { order_key: key } = await findLetter(tx, id);
+  if (key !== null) await lockNames(tx, [`${tx.tenant}\n${key}`]);
+  const letter = await lockLetter(tx, id);
+  if (letter.status !== "dead") throw refused(letter, "discarded");
+  await endLetter(tx, letter, { status: "discarded", reason: storableText(reason, limits.errorMessageBytesMax) });
+  await letNextGo(tx, { tenant_id: letter.tenant_id, limit_key: letter.order_key });
+}
+
+async function lockLetter(tx: Tx, id: string): Promise<DeadLetterRow> {
+  await tx.get(sql`select seq from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
+  return findLetter(tx, id);
+}
+
+async function findLetter(tx: Tx, id: string): Promise<DeadLetterRow> {
+  const row = await tx.get<DeadLetterRow>(
+    sql`select * from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id}`,
+  );
+  if (row === undefined) throw noLetter(id);
+  return row;
+}
+
+function refused(letter: Pick<DeadLetterRow, "id" | "status">, verb: string): DaybookError {
+  const advice = letter.status === "redriving" ? "wait for its redrive, or cancel that job" : "it has ended";
+  return new DaybookError("conflict", `dead letter ${letter.id} is ${letter.status} and cannot be ${verb}: ${advice}`, {
+    details: { id: letter.id, status: letter.status },
+  });
+}
+
+/** The last delivery of each of these events to a listener, by the event's number; nothing for an event without one. */
+export async function lastDeliveries(
+  tx: Tx,
+  { tenant_id: tenant, name }: Pick<ListenerRow, "tenant_id" | "name">,
+  events: readonly number[],
+): Promise<Map<number, JobRow>> {
+  const first = sql`select seq from daybook_job job where tenant_id = ${tenant} and kind = 'delivery' and retry_of is null
+    and kind_seq ${anyOf("integer", events)} and name = ${deliveryName(name)}`;
+  return new Map((await lastOfChains(tx, first)).map((row) => [row.kind_seq ?? 0, row]));
+}
+
+/** Delivers once more what was delivered before: the next job of the same chain, with all attempts of the listener. */
+export async function deliverAgain(tx: Tx, listener: ListenerRow, last: JobRow): Promise<void> {
+  const attempt = last.attempt + 1;
+  const allowed = { ...last, attempts: last.attempt + listener.attempts };
+  await makeRetry(tx, allowed, { attempt, losses: 0, alone: 0, backoff: false, origin: "manual" });
+  const letter = await letterOf(tx, last);
+  if (letter?.status === "dead") await noteRedrive(tx, letter);
+}
+
+/** The last job of each chain that begins with one of these. */
+async function lastOfChains(tx: Tx, first: Sql): Promise<JobRow[]> {
+  return tx.all<JobRow>(sql`with recursive chain (seq) as (${first}
+      union all select job.seq from chain cross join daybook_job job where job.retry_of = chain.seq)
+    select job.* from chain cross join ${jobNow}
+    where job.seq = chain.seq and not exists (select 1 from daybook_job child where child.retry_of = job.seq)`);
+}
+
+async function noteRedrive(tx: Tx, { seq }: DeadLetterRow): Promise<void> {
+  await tx.run(sql`update daybook_dead_letter set status = 'redriving', redrives = redrives + 1 where seq = ${seq}`);
+}

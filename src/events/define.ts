@@ -1,5 +1,6 @@
-// Definitions: what is said under a topic, and who hears it.
+// Definitions of events and of durable listeners.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { checkBackoff, type Backoff } from "../core/backoff.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
@@ -9,19 +10,18 @@ import { quote } from "../core/quote.ts";
 import { isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
-import { checkBackoff, type Backoff } from "../core/backoff.ts";
 import { checkPattern, checkTopic } from "./topic.ts";
 
-/** An event of any payload, for lists of them. */
+/** An event with any payload, for lists of definitions. */
 export type AnyEvent = {
   readonly kind: "event";
   readonly topic: string;
   readonly schema: StandardSchemaV1 | undefined;
 };
 
-/** What is published takes `Input`; what listeners are given is `Output`. */
+/** `publish` takes `Input`; listeners get `Output`. */
 export type Event<Input = unknown, Output = Input> = AnyEvent & {
-  /** For the compiler alone; there is nothing here when the program runs. */
+  /** For the compiler only; never set at run time. */
   readonly "~types"?: { readonly input: Input; readonly output: Output };
 };
 
@@ -33,35 +33,35 @@ export type EventOptions<Schema extends StandardSchemaV1 = StandardSchemaV1> = {
 /** What a listener hears: an event, a pattern of topics (`order.*`, `light.>`), or several of them. */
 export type Heard = AnyEvent | string;
 
-/** The payload that a listener of `On` is given. What is heard by a pattern can be anything. */
+/** The payload that a listener of `On` gets. A pattern may bring any payload. */
 export type PayloadOf<On> = On extends readonly (infer One)[]
   ? PayloadOf<One>
   : On extends Event<infer _Input, infer Output>
     ? Output
     : unknown;
 
-/** Where a new listener begins. It counts once, when the listener is first seen. */
+/** Where a new listener begins. It matters once, when the book first sees the listener. */
 export type StartFrom = "now" | "beginning" | { readonly time: TimeInput } | { readonly event: string };
 
-/** `Context` is what the front door gives to a handler; this room adds the event. */
+/** `Context` is what the front door hands to a handler; this room adds the event. */
 export type ListenerOptions<On, Context> = {
   readonly on: On;
   readonly from?: StartFrom;
-  /** How often a delivery may be tried in total; default 10. Then it is a dead letter. */
+  /** How many times a delivery may be tried in total; default 10. After that it is a dead letter. */
   readonly attempts?: number;
   /** How long to wait before each retry; default 0.5 s, doubling, at most 30 s, with jitter. */
   readonly backoff?: Backoff;
   /** How long one run may take; default without limit. */
   readonly timeout?: Duration;
-  /** How often its process may be lost while it runs alone, before it is a dead letter; default 3. */
+  /** How many times its process may be lost while the delivery runs alone, before it is a dead letter; default 3. */
   readonly losses?: number;
   /** How many deliveries may run at the same time in one tenant, in all processes together. */
   readonly concurrency?: number;
-  /** Events of one `key` one after another, in the order of their commits, also across retries and dead letters. */
+  /** Delivers the events of one `key` one at a time, in the order of their commits, also across retries and dead letters. */
   readonly ordered?: boolean;
   readonly queue?: string;
-  /** The listener is one of each tenant, also of those that come later: with its own position, pause and dead letters, and
-   *  with `book` bound to the event's tenant. Default: it belongs to the tenant of `open`. */
+  /** `"all"`: every tenant has this listener, also tenants that come later, each with its own position, pause and dead letters;
+   *  `book` is bound to the event's tenant. Default: it belongs to the tenant of `open`. */
   readonly tenants?: "all";
   readonly run: (payload: PayloadOf<On>, context: Context) => unknown;
 };
@@ -70,7 +70,7 @@ export type AnyListener = {
   readonly kind: "listener";
   readonly name: string;
   readonly topics: readonly string[];
-  /** The definitions among what it hears. */
+  /** The event definitions among what it hears. */
   readonly events: readonly AnyEvent[];
   readonly from: StartFrom;
   readonly attempts: number;
@@ -81,7 +81,7 @@ export type AnyListener = {
   readonly ordered: boolean;
   readonly queue: string;
   readonly allTenants: boolean;
-  /** It is given what was said as it is, not what a schema makes of it. */
+  /** It gets the stored payload, not what a schema returns. */
   readonly raw?: true;
   readonly run: (payload: never, context: never) => unknown;
 };

@@ -8,14 +8,13 @@ import type { Tx } from "../storage/store.ts";
 import type { JobEnded, ToSay } from "../jobs/kind.ts";
 import { heardOf, type JobRow } from "../jobs/job.ts";
 import type { Cause } from "../core/cause.ts";
-import { nobody } from "./all-tenants.ts";
+import { newTenants } from "./listener.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
-import { parentOf, type Parent } from "./lineage.ts";
+import { parentOf, type Parent, insertEvent, newEvent } from "./publish.ts";
 import { anybodyHears, listenersOf } from "./listener-index.ts";
 import { factEar } from "./live/ears.ts";
 import type { LiveEvent } from "./live/live-event.ts";
 import { eventPriority } from "./prepare.ts";
-import { insertEvent, newEvent } from "./publish.ts";
 
 /** The topics that jobs are told under. */
 const jobTopics = ["job.completed", "job.failed", "job.cancelled", "job.skipped"];
@@ -105,7 +104,7 @@ export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
   const live = factEar(tx)?.tenants(fact.topic) ?? new Set<string>();
   if (live.size === 0 && !(await anybodyHears(tx, [fact.topic]))) return;
   const tenants = await tx.all<{ tenant_id: string }>(
-    sql`select distinct tenant_id from daybook_listener where state = 'live' and tenant_id <> ${nobody} order by tenant_id`,
+    sql`select distinct tenant_id from daybook_listener where state = 'live' and tenant_id <> ${newTenants} order by tenant_id`,
   );
   const all = new Set([...tenants.map((row) => row.tenant_id), ...live]);
   for (const tenant of all) await tell(tx, tenant, fact);

@@ -1,18 +1,20 @@
-// Listen: one run of a delivery, from its event to the listener's function. The engine runs it like any job.
-import { DaybookError, describeError, invalid } from "../core/error.ts";
+// Listen: one run of a delivery, from its event to the listener's function. Workers run it like any job.
 import { currentCause, withCause } from "../core/cause.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
 import type { RunContext } from "../jobs/context.ts";
 import { defineJob, type AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { catchUp, isCatchUp } from "./catch-up.ts";
-import type { DeliveryParams } from "./delivery.ts";
 import type { AnyEvent, AnyListener } from "./define.ts";
-import { toInfo, type EventInfo } from "./event-info.ts";
+import { toInfo, type EventInfo, eventColumns, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";
-import { loadEvent } from "./load-events.ts";
-import { validatePayload } from "./prepare.ts";
+import { unfitPayload, validatePayload } from "./prepare.ts";
+import type { DeliveryParams } from "./publish.ts";
 
-/** What a listener's function finds in its context besides what a job does. */
+/** What a listener's context has besides a job's. */
 export type ListenerParts = {
   readonly event: EventInfo;
 };
@@ -50,7 +52,7 @@ async function listen(
     throw new DaybookError("not_found", `event ${id} is no longer in the book`, { details: { id } });
   const definition = listener.raw === true ? undefined : listener.events.find(({ topic }) => topic === row.topic);
   const said: unknown = JSON.parse(row.payload);
-  const payload = definition?.schema === undefined ? said : await fitting(definition, said);
+  const payload = definition?.schema === undefined ? said : await payloadOf(definition, said);
   const heard = { id, rootId: row.root_event_id, depth: row.chain_depth };
   const chained = { runId, rootRunId: currentCause()?.rootRunId ?? runId, event: heard };
   const given = engine.contextFor(context) as { event?: EventInfo };
@@ -63,13 +65,49 @@ function notByHand(listener: string): DaybookError {
   return invalid(`deliveries to listener "${listener}" are made by publishing: tx.events.publish(…)`);
 }
 
-// It fitted when it was published; another version of the program may see it differently.
-async function fitting(definition: AnyEvent, payload: unknown): Promise<unknown> {
+// The payload fitted when it was published, but this process may have another version of the schema.
+async function payloadOf(definition: AnyEvent, payload: unknown): Promise<unknown> {
   try {
     return await validatePayload(definition, payload);
   } catch (cause) {
-    const error = new Error(describeError(cause).message, { cause });
-    error.name = "DependencyError";
-    throw error;
+    throw unfitPayload(cause);
+  }
+}
+
+type Asked = {
+  readonly tenant: string;
+  readonly id: string;
+  readonly resolve: (row: EventRow | undefined) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+const waiting = new WeakMap<Store, Asked[]>();
+
+/** The event with this id; undefined when it is gone. Deliveries that start together share one read, which is far cheaper than
+ *  a copy of the payload in every job. */
+function loadEvent(store: Store, tenant: string, id: string): Promise<EventRow | undefined> {
+  return new Promise((resolve, reject) => {
+    const asked = { tenant, id, resolve, reject };
+    const line = waiting.get(store);
+    if (line !== undefined) return void line.push(asked);
+    waiting.set(store, [asked]);
+    queueMicrotask(() => void answerAll(store));
+  });
+}
+
+async function answerAll(store: Store): Promise<void> {
+  const line = waiting.get(store) ?? [];
+  waiting.delete(store);
+  for (const [tenant, asked] of Map.groupBy(line, (each) => each.tenant)) {
+    try {
+      const ids = [...new Set(asked.map((each) => each.id))];
+      const rows = await store.read<EventRow>(
+        sql`select ${eventColumns} from daybook_event where tenant_id = ${tenant} and id ${anyOf("text", ids)}`,
+      );
+      const byId = new Map(rows.map((row) => [row.id, row]));
+      for (const { id, resolve } of asked) resolve(byId.get(id));
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
   }
 }

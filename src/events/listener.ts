@@ -36,6 +36,11 @@ export type ListenerRow = {
   removed_at: number | null;
 };
 
+/** A listener for all tenants is one listener of each of them, with its own position, pause and dead letters. The book also
+ *  keeps it once under this name, for tenants that come later: the first publish in a new tenant makes that tenant's own copy
+ *  in the same transaction, so the listener hears that first event too. No tenant can have this name. */
+export const newTenants = "*";
+
 /** The name of a listener's deliveries among jobs. A job of that name cannot be defined beside it. */
 export function deliveryName(listener: string): string {
   return `listener:${listener}`;

@@ -1,4 +1,4 @@
-// Listeners as people see them: who hears what, how far behind they are, and whether anybody runs them.
+// Listeners as people see them: what each hears, how far behind it is, and whether a session runs it.
 import { DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -13,23 +13,23 @@ import type { RemoveOptions, SkipTo } from "./steer-listener.ts";
 export type ListenerRecord = {
   readonly name: string;
   readonly topics: readonly string[];
-  /** `catching_up` while what was said before its start is brought to it. */
+  /** `catching_up` while it gets deliveries of past events. */
   readonly state: "live" | "catching_up";
   readonly ordered: boolean;
   readonly attempts: number;
   readonly queue: string;
   readonly startedFrom: string;
   readonly registeredAt: number;
-  /** Whether it is one of each tenant. */
+  /** Whether every tenant has it. */
   readonly forAllTenants: boolean;
-  /** Whether a session that lives runs it. It collects either way. */
+  /** Whether a running session hosts it. It collects deliveries either way. */
   readonly hosted: boolean;
   readonly paused: { readonly at: number; readonly note: string | null } | null;
   readonly lag: Lag;
   readonly deadLetters: number;
 };
 
-/** What is not finished: deliveries that wait or run, and what was said but not brought to it yet. */
+/** What is not finished: deliveries that wait or run, and past events that it has not reached yet. */
 export type Lag = {
   readonly events: number;
   /** How long ago the oldest of them was published; 0 when there is none. */
@@ -41,14 +41,14 @@ export type Listeners = {
   /** By name. */
   list(): Promise<ListenerRecord[]>;
   lag(name: string): Promise<Lag>;
-  /** Holds its deliveries back. It goes on collecting. */
+  /** Keeps its deliveries from starting. It goes on collecting them. */
   pause(name: string, note?: string): Promise<void>;
   resume(name: string): Promise<void>;
   /** Delivers everything from a position on once more. */
   rewind(name: string, to: Exclude<StartFrom, "now">): Promise<void>;
-  /** Passes over what waits before a position (default all of it). Dead letters stay. */
+  /** Cancels the deliveries that wait before a position (default all of them). Dead letters stay. */
   skip(name: string, to?: SkipTo): Promise<{ readonly skipped: number }>;
-  /** Ends it: nothing more is collected for it, until a program registers it again. */
+  /** Ends it: it collects nothing more until a program registers it again. */
   remove(name: string, options?: RemoveOptions): Promise<void>;
 };
 
@@ -74,60 +74,63 @@ export function listenerVerbs(engine: Engine, tenant: string): Listeners {
   };
 }
 
-type Row = ListenerRow & {
-  hosted: number | null;
-  paused_at: number | null;
-  paused_note: string | null;
-  dead: number;
+type Row = Omit<ListenerRecord, "topics" | "ordered" | "forAllTenants" | "hosted" | "paused" | "lag"> & {
+  readonly topics: string;
+  readonly ordered: number;
+  readonly forAllTenants: number;
+  readonly hosted: number | null;
+  readonly pausedAt: number | null;
+  readonly note: string | null;
+  readonly heardSeq: number;
+  readonly startsAt: number | null;
 };
 
 async function readListeners(store: Store, tenant: string): Promise<ListenerRecord[]> {
-  const rows = await store.readHeavy<Row>(sql`select listener.*, paused.paused_at, paused.note as paused_note,
+  const rows = await store.readHeavy<Row>(sql`select listener.name, listener.topics, listener.state, listener.ordered,
+      listener.attempts, listener.queue, listener.starts_from as "startedFrom", listener.registered_at as "registeredAt",
+      listener.for_all as "forAllTenants", paused.paused_at as "pausedAt", paused.note, listener.heard_seq as "heardSeq",
+      listener.starts_at as "startsAt",
       (select 1 from daybook_session_host session_host join daybook_session session on session.seq = session_host.session_seq
         where session.status = 'running' and session_host.name = 'listener:' || listener.name limit 1) as hosted,
       (select count(*) from daybook_dead_letter dead_letter where dead_letter.tenant_id = listener.tenant_id
-        and dead_letter.listener_seq = listener.seq and dead_letter.ended_at is null) as dead
+        and dead_letter.listener_seq = listener.seq and dead_letter.ended_at is null) as "deadLetters"
     from daybook_listener listener left join daybook_paused_name paused
       on paused.tenant_id = listener.tenant_id and paused.name = 'listener:' || listener.name
     where listener.tenant_id = ${tenant} and listener.state <> 'removed' order by listener.name`);
-  const open = await store.readHeavy<{ name: string; events: number; oldest: number }>(sql`select job.name,
+  const open = await store.readHeavy<Behind & { name: string }>(sql`select job.name,
       count(*) as events, min(event.published_at) as oldest
     from daybook_line line join daybook_job job on job.seq = line.seq join daybook_event event on event.seq = line.kind_seq
     where line.kind = 'delivery' and line.kind is not null and job.tenant_id = ${tenant} group by job.name`);
-  const lags = new Map(open.map((each) => [each.name, each]));
+  const waiting = new Map(open.map((each) => [each.name, each]));
   const records: ListenerRecord[] = [];
   for (const row of rows) {
-    const ahead = row.state === "catching_up" ? await unheard(store, row) : { events: 0, oldest: null };
-    records.push(toRecord(row, store.clock.now(), [lags.get(deliveryName(row.name)), ahead]));
+    const ahead = row.state === "catching_up" ? await unheard(store, tenant, row) : nothing;
+    records.push(toRecord(row, store.clock.now(), [waiting.get(deliveryName(row.name)) ?? nothing, ahead]));
   }
   return records;
 }
 
 type Behind = { readonly events: number; readonly oldest: number | null };
+const nothing: Behind = { events: 0, oldest: null };
 
-// Whether its patterns match is known when it comes to them, so this is what it may still have to hear.
-async function unheard(store: Store, row: ListenerRow): Promise<Behind> {
+// An upper bound: the listener compares its patterns with an event only when it reaches the event.
+async function unheard(store: Store, tenant: string, { heardSeq, startsAt }: Row): Promise<Behind> {
   const [found] =
     await store.readHeavy<Behind>(sql`select count(*) as events, min(published_at) as oldest from daybook_event
-    where tenant_id = ${row.tenant_id} and seq > ${row.heard_seq} and published_at >= ${row.starts_at ?? 0}`);
-  return found ?? { events: 0, oldest: null };
+    where tenant_id = ${tenant} and seq > ${heardSeq} and published_at >= ${startsAt ?? 0}`);
+  return found ?? nothing;
 }
 
-function toRecord(row: Row, now: number, behind: readonly (Behind | undefined)[]): ListenerRecord {
-  const oldest = Math.min(now, ...behind.map((each) => each?.oldest ?? now));
+function toRecord(row: Row, now: number, behind: readonly Behind[]): ListenerRecord {
+  const { pausedAt: at, note, heardSeq: _heard, startsAt: _starts, ...rest } = row;
+  const oldest = Math.min(now, ...behind.map((each) => each.oldest ?? now));
   return {
-    name: row.name,
+    ...rest,
     topics: topicsOf(row),
-    state: row.state === "catching_up" ? "catching_up" : "live",
     ordered: row.ordered === 1,
-    attempts: row.attempts,
-    queue: row.queue,
-    startedFrom: row.starts_from,
-    registeredAt: row.registered_at,
-    forAllTenants: row.for_all === 1,
+    forAllTenants: row.forAllTenants === 1,
     hosted: row.hosted !== null,
-    paused: row.paused_at === null ? null : { at: row.paused_at, note: row.paused_note },
-    lag: { events: behind.reduce((sum, each) => sum + (each?.events ?? 0), 0), seconds: (now - oldest) / 1000 },
-    deadLetters: row.dead,
+    paused: at === null ? null : { at, note },
+    lag: { events: behind.reduce((sum, each) => sum + each.events, 0), seconds: (now - oldest) / 1000 },
   };
 }

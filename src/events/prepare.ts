@@ -1,7 +1,8 @@
 // What a publish will write, checked and complete, before any transaction begins.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { currentCause, type Cause } from "../core/cause.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
-import { invalid } from "../core/error.ts";
+import { describeError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey } from "../core/name.ts";
@@ -10,7 +11,6 @@ import { fitting } from "../core/standard-schema.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { checkPriority } from "../jobs/define.ts";
-import { currentCause, type Cause } from "../core/cause.ts";
 import type { AnyEvent } from "./define.ts";
 import { checkTopic } from "./topic.ts";
 
@@ -93,6 +93,13 @@ export async function validatePayload({ topic, schema }: AnyEvent, payload: unkn
 /** What a schema made of a payload; throws when it does not fit. */
 export function fittingPayload(topic: string, result: StandardSchemaV1.Result<unknown>): unknown {
   return fitting(result, `the payload of "${topic}" does not fit its schema`, { topic });
+}
+
+/** The error of a listener's run whose payload its schema refused. */
+export function unfitPayload(cause: unknown): Error {
+  const error = new Error(describeError(cause).message, { cause });
+  error.name = "DependencyError";
+  return error;
 }
 
 function headersJson(headers: Readonly<Record<string, string>>): string {

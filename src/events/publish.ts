@@ -1,18 +1,19 @@
 // Publish: one row for the event and one for each delivery, in whatever transaction the caller is in.
-import { lockNames } from "../storage/lock-key.ts";
-import { DaybookError } from "../core/error.ts";
+import type { Cause } from "../core/cause.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
+import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
+import { lockNames } from "../storage/lock-key.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import { jobsChannel, queuedChannel } from "../jobs/job.ts";
-import { newDelivery } from "./delivery.ts";
-import { eventPublished, eventsChannel, type EventRow } from "./event.ts";
-import { tellPublished } from "./live/ears.ts";
-import { parentOf, refuseTooDeep, type Parent } from "./lineage.ts";
+import { jobsChannel, queuedChannel, heardOf } from "../jobs/job.ts";
+import { laneOf } from "../jobs/lane.ts";
+import { eventPublished, eventsChannel, type EventRow, deliveryKind } from "./event.ts";
 import { listenersOf } from "./listener-index.ts";
-import type { ListenerRow } from "./listener.ts";
+import { type ListenerRow, deliveryName, orderKey } from "./listener.ts";
+import { tellPublished } from "./live/ears.ts";
 import type { PreparedEvent } from "./prepare.ts";
 
 export type Published = {
@@ -129,4 +130,107 @@ async function existing(tx: Tx, row: NewEvent): Promise<Omit<Published, "created
   if (freed > 0) return undefined;
   return tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from daybook_event
     where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key}`);
+}
+
+// Which chain an event belongs to: one that is published while another is listened to is caused by it. Also through
+// jobs: a listener that enqueues a job which publishes what the listener hears is the same circle.
+
+/** The event that caused a new one; undefined when none did. */
+export type Parent = { readonly id: string; readonly rootId: string; readonly depth: number };
+
+export async function parentOf(tx: Tx, tenant: string, cause: Cause | undefined): Promise<Parent | undefined> {
+  if (cause === undefined) return undefined;
+  if (cause.event !== undefined) return cause.event;
+  if (cause.parentRunId === null || cause.parentRunId === undefined) return undefined;
+  return eventBehind(tx, tenant, cause.parentRunId);
+}
+
+/** Two listeners that feed each other end here, instead of filling the disk. */
+export function refuseTooDeep(topic: string, parent: Parent): void {
+  if (parent.depth < limits.chainDepthMax) return;
+  throw invalid(
+    `"${topic}" would be number ${parent.depth + 1} in a chain of events that cause each other, after the limit of ` +
+      `${limits.chainDepthMax}: it began with event ${parent.rootId}, and event ${parent.id} is heard now. ` +
+      "Is a listener publishing what it listens to?",
+    { details: { topic, rootEventId: parent.rootId, parentEventId: parent.id, chainDepth: parent.depth + 1 } },
+  );
+}
+
+type Step = { kind: string | null; kind_seq: number | null; cause_run_id: string | null; about: string | null };
+
+// From run to the run that made its job, until one of them was listening. A longer way is not followed: what runs for
+// weeks by enqueueing itself has no beginning worth finding.
+async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Parent | undefined> {
+  let at: string | null = runId;
+  for (let steps = 0; at !== null && steps < limits.chainDepthMax; steps++) {
+    const found: Step | undefined = await jobOfRun(tx, tenant, at);
+    if (found === undefined) return undefined;
+    const { event } = heardOf(found);
+    if (event !== undefined) return event;
+    if (found.kind === deliveryKind) {
+      return tx.get<Parent>(sql`select id, root_event_id as "rootId", chain_depth as depth from daybook_event
+        where seq = ${found.kind_seq}`);
+    }
+    at = found.cause_run_id;
+  }
+  return undefined;
+}
+
+// One statement, because the run may end meanwhile. One that goes on is its job's row; there are never more of these than
+// workers have hands.
+async function jobOfRun(tx: Tx, tenant: string, runId: string): Promise<Step | undefined> {
+  return tx.get<Step>(sql`select job.kind, job.kind_seq, job.cause_run_id, job.about
+      from daybook_run run join daybook_job job on job.seq = run.job_seq
+      where run.tenant_id = ${tenant} and run.id = ${runId}
+    union all select job.kind, job.kind_seq, job.cause_run_id, job.about
+      from daybook_line line join daybook_job job on job.seq = line.seq
+      where line.status = 'running' and job.tenant_id = ${tenant} and line.run_id = ${runId}`);
+}
+
+// A delivery brings one event to one listener. It is a job, which names the event and does not copy it.
+
+export type Delivered = Pick<
+  EventRow,
+  "tenant_id" | "seq" | "id" | "priority" | "key" | "available_at" | "delay_ms" | "cause_run_id" | "root_run_id"
+>;
+
+/** What a delivery is given as its params. */
+export type DeliveryParams = { readonly event: string };
+
+export async function newDelivery(tx: Tx, listener: ListenerRow, event: Delivered): Promise<NewJob> {
+  const ordered = listener.ordered === 1 && event.key !== null;
+  const waits = event.available_at > tx.now;
+  return {
+    tenant_id: event.tenant_id,
+    id: tx.ids(),
+    lane_seq: await laneOf(tx, event.tenant_id, listener.queue),
+    name: deliveryName(listener.name),
+    status: waits ? "waiting" : "queued",
+    waits_for: waits ? "time" : null,
+    waits_key: null,
+    priority: event.priority,
+    created_at: tx.now,
+    available_at: Math.max(tx.now, event.available_at),
+    delay_ms: waits ? event.delay_ms : null,
+    params: `{"event":${JSON.stringify(event.id)}}`,
+    attempts: listener.attempts,
+    losses_max: listener.losses,
+    backoff: listener.backoff,
+    timeout_ms: listener.timeout_ms,
+    limits: limitsJson(listener.concurrency, ordered),
+    limit_key: ordered ? orderKey(listener.name, event.key ?? "") : null,
+    cause_run_id: event.cause_run_id,
+    root_run_id: event.root_run_id,
+    kind: deliveryKind,
+    kind_seq: event.seq,
+  };
+}
+
+// One at a time of a key: it is what order means, and its lock is what order is decided under.
+function limitsJson(concurrency: number | null, ordered: boolean): string | null {
+  if (concurrency === null && !ordered) return null;
+  return JSON.stringify({
+    ...(concurrency === null ? {} : { name: concurrency }),
+    ...(ordered ? { key: 1 } : {}),
+  });
 }

@@ -1,12 +1,11 @@
-// Dead letters as people see them.
-import { checkCount } from "../core/count.ts";
+// Reads dead letters: one, a page of them, or groups that failed alike.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { checkPage, cutPage, type Page } from "../core/page.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
-import { notACursor } from "../core/page.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import type { DeadLetterRow, DeadLetterStatus } from "./dead-letter.ts";
+import type { DeadLetterStatus } from "./dead-letter.ts";
 
 export type DeadLetterRecord = {
   readonly id: string;
@@ -28,7 +27,7 @@ export type DeadLetterRecord = {
   readonly reason: string | null;
 };
 
-export type DeadLetterPage = { readonly items: readonly DeadLetterRecord[]; readonly next: string | null };
+export type DeadLetterPage = Page<DeadLetterRecord>;
 
 /** Letters that failed alike. */
 export type DeadLetterGroup = {
@@ -42,7 +41,7 @@ export type DeadLetterGroup = {
 export type LetterFilter = {
   readonly listener?: string;
   readonly topic?: string;
-  /** The group of an error: its type and, if you say so, its message. */
+  /** The type of the error and, if given, its message. */
   readonly error?: { readonly type: string; readonly message?: string };
 };
 
@@ -67,43 +66,42 @@ export async function readLetter(store: Store, tenant: string, id: string): Prom
   const [row] = await store.read<LetterRow>(
     sql`${selectLetters} where letter.tenant_id = ${tenant} and letter.id = ${id}`,
   );
-  if (row === undefined) throw new DaybookError("not_found", `there is no dead letter ${id}`, { details: { id } });
+  if (row === undefined) throw noLetter(id);
   return toRecord(row);
 }
 
+export function noLetter(id: string): DaybookError {
+  return new DaybookError("not_found", `there is no dead letter ${id}`, { details: { id } });
+}
+
 export async function readGroups(store: Store, tenant: string): Promise<DeadLetterGroup[]> {
-  const rows = await store.readHeavy<GroupRow>(sql`select listener.name as listener, letter.error_type,
-      letter.error_message, count(*) as count, min(letter.failed_at) as first_at, max(letter.failed_at) as last_at
+  const rows = await store.readHeavy<WithError<DeadLetterGroup>>(sql`select listener.name as listener,
+      letter.error_type as "errorType", letter.error_message as "errorMessage", count(*) as count,
+      min(letter.failed_at) as "firstFailedAt", max(letter.failed_at) as "lastFailedAt"
     from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
     where letter.tenant_id = ${tenant} and letter.ended_at is null
     group by listener.name, letter.error_type, letter.error_message
     order by count(*) desc, max(letter.failed_at) desc limit ${limits.pageMax}`);
-  return rows.map((row) => ({
-    ...{ listener: row.listener, error: { type: row.error_type, message: row.error_message } },
-    ...{ count: row.count, firstFailedAt: row.first_at, lastFailedAt: row.last_at },
-  }));
+  return rows.map(withError);
 }
 
-type GroupRow = {
-  listener: string;
-  error_type: string;
-  error_message: string;
-  count: number;
-  first_at: number;
-  last_at: number;
-};
+type WithError<Record> = Omit<Record, "error"> & { readonly errorType: string; readonly errorMessage: string };
 
-type LetterRow = DeadLetterRow & {
-  listener: string;
-  event_id: string;
-  topic: string;
-  payload: string;
-  root_event_id: string;
-  chain_depth: number;
-};
+function withError<Row extends { errorType: string; errorMessage: string }>({
+  errorType: type,
+  errorMessage: message,
+  ...row
+}: Row) {
+  return { ...row, error: { type, message } };
+}
 
-const selectLetters: Sql = sql`select letter.*, listener.name as listener, event.id as event_id, event.topic, event.payload,
-    event.root_event_id, event.chain_depth
+type LetterRow = WithError<DeadLetterRecord> & { readonly payload: string; readonly ".seq": number };
+
+const selectLetters = sql`select letter.id, letter.status, listener.name as listener, event.id as "eventId", event.topic,
+    event.payload, event.root_event_id as "rootEventId", event.chain_depth as "chainDepth", letter.job_id as "jobId",
+    letter.attempts, letter.error_type as "errorType", letter.error_message as "errorMessage",
+    letter.first_failed_at as "firstFailedAt", letter.failed_at as "failedAt", letter.redrives,
+    letter.ended_at as "endedAt", letter.reason, letter.seq as ".seq"
   from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
   join daybook_event event on event.seq = letter.event_seq`;
 
@@ -112,40 +110,16 @@ export async function listLetters(
   tenant: string,
   filter: LetterFilter & { status?: DeadLetterStatus; limit?: number; after?: string },
 ): Promise<DeadLetterPage> {
-  const { status, limit = limits.pageDefault, after, ...which } = filter;
+  const { status, limit: _limit, after: _after, ...which } = filter;
   checkFilter(which);
-  checkCount(limit, "limit", 1, limits.pageMax);
-  const before = after === undefined ? Number.MAX_SAFE_INTEGER : Number(after);
-  if (!Number.isSafeInteger(before)) throw notACursor(after);
-  const ended = status === undefined ? sql`and letter.ended_at is null` : sql`and letter.status = ${status}`;
-  const { rows, more } = await store.readPage<LetterRow>(
-    joinSql([
-      sql`${selectLetters} where ${whichLetters(tenant, which)}`,
-      ended,
-      sql`and letter.seq < ${before} order by letter.seq desc limit ${limit + 1}`,
-    ]),
-  );
-  const items = rows.slice(0, limit);
-  return { items: items.map(toRecord), next: rows.length > limit || more ? String(items.at(-1)?.seq) : null };
+  const { limit, after } = checkPage(filter);
+  const ended = status === undefined ? sql`letter.ended_at is null` : sql`letter.status = ${status}`;
+  const { rows, more } =
+    await store.readPage<LetterRow>(sql`${selectLetters} where ${whichLetters(tenant, which)} and ${ended}
+    and letter.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by letter.seq desc limit ${limit + 1}`);
+  return cutPage(rows, limit, (row) => row[".seq"], toRecord, more || rows.length > limit);
 }
 
-function toRecord(row: LetterRow): DeadLetterRecord {
-  return {
-    id: row.id,
-    status: row.status,
-    listener: row.listener,
-    eventId: row.event_id,
-    topic: row.topic,
-    payload: JSON.parse(row.payload) as unknown,
-    rootEventId: row.root_event_id,
-    chainDepth: row.chain_depth,
-    jobId: row.job_id,
-    attempts: row.attempts,
-    error: { type: row.error_type, message: row.error_message },
-    firstFailedAt: row.first_failed_at,
-    failedAt: row.failed_at,
-    redrives: row.redrives,
-    endedAt: row.ended_at,
-    reason: row.reason,
-  };
+function toRecord({ ".seq": _seq, payload, ...row }: LetterRow): DeadLetterRecord {
+  return { ...withError(row), payload: JSON.parse(payload) as unknown };
 }

@@ -1,5 +1,5 @@
-// Writes the listeners of a program into the book: those that are new, or whose settings have changed. Where a listener
-// begins is decided once, when it is first seen. What is missing from a program stays, and goes on collecting.
+// Writes a program's listeners into the book: the new ones and those whose settings have changed. Where a listener begins is
+// decided once, when it is first seen. A listener that a program no longer lists stays and goes on collecting.
 import { DaybookError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { timeMs } from "../core/time.ts";
@@ -7,10 +7,9 @@ import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { laneOf } from "../jobs/lane.ts";
-import { nobody, tenantsFor } from "./all-tenants.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { AnyListener, StartFrom } from "./define.ts";
-import { closeListeners, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
+import { closeListeners, lastSeq, newTenants, stampListeners, type ListenerRow } from "./listener.ts";
 
 type Settings = Pick<
   ListenerRow,
@@ -30,8 +29,8 @@ export async function registerListeners(
       rows.find((row) => row.tenant_id === of && row.name === each.name),
       settingsOf(each),
     );
-  // Most programs start with nothing new, and then nobody has to wait for anybody.
-  const news = listeners.filter((each) => !isKnown(each, tenant) || (each.allTenants && !isKnown(each, nobody)));
+  // Most programs start with nothing new: then no publisher has to wait.
+  const news = listeners.filter((each) => !isKnown(each, tenant) || (each.allTenants && !isKnown(each, newTenants)));
   if (news.length > 0) {
     await store.write(
       async (tx) => {
@@ -42,7 +41,7 @@ export async function registerListeners(
       { tenant },
     );
   }
-  // One whose job was given up, or whose process ended before it was made, is helped on.
+  // A listener may have lost its catch-up job, or its process ended before it made one: make one now.
   const stuck = rows.filter((row) => row.state === "catching_up" && (row.tenant_id === tenant || row.for_all === 1));
   if (stuck.length > 0) await store.write((tx) => resumeCatchUp(tx, stuck), { tenant });
 }
@@ -50,18 +49,30 @@ export async function registerListeners(
 async function registerFor(tx: Tx, listener: AnyListener): Promise<void> {
   await register(tx, listener, tx.tenant);
   if (!listener.allTenants) return;
-  for (const tenant of new Set([...(await tenantsFor(tx, listener.name)), nobody])) {
+  for (const tenant of new Set([...(await tenantsFor(tx, listener.name)), newTenants])) {
     const old = await find(tx, listener.name, tenant);
-    // What a tenant has under that name by itself is not taken from it.
+    // A tenant's own listener of that name stays.
     if (tenant === tx.tenant || (old !== undefined && old.for_all === 0 && old.state !== "removed")) continue;
     await register(tx, listener, tenant);
   }
 }
 
+/** The tenants that get a listener for all tenants: those that have published an event, or that have the listener already.
+ *  One index seek for each tenant, however many events there are. */
+async function tenantsFor(tx: Tx, name: string): Promise<string[]> {
+  const rows = await tx.all<{ tenant: string }>(sql`with recursive said (tenant) as (
+      select min(tenant_id) from daybook_event
+      union all select (select min(event.tenant_id) from daybook_event event where event.tenant_id > said.tenant)
+        from said where said.tenant is not null)
+    select tenant from said where tenant is not null
+    union select tenant_id from daybook_listener where name = ${name} and for_all = 1 order by 1`);
+  return rows.map((row) => row.tenant);
+}
+
 async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<void> {
   const settings = settingsOf(listener);
-  // Here, and not by the first publisher: whoever makes a lane holds up the others who need it until its commit.
-  if (tenant !== nobody) await laneOf(tx, tenant, settings.queue);
+  // Here, not in the first publish: a transaction that makes a lane blocks the others that need it until it commits.
+  if (tenant !== newTenants) await laneOf(tx, tenant, settings.queue);
   const old = await find(tx, listener.name, tenant);
   if (old !== undefined && old.state !== "removed") {
     await tx.run(sql`update daybook_listener set topics = ${settings.topics}, queue = ${settings.queue},
@@ -74,7 +85,7 @@ async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<
   const last = await lastSeq(tx, tenant);
   const start = await startOf(tx, listener, last);
   const behind = start.starts_from !== "now" && start.starts_seq < last;
-  // Its name keeps its row and its history, also when it was removed in the meantime.
+  // A listener that was removed keeps its row and its history under its name.
   await tx.run(sql`insert into daybook_listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
       concurrency, starts_from, starts_at, starts_seq, state, heard_seq, heard_to, for_all, registered_at, updated_at)
     values (${tenant}, ${listener.name}, ${settings.topics}, ${settings.queue}, ${settings.ordered},
@@ -110,7 +121,7 @@ async function startOf(tx: Tx, { name, from }: AnyListener, last: number): Promi
   return positionOf(tx, from, `listener "${name}"`);
 }
 
-/** Where a time or an event stands among what was said: a listener hears what comes after `starts_seq`. */
+/** The position of a time or an event among all events: a listener hears what comes after `starts_seq`. */
 export async function positionOf(tx: Tx, from: Exclude<StartFrom, string>, what: string): Promise<Start> {
   if ("time" in from) {
     const at = timeMs(from.time, "from.time");

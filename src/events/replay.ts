@@ -1,10 +1,10 @@
 // Replay: what was said is said again, as a new event with a beginning of its own.
+import { currentCause } from "../core/cause.ts";
 import { DaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import { currentCause } from "../core/cause.ts";
 import type { EventRow } from "./event.ts";
 import type { ListenerRow } from "./listener.ts";
 import { insertEvent, newEvent, type Published } from "./publish.ts";

@@ -1,7 +1,7 @@
 // The names under which another design keeps the same things; docs/origins.md says what differs. They are made on request.
-import { jobNow } from "../jobs/job.ts";
 import { sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
+import { jobNow } from "../jobs/job.ts";
 
 export const eventViews: readonly View[] = [
   {

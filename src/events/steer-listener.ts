@@ -1,5 +1,4 @@
-// What a person does with a listener: hold it, set it back, let it pass over what waits, take it away.
-import type { Engine } from "../jobs/engine.ts";
+// What people do with a listener: rewind it, let it skip what waits, remove it.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -7,6 +6,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { cancelUnstarted } from "../jobs/cancel.ts";
+import type { Engine } from "../jobs/engine.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { lockJobs } from "../jobs/lock-order.ts";
 import { beginCatchUp } from "./catch-up.ts";
@@ -21,8 +21,8 @@ export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
   throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
 }
 
-/** Everything from that position on is delivered once more. One that catches up has not heard all of what it must: it can
- *  only begin anew, because a later position could lie behind what it has not come to. */
+/** Delivers everything from a position on once more. A listener that is catching up can only go back to the beginning: a later
+ *  position could lie beyond events that it has not reached yet. */
 export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom, "now">): Promise<void> {
   await closeListeners(tx);
   const row = await findListener(tx, name);
@@ -47,7 +47,7 @@ export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom
 
 export type SkipTo = "now" | Exclude<StartFrom, string>;
 
-/** Passes over what waits, up to a position: those deliveries are cancelled. What runs goes on. Dead letters stay. */
+/** Cancels the deliveries that wait, up to a position. Running deliveries go on, and dead letters stay. */
 export async function skipListener(
   engine: Engine,
   tenant: string,
@@ -72,7 +72,7 @@ async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
   const row = await findListener(tx, name);
   const last = await lastSeq(tx, tx.tenant);
   if (to === "now") {
-    // What it has not even come to is passed over as well.
+    // Events that it has not reached yet are skipped too.
     if (row.state === "catching_up") {
       await tx.run(
         sql`update daybook_listener set state = 'live', heard_seq = ${last}, heard_to = null where seq = ${row.seq}`,
@@ -106,7 +106,7 @@ async function skipSlice(
     return status !== "running" && (bound.at === null || at < bound.at);
   });
   let cancelled = 0;
-  // One after another they would be locked in the order of their events (lock-order.ts).
+  // All at once: one by one they would be locked in the order of their events (lock-order.ts).
   await lockJobs(
     tx,
     skipped.map(({ line: seq }) => ({ seq })),
@@ -116,11 +116,11 @@ async function skipSlice(
 }
 
 export type RemoveOptions = {
-  /** `"all"`: one for all tenants is removed from each of them, and those who come later do not get it. */
+  /** `"all"`: removes a listener for all tenants from each of them, and tenants that come later do not get it. */
   readonly tenants?: "all";
 };
 
-/** It hears nothing more. What waits for it stays, and so does its name in the history. */
+/** Ends a listener. Its waiting deliveries stay, and so does its name in the history. */
 export async function removeListener(tx: Tx, name: string, options: RemoveOptions = {}): Promise<void> {
   refuseUnknown(options, ["tenants"], "listeners.remove");
   if (options.tenants !== undefined && options.tenants !== "all") {

@@ -16,15 +16,14 @@ export function checkPattern(value: string, what = "pattern"): string {
   return value;
 }
 
-/** Whether one pattern matches one topic; both have been checked. Many patterns at once belong into an index. */
+/** Whether a pattern matches a topic; both have been checked. To ask many patterns at once, use an index. */
 export function matchesTopic(pattern: string, topic: string): boolean {
   const wanted = pattern.split(".");
   const said = topic.split(".");
-  if (wanted.at(-1) === ">") {
-    wanted.pop();
-    return said.length > wanted.length && wanted.every((segment, at) => segment === "*" || segment === said[at]);
-  }
-  return said.length === wanted.length && wanted.every((segment, at) => segment === "*" || segment === said[at]);
+  const rest = wanted.at(-1) === ">";
+  if (rest) wanted.pop();
+  const fits = rest ? said.length > wanted.length : said.length === wanted.length;
+  return fits && wanted.every((segment, at) => segment === "*" || segment === said[at]);
 }
 
 function problemOf(value: unknown): string | undefined {
@@ -54,4 +53,105 @@ function misplacedWildcardIn(pattern: string): string | undefined {
   const rest = segments.indexOf(">");
   if (rest >= 0 && rest < segments.length - 1) return 'has ">" before its end; use "*" for one segment in the middle';
   return undefined;
+}
+
+/** Many patterns, asked at once which of them match a topic: a tree with a node per segment. A match costs what the topic can
+ *  reach, not how many patterns there are. Maps, not objects: `__proto__` is a segment like any other. */
+export type PatternIndex<Value> = {
+  add(pattern: string, value: Value): void;
+  /** False when the pattern did not have this value. */
+  remove(pattern: string, value: Value): boolean;
+  /** Every value once, however many of its patterns match. In no particular order. `meter` counts the nodes visited. */
+  match(topic: string, meter?: { steps: number }): Set<Value>;
+  /** How many pairs of pattern and value there are. */
+  readonly size: number;
+};
+
+type Node<Value> = {
+  /** By the segment itself; a topic cannot hold `*`, so its node stands here too. */
+  readonly next: Map<string, Node<Value>>;
+  /** The values whose pattern ends here. */
+  readonly values: Set<Value>;
+  /** The values whose pattern goes on with `>`. */
+  readonly rest: Set<Value>;
+};
+
+export function openPatternIndex<Value>(): PatternIndex<Value> {
+  const root = newNode<Value>();
+  let size = 0;
+
+  return {
+    get size() {
+      return size;
+    },
+    add(pattern, value) {
+      const { path, rest } = pathOf(pattern);
+      let node = root;
+      for (const segment of path) {
+        let next = node.next.get(segment);
+        if (next === undefined) node.next.set(segment, (next = newNode()));
+        node = next;
+      }
+      const values = rest ? node.rest : node.values;
+      if (!values.has(value)) size += 1;
+      values.add(value);
+    },
+    remove(pattern, value) {
+      const { path, rest } = pathOf(pattern);
+      const trail = [root];
+      for (const segment of path) {
+        const next = trail.at(-1)?.next.get(segment);
+        if (next === undefined) return false;
+        trail.push(next);
+      }
+      const end = trail.at(-1) ?? root;
+      if (!(rest ? end.rest : end.values).delete(value)) return false;
+      size -= 1;
+      // Empty branches are removed: an app that registers and retires for weeks must not grow the tree.
+      for (let at = path.length; at > 0; at--) {
+        if (!isBare(trail[at])) break;
+        trail[at - 1]?.next.delete(path[at - 1] ?? "");
+      }
+      return true;
+    },
+    match(topic, meter = { steps: 0 }) {
+      const found = new Set<Value>();
+      // All nodes that the segments so far lead to. Each node has one path from the root, so it is visited at most once,
+      // whatever the wildcards are, and the walk ends where the deepest pattern ends.
+      let reached = [root];
+      for (const segment of topic.split(".")) {
+        const further: Node<Value>[] = [];
+        for (const node of reached) {
+          meter.steps += 1;
+          for (const value of node.rest) found.add(value);
+          const exact = node.next.get(segment);
+          if (exact !== undefined) further.push(exact);
+          const any = node.next.get("*");
+          if (any !== undefined && any !== exact) further.push(any);
+        }
+        if (further.length === 0) return found;
+        reached = further;
+      }
+      for (const node of reached) {
+        meter.steps += 1;
+        for (const value of node.values) found.add(value);
+      }
+      return found;
+    },
+  };
+}
+
+function pathOf(pattern: string): { path: string[]; rest: boolean } {
+  const path = pattern.split(".");
+  const rest = path.at(-1) === ">";
+  if (rest) path.pop();
+  return { path, rest };
+}
+
+function newNode<Value>(): Node<Value> {
+  return { next: new Map(), values: new Set(), rest: new Set() };
+}
+
+function isBare(node: Node<unknown> | undefined): boolean {
+  return node !== undefined && node.next.size === 0 && node.values.size === 0 && node.rest.size === 0;
 }

@@ -18,9 +18,8 @@ import {
   reasonsOf,
   readWindow,
   windowAt,
-  type Limited,
-  type Limits,
 } from "./limit.ts";
+import type { Limited, Limits } from "./limit.ts";
 
 export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
 

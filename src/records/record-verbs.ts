@@ -9,17 +9,8 @@ import { momentOf, type AsOf } from "./moment.ts";
 import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
 import { txReader } from "./record-reader.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
-import {
-  ensure,
-  link,
-  notFound,
-  patch,
-  put,
-  remove,
-  writeAgain,
-  type DeleteOptions,
-  type Written,
-} from "./write/write.ts";
+import { ensure, link, notFound, patch, put, remove, writeAgain } from "./write/write.ts";
+import type { DeleteOptions, Written } from "./write/write.ts";
 
 export type RecordVerbs = {
   /** Writes a document under its key, as a new version whether or not it is the same.

@@ -9,15 +9,8 @@ import { type AnyRecordType, type RelationKey, checkDefinition } from "./define/
 import { listTypes, storedDefinition } from "./define/stored-type.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import type { CommitNotes } from "./commit.ts";
-import {
-  type Document,
-  type RecordKey,
-  checkDocument,
-  keyOfDocument,
-  keyOfLink,
-  nameRecord,
-  recordKey,
-} from "./define/record-key.ts";
+import { checkDocument, keyOfDocument, keyOfLink, nameRecord, recordKey } from "./define/record-key.ts";
+import type { Document, RecordKey } from "./define/record-key.ts";
 import { checkHead } from "./write/precondition.ts";
 import { readRow } from "./entry.ts";
 import type { RecordUnit } from "./write/record-unit.ts";

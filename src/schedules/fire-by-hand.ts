@@ -1,31 +1,30 @@
-// Fires slots because somebody asked for it: one now, or those of a stretch of the past.
+// Fires slots by hand: one now, or those of a stretch of the past.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Ports } from "../jobs/kind.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
+import type { Ports } from "../jobs/kind.ts";
 import { slotsAfter, type Fire } from "./decide.ts";
 import { jobFor, sayFor } from "./fire.ts";
-import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow, findSchedule } from "./schedule.ts";
 import { targetOf } from "./target.ts";
-import { findSchedule } from "./find-schedule.ts";
-import { insertDecisions, insertSkips, type DecisionRow } from "./write-decisions.ts";
 import type { Slot } from "./timing/slot.ts";
+import { decisionRow, insertDecisions, insertSkips, type DecisionRow } from "./write-decisions.ts";
 
-/** The job that it made, or the event that it published. */
+/** The job that was made, or the event that was published. */
 export type Triggered =
   | { readonly jobId: string; readonly eventId: null }
   | { readonly jobId: null; readonly eventId: string };
 
-/** Fires once, now, whatever the schedule says; also while it is paused. */
+/** Fires once, now, whatever the schedule says, even while it is paused. */
 export async function triggerSchedule(tx: Tx, ports: Ports, name: string): Promise<Triggered> {
   const row = await findSchedule(tx, name);
-  const taken = await decidedSlots(tx, row, tx.now, tx.now + 1000);
+  const taken = await slotsIn(tx, row, { from: tx.now, to: tx.now + 1000 });
   const timing = timingOf(row);
-  // Never in the place of a slot of its own, which is still to be decided.
+  // Never at the time of a regular slot, which is still to be decided.
   let at = tx.now;
   while (taken.has(at) || timing.next(at - 1)?.at === at) at++;
   const [made] = await fireSlots(tx, ports, row, { slots: [{ at, local: "", dst: null }], kind: "manual" });
@@ -36,21 +35,14 @@ export type Backfilled = {
   readonly dryRun: boolean;
   /** The slots that were, or would be, fired. */
   readonly slots: readonly number[];
-  /** Slots of the stretch that had been fired before, and are not fired again. */
+  /** How many slots had been fired before, and are not fired again. */
   readonly already: number;
 };
 
-/** Fires the slots from `from` up to `to` that were not fired before. What was skipped there is fired now. */
-export async function backfillSchedule(
-  tx: Tx,
-  ports: Ports,
-  {
-    name,
-    from,
-    to,
-    dryRun,
-  }: { readonly name: string; readonly from: number; readonly to: number; readonly dryRun: boolean },
-): Promise<Backfilled> {
+type Stretch = { readonly name: string; readonly from: number; readonly to: number; readonly dryRun: boolean };
+
+/** Fires the slots from `from` to `to` that were not fired before, including those that were skipped. */
+export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, dryRun }: Stretch): Promise<Backfilled> {
   if (to < from) throw invalid("backfill: the end is before the start");
   if (to > tx.now) throw invalid("backfill is for the past: the end is in the future");
   const row = await findSchedule(tx, name);
@@ -64,7 +56,7 @@ export async function backfillSchedule(
   if (slots.length > limits.backfillSlotsMax) {
     throw invalid(`more than ${limits.backfillSlotsMax} slots in that stretch: backfill it in parts`);
   }
-  const taken = await firedSlots(tx, row, from, to);
+  const taken = await slotsIn(tx, row, { from, to }, sql`and coalesce(job_id, event_id) is not null`);
   const open = slots.filter((slot) => !taken.has(slot.at));
   if (!dryRun && open.length > 0) {
     await forgetSkipped(tx, row, { first: open[0]?.at ?? 0, last: open.at(-1)?.at ?? 0 });
@@ -74,7 +66,7 @@ export async function backfillSchedule(
   return { dryRun, slots: open.map((slot) => slot.at), already: slots.length - open.length };
 }
 
-// The ticker must not decide again what is filled, and what was due before it and not decided is passed by.
+// The ticker must not decide the filled slots again. Undecided slots before them are passed by.
 async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Promise<void> {
   const last = open.at(-1)?.at ?? row.cursor_at;
   if (last <= row.cursor_at) return;
@@ -104,16 +96,8 @@ async function fireSlots(
     const event = "said" in target ? await sayFor(tx, ports, row, { fire, said: target.said }) : null;
     if (job !== null) jobs.push(job);
     ids.push(event ?? job?.id ?? "");
-    decisions.push({
-      ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: slot.at, until_at: slot.at, slots: 1, kind },
-      ...{
-        decided_at: tx.now,
-        local: slot.local === "" ? null : slot.local,
-        job_id: job?.id ?? null,
-        event_id: event,
-        note: null,
-      },
-    });
+    const local = slot.local === "" ? null : slot.local;
+    decisions.push(decisionRow(tx, row, { slot_at: slot.at, kind, local, job_id: job?.id ?? null, event_id: event }));
   }
   await insertDecisions(tx, decisions);
   if (jobs.length > 0) {
@@ -124,24 +108,16 @@ async function fireSlots(
   return ids;
 }
 
-async function firedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
-  const rows = await tx.all<{
-    slot_at: number;
-  }>(sql`select slot_at from daybook_decision where tenant_id = ${row.tenant_id}
-    and schedule_seq = ${row.seq} and slot_at between ${from} and ${to} and coalesce(job_id, event_id) is not null`);
+type Between = { readonly from: number; readonly to: number };
+
+async function slotsIn(tx: Tx, row: ScheduleRow, { from, to }: Between, which = sql``): Promise<Set<number>> {
+  const rows = await tx.all<Pick<DecisionRow, "slot_at">>(sql`select slot_at from daybook_decision
+    where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq} and slot_at between ${from} and ${to} ${which}`);
   return new Set(rows.map((each) => each.slot_at));
 }
 
-async function decidedSlots(tx: Tx, row: ScheduleRow, from: number, to: number): Promise<Set<number>> {
-  const rows = await tx.all<{
-    slot_at: number;
-  }>(sql`select slot_at from daybook_decision where tenant_id = ${row.tenant_id}
-    and schedule_seq = ${row.seq} and slot_at between ${from} and ${to}`);
-  return new Set(rows.map((each) => each.slot_at));
-}
-
-/** Takes back that slots of this stretch were skipped: one that is decided anew has one decision, the new one. A span keeps the rest
- *  of its count. */
+/** Removes the skips of this stretch, so that a slot that is decided anew has one decision, the new one. A span that reaches beyond
+ *  the stretch keeps the rest of its slots. */
 export async function forgetSkipped(
   tx: Tx,
   row: ScheduleRow,
@@ -154,12 +130,12 @@ export async function forgetSkipped(
     and job_id is null and event_id is null and slot_at <= ${last} and until_at >= ${first}`);
   const timing = timingOf(row);
   for (const span of cut) {
-    // What remains of it lies before, behind, or on both sides of what is filled.
+    // The rest of the span lies before the stretch, behind it, or on both sides.
     const before = timing.span(span.slot_at - 1, Math.min(span.until_at, first - 1), limits.missedSlotsMax);
     const behind = timing.span(Math.max(last, span.slot_at - 1), span.until_at, limits.missedSlotsMax);
     const part = before ?? behind;
     if (part === null) {
-      // It was about a timing that has been edited since, and nothing of it is left by the present one.
+      // The span belongs to a timing that has been edited since: the present timing has no slot in the rest of it.
       await tx.run(sql`delete from daybook_decision where seq = ${span.seq}`);
       continue;
     }

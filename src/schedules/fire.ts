@@ -1,26 +1,25 @@
-// Fires what is due: reads the schedules whose time has come, decides their slots, and writes decisions, jobs or events, and cursors
-// in one transaction. On PostgreSQL others pass by the rows that we hold; the unique slot is the last word.
-import { waitsKey } from "../jobs/park.ts";
+// Fires what is due: reads the schedules that are due, decides their slots, and writes decisions, jobs or events, and cursors in
+// one transaction. On PostgreSQL other processes skip the rows that this one has locked; the unique slot is the last guard.
 import { DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { rowSet, skipLocked } from "../storage/word.ts";
+import { rowSet, skipLocked, anyOf, skipLockedOf } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
 import type { FireInfo } from "../jobs/context.ts";
 import { newJob } from "../jobs/enqueue.ts";
-import type { Ports, ToSay } from "../jobs/kind.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
+import type { Ports, ToSay } from "../jobs/kind.ts";
 import { laneOf } from "../jobs/lane.ts";
+import { waitsKey } from "../jobs/park.ts";
 import { decide, type Fire } from "./decide.ts";
-import { openFires } from "./open-fires.ts";
-import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { undecided } from "./fired-ahead.ts";
+import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf, type Target } from "./target.ts";
-import { insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
+import { decisionRow, insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
 
 type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] };
 
@@ -35,12 +34,12 @@ export async function fireDue(tx: Tx, ports: Ports, { only }: { only?: number } 
   let full = false;
   for (const row of due) {
     if (putOff.has(row.seq)) continue;
-    // The rest follows with the next look.
+    // The next look decides the rest.
     full = written.decisions.length >= limits.decisionsPerTickMax;
     if (full) break;
     const whole = readTiming(row);
     if ("unreadable" in whole) {
-      // One that this machine cannot read must not keep the others from firing: it pauses, and says why.
+      // A timing that this machine cannot read must not stop the others: the schedule pauses and says why.
       written.rows.push({ ...row, paused_at: tx.now, paused_note: whole.unreadable, next_at: null });
       continue;
     }
@@ -78,7 +77,7 @@ async function tellSkipped(
   }
 }
 
-/** Makes the jobs, or says the events, of these slots. Returns why the schedule must pause, or null. The row counts what was fired. */
+/** Makes the jobs, or publishes the events, of these slots, and counts them in `row`. Returns why the schedule must pause, or null. */
 async function fireAll(
   tx: Tx,
   ports: Ports,
@@ -118,8 +117,8 @@ async function fireAll(
   return null;
 }
 
-// Who wants all that was missed wants each of them, and they are made at the same moment: with skip they would leave each
-// other out. So they run one after the other.
+// Slots that are caught up are made at the same moment, and with "skip" each would make the next one be skipped. A schedule that
+// asked for all of them wants each, so they run one after another.
 function inLine({ concurrency }: ScheduleRow, { kind }: Fire): boolean {
   return concurrency === "skip" && kind === "caught_up";
 }
@@ -164,11 +163,8 @@ export async function sayFor(
 }
 
 function decisionOf(tx: Tx, row: ScheduleRow, { slot, kind, missed }: Fire): DecisionRow {
-  return {
-    ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: slot.at, until_at: slot.at, slots: 1, kind },
-    ...{ decided_at: tx.now, local: slot.local, job_id: null, event_id: null },
-    note: missed > 0 ? `${missed} before it were missed` : null,
-  };
+  const note = missed > 0 ? `${missed} before it were missed` : null;
+  return decisionRow(tx, row, { slot_at: slot.at, kind, local: slot.local, note });
 }
 
 function refusedFire(tx: Tx, row: ScheduleRow, fire: Fire, kind: DecisionKind, note: string): DecisionRow {
@@ -176,15 +172,14 @@ function refusedFire(tx: Tx, row: ScheduleRow, fire: Fire, kind: DecisionKind, n
 }
 
 const rowColumns = {
-  ...({
-    seq: "integer",
-    cursor_at: "integer",
-    next_at: "integer",
-    fires: "integer",
-    last_fired_at: "integer",
-  } as const),
-  ...({ paused_at: "integer", paused_note: "text" } as const),
-};
+  seq: "integer",
+  cursor_at: "integer",
+  next_at: "integer",
+  fires: "integer",
+  last_fired_at: "integer",
+  paused_at: "integer",
+  paused_note: "text",
+} as const;
 
 async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> {
   await insertDecisions(tx, decisions);
@@ -197,4 +192,45 @@ async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> 
   await tx.run(sql`update daybook_schedule as schedule set cursor_at = v.cursor_at, next_at = v.next_at, fires = v.fires,
       last_fired_at = v.last_fired_at, paused_at = v.paused_at, paused_note = v.paused_note
     from ${rowSet("v", rowColumns, rows)} where schedule.seq = v.seq`);
+}
+
+/** The open jobs of schedules, which a new slot may overlap with. */
+type OpenFires = {
+  /** By the schedule's number: the ids of its open jobs, oldest first, retries included. */
+  readonly busy: Map<number, string[]>;
+  /** Schedules whose open jobs should be cancelled while another transaction has one of those jobs locked. That transaction may
+   *  wait for the schedule that this one holds, so this one does not wait for the job: the next look decides the slot. */
+  readonly putOff: ReadonlySet<number>;
+};
+
+async function openFires(tx: Tx, rows: readonly ScheduleRow[]): Promise<OpenFires> {
+  const busy = new Map<number, string[]>();
+  const putOff = new Set<number>();
+  const asked = rows.filter((row) => row.concurrency !== "allow");
+  for (const tenant of new Set(asked.map((row) => row.tenant_id))) {
+    const own = asked.filter((row) => row.tenant_id === tenant);
+    for (const { kind_seq, id } of await read(tx, tenant, own, false)) {
+      busy.set(kind_seq, [...(busy.get(kind_seq) ?? []), id]);
+    }
+    const cancelling = own.filter((row) => row.concurrency === "cancel" && busy.has(row.seq));
+    if (cancelling.length === 0) continue;
+    const ours = new Set((await read(tx, tenant, cancelling, true)).map(({ id }) => id));
+    for (const { seq } of cancelling) {
+      const open = busy.get(seq) ?? [];
+      if (open.some((id) => !ours.has(id))) putOff.add(seq);
+    }
+  }
+  return { busy, putOff };
+}
+
+async function read(
+  tx: Tx,
+  tenant: string,
+  rows: readonly ScheduleRow[],
+  locking: boolean,
+): Promise<{ kind_seq: number; id: string }[]> {
+  const seqs = rows.map((row) => row.seq);
+  return tx.all(sql`select line.kind_seq, job.id from daybook_line line cross join daybook_job job
+    where line.kind = ${scheduleKind} and line.kind_seq ${anyOf("integer", seqs)} and line.kind is not null
+      and job.seq = line.seq and job.tenant_id = ${tenant} order by line.seq ${locking ? skipLockedOf("line") : sql``}`);
 }

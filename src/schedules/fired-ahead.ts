@@ -3,7 +3,7 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { ScheduleRow } from "./schedule.ts";
-import { spanOf } from "./timing/span.ts";
+import { spanOf } from "./timing/slot.ts";
 import type { Timing } from "./timing/timing.ts";
 
 /** The timing without the slots after the cursor that a clock which ran ahead has fired. */

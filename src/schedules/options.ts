@@ -2,11 +2,16 @@
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
+import { toJson } from "../core/json.ts";
 import { checkName } from "../core/name.ts";
+import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { timeMs } from "../core/time.ts";
 import type { FireConcurrency, Missed, ScheduleRow } from "./schedule.ts";
-import { checkTarget, type CheckedTarget, type Around, type LookUp, type TargetOptions } from "./target.ts";
-import { createTiming, type Timing, type TimingInput, type TimingOptions } from "./timing/timing.ts";
+import { checkTarget } from "./target.ts";
+import type { CheckedTarget, Around, LookUp, TargetOptions, StoredTarget } from "./target.ts";
+import { createTiming, timingKeys, restoreTiming } from "./timing/timing.ts";
+import type { Timing, TimingInput, TimingOptions } from "./timing/timing.ts";
 
 export type Policies = {
   /** What to make of slots that nobody was there for: run the latest of them (default), all of them, or none. */
@@ -42,7 +47,6 @@ export type CheckedSchedule = CheckedTarget &
     readonly inMs: number | null;
   };
 
-const timingKeys = ["cron", "every", "at", "in", "daily"] as const;
 const known = [
   ...timingKeys,
   ...(["anchor", "zone", "gap", "overlap", "start", "end"] as const),
@@ -100,28 +104,136 @@ export function checkTiming(name: string, options: object, now?: number): Timing
     const what = given.length === 0 ? "says not when" : `says when in ${given.length} ways (${given.join(", ")})`;
     throw invalid(`schedule "${name}" ${what}: give one of cron, every, at, in, daily`);
   }
-  const {
-    cron,
-    every,
-    at,
-    in: after,
-    daily,
-    anchor,
-    zone,
-    gap,
-    overlap,
-    start,
-    end,
-  } = options as Record<string, never>;
-  const timing = { cron, every, at, in: after, daily, anchor };
-  const picked = Object.fromEntries(Object.entries(timing).filter(([, value]) => value !== undefined));
-  const rest = Object.fromEntries(
-    Object.entries({ zone, gap, overlap, start, end }).filter(([, value]) => value !== undefined),
-  );
+  const picked = pick(options, [...timingKeys, "anchor"]);
+  const rest = pick(options, ["zone", "gap", "overlap", "start", "end"]);
   return createTiming(picked as unknown as TimingInput, rest, now);
+}
+
+function pick(options: object, keys: readonly string[]): object {
+  return Object.fromEntries(
+    Object.entries(options).filter(([key, value]) => keys.includes(key) && value !== undefined),
+  );
 }
 
 function oneOf(what: string, value: string, allowed: readonly string[]): void {
   if (allowed.includes(value)) return;
   throw invalid(`${what} ${JSON.stringify(value)} is not known: ${allowed.map((each) => `"${each}"`).join(", ")}`);
+}
+
+// "In ten minutes": once, counted from the moment at which the schedule is written. That moment stays with it as its anchor,
+// so that a program which starts again finds the same wish and does not put it off.
+
+/** With "in" counted from now; anything else as it is. */
+export function countedFrom(now: number, checked: CheckedSchedule): CheckedSchedule {
+  if (checked.inMs === null) return checked;
+  const { zone, gap, overlap } = checked;
+  const timing = createTiming({ in: checked.inMs }, { zone, gap, overlap }, now);
+  return { ...checked, expression: timing.expression, anchor_at: timing.stored.anchor, timing };
+}
+
+/** Whether the row is the same wish, counted when it was first written. */
+export function isCounted({ kind, expression, anchor_at: anchor }: ScheduleRow, { inMs }: CheckedSchedule): boolean {
+  return inMs !== null && kind === "once" && anchor !== null && timeMs(expression, "at") - anchor === inMs;
+}
+
+export function keepMoment({ expression, anchor_at }: ScheduleRow, checked: CheckedSchedule): CheckedSchedule {
+  const timing = restoreTiming({ ...checked.timing.stored, expression, anchor: anchor_at });
+  return { ...checked, expression, anchor_at, timing };
+}
+
+// The options of a schedule that exists, with changes laid over them.
+
+/** What an edit may name. Null takes a setting back, undefined was not given. */
+export type ScheduleChanges = OrNull<ScheduleOptions>;
+
+type OrNull<Options> = { readonly [Key in keyof Options]?: Options[Key] | null };
+
+export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
+  const changes: object = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const timing = timingKeys.some((key) => key in changes) ? keptTiming(row, changes) : timingFrom(row);
+  const isOther = "job" in changes || "template" in changes || "event" in changes;
+  const target = isOther ? {} : targetFrom(row);
+  const { zone, gap, overlap, starts_at: start, ends_at: end, missed, concurrency } = row;
+  const { max_lateness_ms: maxLateness, jitter_ms: jitter, max_fires: maxFires, pause_after: pauseAfterFailures } = row;
+  const policies = { missed, concurrency, maxLateness, jitter, maxFires, pauseAfterFailures };
+  const rest = { zone, gap, overlap, start, end, ...policies };
+  // One moment has no bounds, and those that it had were of another timing.
+  const bounds = "in" in changes ? { start: null, end: null } : {};
+  // What is about jobs neither comes from an event nor goes to one.
+  const ofJobs = row.target === "event" || "event" in changes ? { concurrency: null, pauseAfterFailures: null } : {};
+  const merged = { ...timing, ...target, ...rest, ...ofJobs, ...bounds, ...changes };
+  const entries = Object.entries(merged).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(entries) as unknown as ScheduleOptions;
+}
+
+// What an interval is counted from stays when only its length is changed.
+function keptTiming({ kind, anchor_at: anchor }: ScheduleRow, changes: object): object {
+  return kind === "every" && "every" in changes ? { anchor } : {};
+}
+
+function timingFrom({ kind, expression, anchor_at: anchor }: ScheduleRow): object {
+  switch (kind) {
+    case "cron":
+      return { cron: expression };
+    case "every":
+      return { every: expression, anchor };
+    case "once":
+      return { at: expression };
+    case "daily":
+      return { daily: expression };
+  }
+}
+
+function targetFrom(row: ScheduleRow): object {
+  const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
+  const said = { event: row.target_name, payload: JSON.parse(prepared.params) as unknown, ...settings };
+  if (row.target === "event") return said;
+  return row.target === "template"
+    ? { template: row.target_name, params: overrides, ...settings }
+    : { job: row.target_name, params: JSON.parse(prepared.params) as unknown, ...settings };
+}
+
+const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
+
+/** What the definition of the job said when the schedule was made stays, unless the edit is about the job: a process that
+ *  does not know the definition (a command line) must not forget its attempts, timeout and limits. */
+export function keepTarget(row: ScheduleRow, given: object, checked: CheckedSchedule): CheckedSchedule {
+  const { target, target_name, job } = row;
+  const changed = Object.entries(given).some(([key, value]) => targetKeys.includes(key) && value !== undefined);
+  if (!changed) return { ...checked, target, target_name, job, unknown: false, warning: null };
+  if (!checked.unknown || checked.target !== target || checked.target_name !== target_name) return checked;
+  const kept = JSON.parse(job) as StoredTarget;
+  const { prepared, settings } = JSON.parse(checked.job) as StoredTarget;
+  const { queue = kept.prepared.queue, priority = kept.prepared.priority } = settings;
+  const { params, tags } = prepared;
+  const stored: StoredTarget = { ...kept, settings, prepared: { ...kept.prepared, params, queue, priority, tags } };
+  return { ...checked, job: toJson(stored, { what: "schedule" }) };
+}
+
+// A definition in code: it is written into the book by its name when a program that works opens it.
+
+/** What a definition in code says beyond the schedule itself. */
+export type DefinitionOptions = {
+  /** The schedule is one of each tenant, also of those that come later, and its jobs are theirs. Default: it belongs to the
+   *  tenant of `open`. */
+  readonly tenants?: "all";
+};
+
+export type AnySchedule = {
+  readonly kind: "schedule";
+  readonly name: string;
+  readonly options: ScheduleOptions & DefinitionOptions;
+};
+
+export function defineSchedule(name: string, options: AnySchedule["options"]): AnySchedule {
+  checkName(name, "schedule name");
+  checkTiming(name, options);
+  const { tenants, template } = options;
+  if (tenants !== undefined && tenants !== "all") {
+    throw invalid(`schedule "${name}": tenants is ${quote(tenants)}; leave it out, or say "all"`);
+  }
+  if (tenants === "all" && template !== undefined) {
+    throw invalid(`schedule "${name}" is for all tenants, and a template belongs to one of them: give "job"`);
+  }
+  return { kind: "schedule", name, options };
 }

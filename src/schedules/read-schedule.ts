@@ -1,22 +1,16 @@
-// Schedules and their decisions as their reader sees them.
-import { checkCount } from "../core/count.ts";
+// Reads schedules and their decisions, and says why a schedule did or did not run.
 import { describeError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { checkLimit, cutPage, type Page, type PageOptions } from "../core/page.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import {
-  timingOf,
-  type DecisionKind,
-  type FireConcurrency,
-  type Missed,
-  type ScheduleRow,
-  type ScheduleSource,
-} from "./schedule.ts";
-import { unknownSchedule } from "./find-schedule.ts";
+import { timingOf, unknownSchedule, offsetOf } from "./schedule.ts";
+import type { DecisionKind, FireConcurrency, Missed, ScheduleRow, ScheduleSource } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
-import type { DecisionRow } from "./write-decisions.ts";
+import type { Timing } from "./timing/timing.ts";
 
 export type ScheduleRecord = {
   readonly id: string;
@@ -60,7 +54,7 @@ export type DecisionRecord = {
   readonly slots: number;
   readonly kind: DecisionKind;
   readonly decidedAt: number;
-  /** What the local clock reads by the expression; null for one that was triggered by hand. */
+  /** The local time of the slot; null for one that was triggered by hand. */
   readonly local: string | null;
   /** The job that the slot made, or the event that it published. */
   readonly jobId: string | null;
@@ -68,8 +62,8 @@ export type DecisionRecord = {
   readonly note: string | null;
 };
 
-export type SchedulePage = { readonly items: readonly ScheduleRecord[]; readonly next: string | null };
-export type DecisionPage = { readonly items: readonly DecisionRecord[]; readonly next: string | null };
+export type SchedulePage = Page<ScheduleRecord>;
+export type DecisionPage = Page<DecisionRecord>;
 
 export async function readOne(store: Store, tenant: string, name: string): Promise<ScheduleRow> {
   const [row] = await store.read<ScheduleRow>(
@@ -79,17 +73,16 @@ export async function readOne(store: Store, tenant: string, name: string): Promi
   throw await unknownSchedule((statement) => store.readHeavy(statement), tenant, name);
 }
 
-export type ScheduleFilter = { readonly limit?: number; readonly after?: string };
+export type ScheduleFilter = PageOptions;
 
 /** By name. */
 export async function listSchedules(store: Store, tenant: string, filter: ScheduleFilter): Promise<SchedulePage> {
   refuseUnknown(filter, ["limit", "after"], "the list of schedules");
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
+  const limit = checkLimit(filter.limit);
   const after: Sql = filter.after === undefined ? sql`` : sql`and name > ${filter.after}`;
   const rows = await store.readHeavy<ScheduleRow>(sql`select * from daybook_schedule
     where tenant_id = ${tenant} and removed_at is null ${after} order by name limit ${limit + 1}`);
-  const items = rows.slice(0, limit).map(toSchedule);
-  return { items, next: rows.length > limit ? (items.at(-1)?.name ?? null) : null };
+  return cutPage(rows, limit, (row) => row.name, toSchedule);
 }
 
 /** Newest slot first. */
@@ -100,36 +93,22 @@ export async function listDecisions(
   filter: ScheduleFilter,
 ): Promise<DecisionPage> {
   refuseUnknown(filter, ["limit", "after"], "the list of decisions");
-  const limit = checkCount(filter.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
+  const limit = checkLimit(filter.limit);
   const { seq } = await readOne(store, tenant, name);
   const after: Sql = filter.after === undefined ? sql`` : sql`and slot_at < ${checkCursor(filter.after)}`;
   const rows =
-    await store.readHeavy<DecisionRead>(sql`select slot_at, until_at, slots, kind, decided_at, local, job_id, event_id, note
-    from daybook_decision where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
+    await store.readHeavy<DecisionRecord>(sql`${selectDecisions} where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
     order by slot_at desc limit ${limit + 1}`);
-  const items = rows.slice(0, limit).map(toDecision);
-  return { items, next: rows.length > limit ? String(items.at(-1)?.at ?? "") : null };
+  return cutPage(rows, limit, (row) => row.at);
 }
+
+const selectDecisions = sql`select slot_at as "at", until_at as "until", slots, kind, decided_at as "decidedAt", local,
+    job_id as "jobId", event_id as "eventId", note
+  from daybook_decision`;
 
 function checkCursor(after: string): number {
   if (/^-?\d{1,15}$/.test(after)) return Number(after);
   throw invalid(`after is ${quote(after)}, which is not the "next" of a page of decisions`);
-}
-
-export type DecisionRead = Omit<DecisionRow, "tenant_id" | "schedule_seq">;
-
-export function toDecision(row: DecisionRead): DecisionRecord {
-  return {
-    at: row.slot_at,
-    until: row.until_at,
-    slots: row.slots,
-    kind: row.kind,
-    decidedAt: row.decided_at,
-    local: row.local,
-    jobId: row.job_id,
-    eventId: row.event_id,
-    note: row.note,
-  };
 }
 
 export function toSchedule(row: ScheduleRow): ScheduleRecord {
@@ -165,11 +144,96 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
   };
 }
 
-// One that cannot be read here (a zone that this machine does not know) must not hide the others of a list.
+// A schedule that this machine cannot read (an unknown zone) must not hide the others of a list.
 function wordsOf(row: ScheduleRow): string {
   try {
     return timingOf(row).words;
   } catch (error) {
     return `${row.kind} ${row.expression} (${row.zone}): ${describeError(error).message}`;
   }
+}
+
+/** Why a schedule did or did not run at a time: the decision about that slot, or the reason why there is none. */
+export type Why = {
+  /** False when the schedule is not due at that time. */
+  readonly isSlot: boolean;
+  readonly decision: DecisionRecord | null;
+  /** The answer, in sentences. */
+  readonly because: readonly string[];
+};
+
+const meanings: Readonly<Record<DecisionKind, string>> = {
+  fired: "It ran: the slot was fired on time.",
+  late: "It ran late: nobody was there at the time, and the latest missed slot was made up for.",
+  caught_up: "It ran late: nobody was there at the time, and every missed slot was caught up.",
+  shifted_dst: "It ran at the first valid moment: the local time of the slot did not exist on that day.",
+  backfilled: "It ran because somebody asked for this stretch to be filled in.",
+  manual: "It ran because somebody triggered it by hand.",
+  skipped_missed: "It did not run: nobody was there at the time, and it was not made up for.",
+  skipped_overlap: "It did not run: the job of the slot before had not ended.",
+  skipped_paused: "It did not run: the schedule was paused.",
+};
+
+export async function whySchedule(store: Store, row: ScheduleRow, at: number): Promise<Why> {
+  const timing = timingOf(row);
+  // A person names a minute; the slot may be at any second of it.
+  const until = at % 60_000 === 0 ? at + 59_999 : at;
+  const [found] =
+    await store.readHeavy<DecisionRecord>(sql`${selectDecisions} where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+      and slot_at <= ${until} and until_at >= ${at} order by slot_at limit 1`);
+  const slot = timing.next(at - 1);
+  const isSlot = slot !== null && slot.at <= until;
+  // A slot of a timing that has been edited since still has its decision.
+  if (found !== undefined && (isSlot || found.slots === 1)) {
+    const because = [meanings[found.kind]];
+    if (found.slots > 1) {
+      because.push(`The decision is about ${found.slots} slots, from ${isoTime(found.at)} to ${isoTime(found.until)}.`);
+    }
+    if (found.note !== null) because.push(`Its note: ${found.note}.`);
+    if (found.jobId !== null) because.push(`Its job is ${found.jobId}; "jobs explain" tells what became of that.`);
+    if (found.eventId !== null) because.push(`Its event is ${found.eventId}; "events show" tells who heard it.`);
+    return { isSlot: true, decision: found, because };
+  }
+  return { isSlot, decision: null, because: undecided(store, row, isSlot ? slot.at : at, isSlot) };
+}
+
+function undecided(store: Store, row: ScheduleRow, at: number, isSlot: boolean): string[] {
+  const timing = timingOf(row);
+  const now = store.clock.now();
+  const fireAt = at + offsetOf(row);
+  if (!isSlot) return noSlot(row, timing, at);
+  if (row.paused_at !== null && at >= row.paused_at) {
+    const note = row.paused_note === null ? "" : ` (${row.paused_note})`;
+    return [`It is paused since ${isoTime(row.paused_at)}${note}: resume it, and it goes on with what is due then.`];
+  }
+  if (at <= row.created_at) return [`The schedule was made at ${isoTime(row.created_at)}, after that slot.`];
+  if (row.pruned_until !== null && at <= row.pruned_until) {
+    return [`Its decision is not kept any more: those up to ${isoTime(row.pruned_until)} were pruned.`];
+  }
+  // Also before the cursor: a schedule that reached its maximum passes by the rest of that look's slots.
+  if (row.max_fires !== null && row.fires >= row.max_fires) return [`It has fired ${row.fires} times, which is all.`];
+  if (at <= row.cursor_at) {
+    return [
+      `The slot is not in the ledger: the schedule was edited after it, or began after it.`,
+      `Edited or made again at ${isoTime(row.updated_at)}.`,
+    ];
+  }
+  if (fireAt > now) {
+    const jitter = row.jitter_ms > 0 ? `; with its jitter it fires at ${isoTime(fireAt)}` : "";
+    return [`It is due then, which is ${at > now ? "in the future" : "now"}${jitter}.`];
+  }
+  return ["It is due and not decided yet: no process that works has looked since. Start a worker."];
+}
+
+function noSlot(row: ScheduleRow, timing: Timing, at: number): string[] {
+  const { starts_at: start, ends_at: end } = row;
+  const next = timing.next(at);
+  const before = timing.span(at - 366 * 86_400_000, at - 1, 1)?.last;
+  return [
+    `It is not due at ${isoTime(at)}: ${timing.words}.`,
+    ...(start !== null && at < start ? [`It begins at ${isoTime(start)}.`] : []),
+    ...(end !== null && at >= end ? [`It ended at ${isoTime(end)}.`] : []),
+    ...(before === undefined ? [] : [`The slot before is ${isoTime(before.at)}.`]),
+    next === null ? "There is none after it." : `The next one is ${isoTime(next.at)}.`,
+  ];
 }

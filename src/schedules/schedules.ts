@@ -1,27 +1,23 @@
 // What a user does with schedules, on the book and in a transaction.
-import type { Ports } from "../jobs/kind.ts";
+import { checkCount } from "../core/count.ts";
 import { invalid } from "../core/error.ts";
-import { timeMs, type TimeInput } from "../core/time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { timeMs, type TimeInput } from "../core/time.ts";
 import type { Store } from "../storage/store.ts";
 import { knownJob, type ReadRows } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
+import type { Ports } from "../jobs/kind.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
-import { keepTarget, mergeOptions, type ScheduleChanges } from "./merge-options.ts";
-import { checkSchedule, checkWhen, type Policies, type ScheduleOptions } from "./options.ts";
-import type { TimingInput, TimingOptions } from "./timing/timing.ts";
+import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom } from "./options.ts";
+import type { ScheduleChanges, Policies, ScheduleOptions } from "./options.ts";
 import { pruneDecisions, type PruneDecisions, type PrunedDecisions } from "./prune-decisions.ts";
-import { previewFires, type FirePreview } from "./preview.ts";
-import { listDecisions, listSchedules, readOne, toSchedule } from "./read-schedule.ts";
-import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord } from "./read-schedule.ts";
-import { timingOf } from "./schedule.ts";
+import { listDecisions, listSchedules, readOne, toSchedule, whySchedule } from "./read-schedule.ts";
+import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord, Why } from "./read-schedule.ts";
+import { timingOf, findSchedule, offsetOf, type ScheduleRow } from "./schedule.ts";
 import { readTemplateIn, type LookUp, type ReadTemplate } from "./target.ts";
-import { whySchedule, type Why } from "./why.ts";
-import { countedFrom } from "./once-in.ts";
-import { findSchedule } from "./find-schedule.ts";
-import { pauseSchedule, removeSchedule, resumeSchedule } from "./steer-schedule.ts";
-import { createSchedule, editSchedule } from "./write-schedule.ts";
+import type { TimingInput, TimingOptions, Timing } from "./timing/timing.ts";
+import { pauseSchedule, removeSchedule, resumeSchedule, createSchedule, editSchedule } from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
   /** Set when nobody has hosted the job yet: it fires, and its jobs wait for a program that lists it. Also when it has a
@@ -149,4 +145,47 @@ async function preview(
   // What it would fire need not be known yet.
   const checked = checkWhen("preview", what, store.clock.now());
   return previewFires(checked.timing, { id: "preview", ...checked }, { after, count, zone });
+}
+
+// The next fires of a schedule, as they would be: of one that exists, of one that is being written, and of both beside each
+// other before an edit is saved.
+
+export type FirePreview = {
+  /** Epoch milliseconds of the slot, and of the fire, which jitter makes later. */
+  readonly at: number;
+  readonly fireAt: number;
+  /** What the schedule's local clock reads by the expression. */
+  readonly local: string;
+  /** The same moment in the zone of whoever looks. */
+  readonly there: string;
+  /** The local time does not exist on that day and is moved, or exists twice. */
+  readonly dst: "gap" | "overlap" | null;
+};
+
+export function previewFires(
+  timing: Timing,
+  row: Pick<ScheduleRow, "id" | "jitter_ms"> & Partial<Pick<ScheduleRow, "max_fires" | "fires">>,
+  { after, count, zone }: { readonly after: number; readonly count: number; readonly zone: string },
+): FirePreview[] {
+  checkCount(count, "count", 1, 1000);
+  const format = formatIn(zone);
+  const offset = offsetOf(row);
+  const fires: FirePreview[] = [];
+  const most = Math.min(count, (row.max_fires ?? Number.POSITIVE_INFINITY) - (row.fires ?? 0));
+  for (let slot = timing.next(after); slot !== null && fires.length < most; slot = timing.next(slot.at)) {
+    const { at, local, dst } = slot;
+    fires.push({ at, fireAt: at + offset, local, there: format(at), dst });
+  }
+  return fires;
+}
+
+function formatIn(zone: string): (at: number) => string {
+  try {
+    const format = new Intl.DateTimeFormat("sv-SE", {
+      ...({ timeZone: zone, dateStyle: "short", timeStyle: "medium" } as const),
+    });
+    return (at) => format.format(at).replace(" ", "T");
+  } catch {
+    throw invalid(`zone "${zone}" is not known: use a name such as "Europe/Madrid" or "UTC"`);
+  }
 }

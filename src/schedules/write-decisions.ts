@@ -1,10 +1,10 @@
 // Decisions as they are written: one row for a slot, or for a span of slots that none of was fired.
-import { sql } from "../storage/sql.ts";
+import { rawSql, sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
 import { skip, type Skip } from "./decide.ts";
-import type { DecisionKind, ScheduleRow } from "./schedule.ts";
 import { undecided } from "./fired-ahead.ts";
+import type { DecisionKind, ScheduleRow } from "./schedule.ts";
 import type { Timing } from "./timing/timing.ts";
 
 export type DecisionRow = {
@@ -23,30 +23,39 @@ export type DecisionRow = {
 };
 
 const decisionColumns = {
-  ...({
-    tenant_id: "text",
-    schedule_seq: "integer",
-    slot_at: "integer",
-    until_at: "integer",
-    slots: "integer",
-  } as const),
-  ...({ kind: "text", decided_at: "integer", local: "text", job_id: "text", event_id: "text", note: "text" } as const),
-};
+  tenant_id: "text",
+  schedule_seq: "integer",
+  slot_at: "integer",
+  until_at: "integer",
+  slots: "integer",
+  kind: "text",
+  decided_at: "integer",
+  local: "text",
+  job_id: "text",
+  event_id: "text",
+  note: "text",
+} as const;
 
 export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
   if (rows.length === 0) return;
-  await tx.run(sql`insert into daybook_decision (tenant_id, schedule_seq, slot_at, until_at, slots, kind, decided_at, local,
-      job_id, event_id, note) ${eachRow(decisionColumns, rows)}`);
+  const names = rawSql(Object.keys(decisionColumns).join(", "));
+  await tx.run(sql`insert into daybook_decision (${names}) ${eachRow(decisionColumns, rows)}`);
+}
+
+type Decided = Pick<DecisionRow, "slot_at" | "kind" | "local"> & Partial<DecisionRow>;
+
+/** The row of a decision about one slot, which fired nothing, unless `decided` says otherwise. */
+export function decisionRow(tx: Tx, { tenant_id, seq }: ScheduleRow, decided: Decided): DecisionRow {
+  const nothing = { job_id: null, event_id: null, note: null };
+  const slot = { tenant_id, schedule_seq: seq, until_at: decided.slot_at, slots: 1, decided_at: tx.now };
+  return { ...slot, ...nothing, ...decided };
 }
 
 export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, note }: Skip): DecisionRow {
-  return {
-    ...{ tenant_id: row.tenant_id, schedule_seq: row.seq, slot_at: first.at, until_at: last.at, slots, kind },
-    ...{ decided_at: tx.now, local: first.local, job_id: null, event_id: null, note },
-  };
+  return decisionRow(tx, row, { slot_at: first.at, until_at: last.at, slots, kind, local: first.local, note });
 }
 
-/** One decision about all slots after the cursor that are passed by, because somebody has changed or filled something. */
+/** Writes one decision about all slots after the cursor that an edit, a resume or a backfill passes by. */
 export async function insertSkips(
   tx: Tx,
   row: ScheduleRow,
@@ -58,15 +67,13 @@ export async function insertSkips(
   const { cursor_at: after, paused_at: paused } = row;
   if (paused === null) skip(timing, after, until, "skipped_missed", note, skips);
   else {
-    // What was due before the pause was not paused, and it is not made up for either.
+    // Slots before the pause were missed, not paused; they are not made up for either.
     const before = Math.min(until, paused - 1);
     skip(timing, after, before, "skipped_missed", "it was paused before anybody had decided", skips);
     skip(timing, Math.max(after, before), until, "skipped_paused", pausedWords(row), skips);
   }
-  await insertDecisions(
-    tx,
-    skips.map((each) => skipped(tx, row, each)),
-  );
+  const rows = skips.map((each) => skipped(tx, row, each));
+  await insertDecisions(tx, rows);
 }
 
 function pausedWords({ paused_note: note }: ScheduleRow): string {

@@ -8,9 +8,8 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
-import type { AnySchedule } from "./define.ts";
-import { lockSchedule } from "./find-schedule.ts";
-import { checkSchedule, type CheckedSchedule } from "./options.ts";
+import { type AnySchedule, checkSchedule, type CheckedSchedule } from "./options.ts";
+import { lockSchedule } from "./schedule.ts";
 import { readTemplateIn, type ReadTemplate } from "./target.ts";
 import { upsertSchedule } from "./write-schedule.ts";
 

@@ -1,14 +1,25 @@
 // Makes and changes schedules. A new or edited one begins now: it never catches up on what was due before, and no more does
 // one that was paused. A name that was removed keeps its row and its cursor, so making it again cannot repeat a slot.
 import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { cancelUnstarted } from "../jobs/cancel.ts";
+import type { Engine } from "../jobs/engine.ts";
 import { onTimeMs } from "./decide.ts";
-import { findSchedule, lockSchedule } from "./find-schedule.ts";
-import { countedFrom, isCounted, keepMoment } from "./once-in.ts";
-import type { CheckedSchedule } from "./options.ts";
-import { nextFireAt, offsetOf, readTiming, schedulesChannel } from "./schedule.ts";
+import { countedFrom, isCounted, keepMoment, type CheckedSchedule } from "./options.ts";
+import {
+  findSchedule,
+  lockSchedule,
+  nextFireAt,
+  offsetOf,
+  readTiming,
+  schedulesChannel,
+  timingOf,
+  scheduleKind,
+} from "./schedule.ts";
 import type { ScheduleRow, ScheduleSource } from "./schedule.ts";
 import { isSameTarget, refuseMissingTemplate } from "./target.ts";
 import { insertSkips } from "./write-decisions.ts";
@@ -159,4 +170,65 @@ export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<vo
       created_at = ${row.created_at},
       held = ${row.held}, revision = ${row.revision}, updated_at = ${row.updated_at}
     where seq = ${row.seq}`);
+}
+
+// Pauses, resumes and removes schedules.
+
+export async function pauseSchedule(tx: Tx, name: string, note: string | null): Promise<void> {
+  if (note !== null) checkNote(note);
+  const row = await findSchedule(tx, name);
+  await save(tx, { ...row, paused_at: row.paused_at ?? tx.now, paused_note: note, next_at: null }, false);
+}
+
+function checkNote(note: unknown): void {
+  const most = limits.noteBytesMax;
+  if (typeof note !== "string") throw invalid(`the note is ${quote(note)}; it must be text`);
+  if (note.includes("\0")) throw invalid("the note holds the character U+0000, which cannot be stored: leave it out");
+  if (Buffer.byteLength(note) > most) throw invalid(`the note is longer than ${most} bytes: say it shorter`);
+}
+
+/** What was due while it was paused is one decision, and is not made up for. */
+export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
+  const row = await findSchedule(tx, name);
+  if (row.paused_at === null) return;
+  await insertSkips(tx, row, timingOf(row), { until: tx.now, note: "it was paused" });
+  const cursor_at = Math.max(row.cursor_at, tx.now);
+  const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at };
+  await save(tx, { ...next, next_at: nextFireAt(next) }, false);
+}
+
+/** Its decisions stay, and what it fired runs on. */
+export async function removeSchedule(tx: Tx, name: string): Promise<void> {
+  const row = await findSchedule(tx, name);
+  refuseCode(row, "remove");
+  await end(tx, row);
+}
+
+/** The code that defined it does so no more. One that is not there any more, or not of code, stays as it is. */
+export async function retireSchedule(tx: Tx, name: string): Promise<void> {
+  const row = await lockSchedule(tx, name);
+  if (row !== undefined && row.removed_at === null && row.source === "code") await end(tx, row);
+}
+
+async function end(tx: Tx, row: ScheduleRow): Promise<void> {
+  await save(tx, { ...row, removed_at: tx.now, next_at: null, paused_at: null, paused_note: null }, false);
+}
+
+// What a schedule of code had fired when the code stopped defining it: nobody has its handler any more, so it would wait for
+// ever. What runs already ends as it will.
+
+/** Cancels the jobs that have not begun of the schedules of code that were retired and whose names begin so. Each is a
+ *  transaction of its own, because jobs are locked before schedules (settled.ts); one that is cut off is made up for by the
+ *  next. */
+export async function cancelFires(engine: Engine, tenant: string, begin: string): Promise<void> {
+  const { store } = engine;
+  const open = await store.read<{ id: string }>(sql`select job.id
+    from daybook_schedule schedule cross join daybook_line line cross join daybook_job job
+    where schedule.tenant_id = ${tenant} and substr(schedule.name, 1, ${begin.length}) = ${begin}
+      and schedule.source = 'code' and schedule.removed_at is not null and job.tenant_id = ${tenant}
+      and line.kind = ${scheduleKind} and line.kind_seq = schedule.seq and line.kind is not null
+      and line.started_at is null and job.seq = line.seq order by line.seq`);
+  for (const { id } of open) {
+    await store.write((tx) => cancelUnstarted(tx, engine, id), { tenant });
+  }
 }

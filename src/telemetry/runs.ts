@@ -2,18 +2,8 @@
 import { DaybookError, invalid } from "../core/error.ts";
 import { type Sql, sql, joinSql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import {
-  type RunLog,
-  type RunRecord,
-  type RunRow,
-  type RunStatus,
-  pinRun,
-  unpinRun,
-  selectRuns,
-  toRecord,
-  runStatuses,
-  selectByNumber,
-} from "./run.ts";
+import { pinRun, unpinRun, selectRuns, toRecord, runStatuses, selectByNumber } from "./run.ts";
+import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
 import { type LogLevel, logsOfRun } from "./log.ts";
 import type { Duration } from "../core/duration.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createAgents } from "../../src/calls/client/agents.ts";
-import { allowList } from "../../src/calls/client/allow-list.ts";
+import { createAgents } from "../../src/calls/client/connector.ts";
+import { allowList } from "../../src/calls/client/destination.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { cleanup } from "../support/open-test.ts";
 import { target } from "./target.ts";

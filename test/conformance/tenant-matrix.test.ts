@@ -2,20 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
-import {
-  app,
-  command,
-  entity,
-  event,
-  job,
-  listener,
-  manualClock,
-  relation,
-  sink,
-  type Book,
-  type ManualClock,
-  type OpenOptions,
-} from "../../src/index.ts";
+import { app, command, entity, event, job, listener, manualClock, relation, sink } from "../../src/index.ts";
+import type { Book, ManualClock, OpenOptions } from "../../src/index.ts";
 import { ok, target } from "../calls/target.ts";
 import { roomsOf } from "../../src/rooms.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openPatternIndex } from "../../src/events/pattern-index.ts";
-import { matchesTopic } from "../../src/events/topic.ts";
+import { openPatternIndex, matchesTopic } from "../../src/events/topic.ts";
 import { fc } from "../support/property.ts";
 
 /** The obvious matcher, slow and without an index: one segment after the other, by recursion. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDaybookError } from "../../src/core/error.ts";
 import { parseCron } from "../../src/schedules/timing/cron.ts";
-import { nextSlot } from "../../src/schedules/timing/next-slot.ts";
+import { nextSlot } from "../../src/schedules/timing/slot.ts";
 import type { Plan } from "../../src/schedules/timing/plan.ts";
 import { type TimingInput, type TimingOptions, createTiming } from "../../src/schedules/timing/timing.ts";
 import { type Zone, zoneOf } from "../../src/schedules/timing/zone.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { spanOf } from "../../src/schedules/timing/span.ts";
+import { spanOf } from "../../src/schedules/timing/slot.ts";
 import { type Slot, type Timing, createTiming, restoreTiming } from "../../src/schedules/timing/timing.ts";
 import { fc } from "../support/property.ts";
 import { anyCron } from "./any-cron.ts";

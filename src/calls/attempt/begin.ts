@@ -1,22 +1,25 @@
-// The attempt is on disk before its socket opens, and only if the run is still ours: whatever happens then, the book knows
-// that the request may have been sent. Those that begin at the same time are written down together.
+// Writes an attempt to disk before its socket opens, and only if this process still owns the run: whatever happens then, the
+// book knows that the request may have been sent. Attempts that begin at the same time share a transaction.
 import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { sql } from "../../storage/sql.ts";
+import { rawSql, sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { together } from "../../storage/together.ts";
-import { anyOf, eachRow, forShareOf, greatest, rowSet } from "../../storage/word.ts";
+import { anyOf, eachRow, forShareOf, greatest, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
 import { advise } from "../../jobs/advice.ts";
 import type { JobInfo } from "../../jobs/context.ts";
 import { passing } from "../../jobs/worker/pending.ts";
-import { callKind, type CallRow } from "../call.ts";
+import { callKind, type CallRow, sealedFor, type CallPolicy } from "../call.ts";
+import type { Outgoing } from "../client/exchange.ts";
+import { outgoingHeaders } from "../client/sign.ts";
 import { tellCalls, type CallEars } from "../facts.ts";
+import type { RequestContent, ShownRequest } from "../request/content.ts";
+import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
 import type { CallSettings } from "../settings.ts";
-import { readySend, type ReadySend, type Sendable } from "./ready.ts";
 
 export type BeginsParts = { readonly settings: Pick<CallSettings, "keys">; readonly ears: CallEars | undefined };
 
-/** Who begins: a job, its run, and whose they are. */
+/** The job and the run that begin an attempt. */
 export type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
 
 export type Begins = ReturnType<typeof createBegins>;
@@ -27,7 +30,7 @@ export function createBegins(parts: BeginsParts) {
     return jobs.map(({ runId }) => begun.get(runId));
   }, limits.claimJobsMax);
   return {
-    /** Resolves, with what is to be sent, once the attempt is on disk. What it throws says whether to try again. */
+    /** Resolves with the request once the attempt is on disk. Its errors say whether to try again. */
     async begin(store: Store, job: Beginner): Promise<ReadySend> {
       const begun = await write(store, job).catch((error: unknown) => {
         throw notSent(error);
@@ -39,24 +42,25 @@ export function createBegins(parts: BeginsParts) {
   };
 }
 
-const askAgainMs = 1000;
+const busyRetryMs = 1000;
 
-// The book was busy or away, and nothing was sent: that is no attempt. What does not pass would be tried for ever.
+// The book was busy or away and nothing was sent, so the attempt does not count. Only errors that pass: others would be tried
+// for ever.
 function notSent(error: unknown): unknown {
   if (!isDaybookError(error) || !passing.has(error.code)) return error;
-  return advise(error, { counts: false, atLeastMs: askAgainMs });
+  return advise(error, { counts: false, atLeastMs: busyRetryMs });
 }
 
 type Found = Sendable & Pick<CallRow, "seq" | "status"> & { readonly run_id: string; readonly number: number };
 
-/** What is to be sent for each run that is still ours, or why nothing is. */
+/** By run: the request to send, or the reason why none is sent. A run that this process no longer owns is missing. */
 async function beginAll(
   tx: Tx,
   { settings, ears }: BeginsParts,
   jobs: readonly Beginner[],
 ): Promise<Map<string, ReadySend | Error>> {
   const begun = new Map<string, ReadySend | Error>();
-  const rows: Parameters<typeof insertAttempts>[1][number][] = [];
+  const rows: Nullable<RowOf<typeof attemptColumns>>[] = [];
   const first: Found[] = [];
   for (const call of await findCalls(tx, jobs)) {
     const { run_id: runId, status } = call;
@@ -66,28 +70,31 @@ async function beginAll(
     if (status === "scheduled") first.push(call);
     const { url, headers, body } = ready.shown;
     rows.push({
-      ...{ tenant_id: call.tenant_id, call_id: call.id, id: runId, number: call.number, started_at: tx.now },
-      ...{ method: call.method, url, request_headers: headers, request_body: body },
+      tenant_id: call.tenant_id,
+      call_id: call.id,
+      id: runId,
+      number: call.number,
+      started_at: tx.now,
+      method: call.method,
+      url,
+      request_headers: headers,
+      request_body: body,
     });
   }
   if (rows.length === 0) return begun;
-  await insertAttempts(tx, rows);
+  await tx.run(sql`insert into daybook_call_attempt (${rawSql(Object.keys(attemptColumns).join(", "))})
+    ${eachRow(attemptColumns, rows)}`);
   if (first.length === 0) return begun;
+  const seqs = first.map(({ seq }) => seq);
   await tx.run(sql`update daybook_call set status = 'running', started_at = ${greatest}(${tx.now}, submitted_at, due_at)
-    where seq ${anyOf(
-      "integer",
-      first.map(({ seq }) => seq),
-    )} and status = 'scheduled'`);
-  await tellCalls(
-    tx,
-    ears,
-    first.map((row) => ({ topic: "call.started", row })),
-  );
+    where seq ${anyOf("integer", seqs)} and status = 'scheduled'`);
+  const told = first.map((row) => ({ topic: "call.started", row }) as const);
+  await tellCalls(tx, ears, told);
   return begun;
 }
 
-// By the job's own row and not by its params, which somebody may have written by hand. The job is locked, the call is not:
-// whoever ends a call has its job first.
+// Finds calls by the job's row and not by its params, which somebody may have written by hand. It locks the job and not the
+// call: a transaction that ends a call locks its job first.
 async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
   const rows = jobs.map(({ tenant, id, runId }) => ({ tenant_id: tenant, id, run_id: runId }));
   const columns = { tenant_id: "text", id: "text", run_id: "text" } as const;
@@ -102,27 +109,74 @@ async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
     cross join daybook_call call where call.seq = mine.kind_seq and call.tenant_id = mine.tenant_id`);
 }
 
-type AttemptRow = {
-  readonly tenant_id: string;
-  readonly call_id: string;
-  readonly id: string;
-  readonly number: number;
-  readonly started_at: number;
-  readonly method: string;
-  readonly url: string;
-  readonly request_headers: string;
-  readonly request_body: string | null;
-};
+const attemptColumns = {
+  tenant_id: "text",
+  call_id: "text",
+  id: "text",
+  number: "integer",
+  started_at: "integer",
+  method: "text",
+  url: "text",
+  request_headers: "text",
+  request_body: "text",
+} as const;
 
-async function insertAttempts(tx: Tx, rows: readonly AttemptRow[]): Promise<void> {
-  const ids = { tenant_id: "text", call_id: "text", id: "text", number: "integer", started_at: "integer" } as const;
-  const sent = { method: "text", url: "text", request_headers: "text", request_body: "text" } as const;
-  await tx.run(sql`insert into daybook_call_attempt (tenant_id, call_id, id, number, started_at, method, url, request_headers,
-    request_body) ${eachRow({ ...ids, ...sent }, rows)}`);
-}
-
-// Somebody continued its job by hand.
+// Somebody retried the job of a call that had ended.
 function hasEnded({ id, status }: Pick<CallRow, "id" | "status">): Error {
   const error = new DaybookError("conflict", `call ${id} is ${status}: send it again with resend`);
   return advise(error, { again: false });
+}
+
+export type Sendable = Pick<
+  CallRow,
+  | ("tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at" | "request" | "content" | "key_id")
+  | ("policy" | "send_key")
+>;
+
+export type ReadySend = {
+  readonly call: Sendable;
+  readonly outgoing: Outgoing;
+  readonly policy: CallPolicy;
+  /** What the attempt's row keeps of it, redacted; the headers are JSON. */
+  readonly shown: { readonly url: string; readonly headers: string; readonly body: string | null };
+  readonly mark: Mark;
+  readonly scrub: Scrub;
+};
+
+/** The request of a call, opened and signed; or why it cannot be sent, with advice for the next try. */
+function readySend({ keys }: Pick<CallSettings, "keys">, call: Sendable, now: number): ReadySend | Error {
+  const content = openContent(keys, call);
+  if (content instanceof Error) return content;
+  const mark = markWith(keys, call.tenant_id);
+  const outgoing = outgoingOf(content, call, now);
+  // The url and the body were redacted at submit.
+  const { url, body } = JSON.parse(call.request) as ShownRequest;
+  return {
+    call,
+    outgoing,
+    mark,
+    scrub: scrubber(content),
+    policy: JSON.parse(call.policy) as CallPolicy,
+    shown: { url, headers: JSON.stringify(shownHeaders(outgoing.headers, mark)), body },
+  };
+}
+
+const keyRetryMs = 60_000;
+
+function openContent(keys: CallSettings["keys"], call: Sendable): RequestContent | Error {
+  if (call.key_id === null) return JSON.parse(call.content) as RequestContent;
+  try {
+    if (keys !== undefined) return JSON.parse(keys.open(call.content, sealedFor(call.tenant_id, call.id))) as never;
+  } catch (error) {
+    if (!isDaybookError(error) || error.code !== "unavailable") return advise(error as Error, { again: false });
+  }
+  // Another process may have the key, so the call is neither sent nor failed.
+  const missing = `call ${call.id} is sealed with key ${call.key_id}, which this process does not have`;
+  return advise(new DaybookError("unavailable", missing), { counts: false, atLeastMs: keyRetryMs });
+}
+
+function outgoingOf(content: RequestContent, call: Sendable, now: number): Outgoing {
+  const { method, url } = content;
+  const body = content.body === null ? null : Buffer.from(content.body, content.base64 ? "base64" : "utf8");
+  return { method, url: new URL(url), body, headers: outgoingHeaders(content, { id: call.send_key, now, body }) };
 }

@@ -1,19 +1,21 @@
-// The handler of a call's job: has the attempt written down, sends it, and keeps what came back for the transaction that
-// ends the run (settled.ts).
+// The job of a call. Its handler writes the attempt, sends it, and keeps the answer for the transaction that ends the run
+// (settled.ts).
+import { invalid } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { advise } from "../../jobs/advice.ts";
 import type { RunContext } from "../../jobs/context.ts";
+import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
+import { neverBlamed } from "../../jobs/outcome.ts";
+import { callJobName, callQueue } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
-import { exchange } from "../client/exchange.ts";
-import { failureOf, reasonOf } from "../client/failure.ts";
+import { exchange, failureOf, reasonOf } from "../client/exchange.ts";
 import { callRefused } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
-import { answered, failed, type AttemptEnd } from "./end.ts";
-import type { ReadySend } from "./ready.ts";
-import { adviceAfter } from "./verdict.ts";
+import type { ReadySend } from "./begin.ts";
+import { answered, failed, type AttemptEnd, adviceAfter } from "./end.ts";
 
-export async function sendCall(room: CallsRoom, engine: Engine, context: RunContext): Promise<unknown> {
+async function sendCall(room: CallsRoom, engine: Engine, context: RunContext): Promise<unknown> {
   const { clock } = engine;
   const { job } = context;
   const ready = await room.begins.begin(engine.store, job);
@@ -50,10 +52,24 @@ async function send(
   }
 }
 
-// The end of a run that was taken from us is never asked for, so the oldest make room.
+// A run that this process lost never collects its answer, so the oldest answers are dropped.
 const heardMax = 10_000;
 
 function keep(heard: Map<string, AttemptEnd>, runId: string, end: AttemptEnd): void {
   if (heard.size >= heardMax) for (const oldest of heard.keys()) if (heard.delete(oldest)) break;
   heard.set(runId, end);
+}
+
+/** Its params are the call's id alone, for people to read: the request stays sealed. The engine finds the call by `kind_seq`. */
+export function callJob(room: CallsRoom): AnyJob {
+  // It runs no user code and its answers are bounded, so a lost process is never blamed on it.
+  const definition = defineJob(callJobName, { queue: callQueue, attempts: 1, losses: neverBlamed, run: notByHand });
+  return {
+    ...definition,
+    builtIn: { byHand: notByHand, run: (engine, _params, context) => sendCall(room, engine, context) },
+  };
+}
+
+function notByHand(): never {
+  throw invalid("a call is made with calls.submit, and changed with calls.reschedule: its job is not for hands");
 }

@@ -9,8 +9,7 @@ import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit
 import { tellCalls, type ToTell } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
 import { pruneCalls } from "../steer.ts";
-import { snippetOf, type AttemptEnd } from "./end.ts";
-import { hostIsThere } from "./verdict.ts";
+import { hostIsThere, snippetOf, type AttemptEnd } from "./end.ts";
 
 type Call = Pick<
   CallRow,

@@ -1,22 +1,36 @@
-// Standard Webhooks: the receiver can tell that a request comes from us, is complete and is fresh. While a secret is
-// changed, each of them signs, and the receiver takes whichever it knows.
+// Signs by Standard Webhooks: the receiver can tell that a request comes from us, is complete and is fresh. While a secret is
+// being changed, both secrets sign, and the receiver accepts the one it knows.
 import { createHmac } from "node:crypto";
+import type { RequestContent } from "../request/content.ts";
 
-export type Signed = {
+type Sent = {
+  /** The Idempotency-Key, and the id of the signature. */
   readonly id: string;
-  /** Seconds since 1970. */
-  readonly timestamp: number;
-  readonly body: Buffer;
-  readonly secrets: readonly string[];
+  readonly now: number;
+  readonly body: Buffer | null;
 };
 
-export function signatureHeaders({ id, timestamp, body, secrets }: Signed): Record<string, string> {
-  const head = `${id}.${timestamp}.`;
+/** The headers of one request: the client's, the caller's over them, and the signature if there is a secret. */
+export function outgoingHeaders(
+  { headers, secrets }: Pick<RequestContent, "headers" | "secrets">,
+  { id, now, body }: Sent,
+): Record<string, string> {
+  return {
+    accept: "*/*",
+    "accept-encoding": "identity",
+    "user-agent": "daybook",
+    "idempotency-key": id,
+    ...headers,
+    ...(secrets.length === 0 ? {} : signature(id, Math.floor(now / 1000), body ?? Buffer.alloc(0), secrets)),
+  };
+}
+
+function signature(id: string, seconds: number, body: Buffer, secrets: readonly string[]): Record<string, string> {
   const signatures = secrets.map((secret) => {
-    const signature = createHmac("sha256", keyOf(secret)).update(head).update(body).digest("base64");
-    return `v1,${signature}`;
+    const signed = createHmac("sha256", keyOf(secret)).update(`${id}.${seconds}.`).update(body).digest("base64");
+    return `v1,${signed}`;
   });
-  return { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": signatures.join(" ") };
+  return { "webhook-id": id, "webhook-timestamp": String(seconds), "webhook-signature": signatures.join(" ") };
 }
 
 function keyOf(secret: string): Buffer {

@@ -1,22 +1,19 @@
-// What is sent, complete and checked; and what people see of it.
+// The request of a call: checked, as it is kept and sent, and as people see it.
 import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import type { KeyRing } from "../../core/seal.ts";
 import { methods, type Method } from "../call.ts";
-import { checkHeaders } from "./check-headers.ts";
-import { checkUrl } from "./check-url.ts";
-import { markWith, shownBody, shownHeaders, shownUrl, type Mark } from "./redact.ts";
-import { secretsOf } from "./secrets.ts";
+import { markWith, shownBody, shownHeaders, shownUrl, type Mark, secretsOf } from "./redact.ts";
 
 export type CallRequest = {
   /** Default GET, or POST when there is something to send. */
   readonly method?: Method;
   readonly url: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Signs every attempt by Standard Webhooks: a text, or `whsec_` and base64. While secrets change, give both, the new
-   *  one first. */
+  /** Signs every attempt by Standard Webhooks: a text, or `whsec_` and base64. While a secret is being changed, give both, the
+   *  new one first. */
   readonly secret?: string | readonly string[];
 } & (
   | {
@@ -33,7 +30,7 @@ export type CallRequest = {
 
 export const requestKeys = ["method", "url", "headers", "json", "body", "secret"] as const;
 
-/** As it is kept and sent. Equal requests have equal JSON. */
+/** The request as it is kept and sent. Equal requests have equal JSON. */
 export type RequestContent = {
   readonly method: Method;
   readonly url: string;
@@ -99,7 +96,7 @@ function checkSecrets(given: unknown = []): readonly string[] {
     if (typeof each !== "string" || each.length < 16 || each.length > 512) {
       throw invalid("a webhook secret is a text of 16 to 512 characters"); // which is not shown
     }
-    // What is no base64 would be read as a short key or none, with which anybody could sign.
+    // Text that is not base64 would decode to a short key or none, and anybody could sign with that.
     if (each.startsWith("whsec_") && !isBase64(each.slice(6))) {
       throw invalid('a webhook secret that begins with "whsec_" goes on with at least 16 bytes as base64');
     }
@@ -116,13 +113,16 @@ export function shownRequest(content: RequestContent, mark: Mark): ShownRequest 
   const bodyBytes = body === null ? 0 : Buffer.byteLength(body, base64 ? "base64" : "utf8");
   const type = headers["content-type"] ?? "";
   return {
-    ...{ method, url: shownUrl(new URL(content.url)), headers: shownHeaders(headers, mark), bodyBytes },
+    method,
+    url: shownUrl(new URL(content.url)),
+    headers: shownHeaders(headers, mark),
+    bodyBytes,
     body: body === null ? null : base64 ? `[${bodyBytes} bytes #${mark(body)}]` : shownBody(body, type, mark),
     signed: content.secrets.length > 0,
   };
 }
 
-/** The columns that hold a request: for sending, and for looking at. Without a key nothing secret may be in it. */
+/** The columns of a request, for sending and for showing. Without a key, a request with a secret is refused. */
 export function keptRequest(
   content: RequestContent,
   { keys, tenant, about }: { readonly keys: KeyRing | undefined; readonly tenant: string; readonly about: string },
@@ -139,3 +139,81 @@ export function keptRequest(
   }
   return { request, content: text, key_id: null };
 }
+
+// Headers that only the client may set.
+const forbidden: ReadonlySet<string> = new Set([
+  ...["host", "connection", "keep-alive", "transfer-encoding", "content-length", "upgrade", "te", "trailer", "expect"],
+  ...["http2-settings", "via", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"],
+  ...[
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+    "date",
+    "accept-charset",
+    "access-control-request-method",
+  ],
+]);
+
+const tokenPattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Checks headers and returns them by their lower-case names. A value cannot smuggle in another header. */
+function checkHeaders(given: unknown): Record<string, string> {
+  if (given === undefined) return {};
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw invalid('headers are pairs of names and texts, such as { accept: "application/json" }');
+  }
+  const entries = Object.entries(given);
+  if (entries.length > limits.callHeadersMax) {
+    throw invalid(`${entries.length} headers: at most ${limits.callHeadersMax}`);
+  }
+  const headers = new Map<string, string>();
+  for (const [given_, value] of entries) {
+    const name = given_.toLowerCase();
+    if (!tokenPattern.test(name)) throw invalid(`${quote(given_)} is not the name of a header`);
+    if (forbidden.has(name) || name.startsWith("proxy-") || name.startsWith("sec-")) {
+      throw invalid(`the header ${quote(given_)} is the client's own: leave it out`);
+    }
+    if (headers.has(name)) throw invalid(`the header ${quote(given_)} is there twice, but for its case`);
+    headers.set(name, checkValue(given_, value));
+  }
+  return Object.fromEntries(headers);
+}
+
+// Never show the value: the refused header may be the one with the token.
+function checkValue(name: string, value: unknown): string {
+  if (typeof value !== "string") throw invalid(`the header ${quote(name)} is no text`);
+  if (Buffer.byteLength(value) > limits.callHeaderBytesMax) {
+    throw invalid(`the header ${quote(name)} is longer than ${limits.callHeaderBytesMax} bytes`);
+  }
+  // Visible ASCII, space and tab. Servers disagree about the meaning of other bytes.
+  if (!/^[\t\x20-\x7e]*$/.test(value)) {
+    throw invalid(`the header ${quote(name)} has a line break, a control character or a letter beyond ASCII`);
+  }
+  return value.trim();
+}
+
+/** Checks what can be known about a URL before it is requested. */
+export function checkUrl(given: unknown): URL {
+  if (typeof given !== "string" && !(given instanceof URL)) throw invalid(`a call needs a url, such as ${example}`);
+  const text = String(given);
+  if (Buffer.byteLength(text) > limits.callUrlBytesMax) {
+    throw invalid(`the url is ${Buffer.byteLength(text)} bytes long; at most ${limits.callUrlBytesMax}`);
+  }
+  // A URL parser silently drops line breaks, and then nobody knows what was meant.
+  if (/[\s\p{Cc}]/u.test(text)) throw invalid("the url has white space or a control character: encode it");
+  // It also accepts backslashes and more than two slashes, which other parsers read differently.
+  const url = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]/i.test(text) && !text.includes("\\") ? URL.parse(text) : null;
+  // A URL that cannot be parsed is not shown, because its secrets cannot be found.
+  if (url === null) throw invalid(`the url cannot be read: write it in full, such as ${example}`);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw invalid(`the url has the scheme ${url.protocol.slice(0, 40)} and calls are made by http and https`);
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw invalid(`the url of ${url.host} carries a user name or a password: use an Authorization header`);
+  }
+  if (url.port === "0") throw invalid(`the url ${shownUrl(url)} has port 0`);
+  url.hash = "";
+  return url;
+}
+
+const example = "https://api.example.com/orders";

@@ -1,25 +1,25 @@
-// A broker takes messages for a sink. Its connection belongs to the process: several sinks and several books may share it, and it
-// is closed with the last book that used it.
+// A broker takes the messages of a sink. Several sinks and books of a process may share one; the last book that closes also
+// closes the broker's connection.
 import type { CloudEvent } from "./message.ts";
 
 export type Publication = {
   readonly signal: AbortSignal;
   readonly tenant: string;
-  /** The same when the message is published again, and no other message has it: neither of another tenant nor of another sink. */
+  /** The same when the message is published again, and unique among all tenants and sinks. */
   readonly messageId: string;
 };
 
-/** Where messages go that is neither HTTP nor a function of the program. */
+/** A destination of messages that is neither HTTP nor a function of the program. */
 export type Broker = {
-  /** Resolves once the broker has it, and is called for one key after the other. What it throws is tried again. */
+  /** Resolves once the broker has the message. The messages of one key come one at a time. An error is retried. */
   publish(message: CloudEvent, options: Publication): Promise<void>;
-  /** Lets go of connections, when the last book that used it is closed. Publishing after that connects anew. */
+  /** Closes connections when the last book that used it closes. A later publish connects anew. */
   close?(): Promise<void>;
-  /** How often the process may be lost while it publishes before the message is blamed for it; default 3. */
+  /** How many times the process may be lost while publishing before the message is blamed; default 3. */
   readonly losses?: number;
 };
 
-// By what belongs to a book, so that neither keeps the other alive.
+// Weak on both sides, so that neither a book nor a broker keeps the other alive.
 const brokersOf = new WeakMap<object, Set<Broker>>();
 const usersOf = new WeakMap<Broker, Set<object>>();
 
@@ -33,7 +33,7 @@ export async function leaveBrokers(user: object): Promise<void> {
   for (const broker of brokersOf.get(user) ?? []) {
     const users = usersOf.get(broker);
     users?.delete(user);
-    // A book is closed, whatever somebody else's connection has to say about it.
+    // The book closes even if the broker's connection fails to.
     if (users?.size === 0) await broker.close?.().catch(() => undefined);
   }
   brokersOf.delete(user);

@@ -1,9 +1,9 @@
-// What a sink hands to the outside, and the id under which the other side knows a repeat.
+// What a sink sends, and the id by which the receiver recognises a repeat.
 
-/** The names of sinks among the listeners begin with this. */
+/** A sink is a listener whose name begins with this. */
 export const sinkPrefix = "sink:";
 
-/** An event as CloudEvents 1.0 writes it. */
+/** An event in the format of CloudEvents 1.0. */
 export type CloudEvent = {
   readonly specversion: "1.0";
   /** The event's id: the same on every repeat. */
@@ -17,21 +17,21 @@ export type CloudEvent = {
   readonly data: unknown;
 };
 
-/** The media type of a CloudEvent that is one JSON document, envelope and data together. */
+/** The media type of a CloudEvent as one JSON document. */
 export const cloudEventsJson = "application/cloudevents+json";
 
 type Named = { readonly tenant: string; readonly id: string };
 
-// An event's id may be the program's own: any text, and two tenants may have the same one. As a header it must be plain, and
-// whoever drops repeats by it must never drop another tenant's event. No tenant has a "/" in its name, and none is left in an
-// encoded id, so no two of them meet.
+// A program may choose any text as an event's id, and two tenants may choose the same. As a header the id must be plain ASCII,
+// and a receiver that drops repeats by it must never drop another tenant's event. Neither a tenant's name nor an encoded id
+// has a "/", so two ids never collide.
 
-/** The id for a receiver of its own: the event's id as it is, if it is a plain one of the first tenant. */
+/** The id for a receiver of one sink. A plain id of the default tenant stays as it is. */
 export function receiverId({ tenant, id }: Named): string {
   return tenant === "default" ? encodeURIComponent(id) : `${tenant}/${encodeURIComponent(id)}`;
 }
 
-/** The id where several sinks may meet: a stream drops what it knows already, also when it came for another subject. */
+/** The id for a stream that several sinks may share: a stream drops an id that it knows, even under another subject. */
 export function streamId(sink: string, { tenant, id }: Named): string {
   return `${encodeURIComponent(sink)}/${tenant}/${encodeURIComponent(id)}`;
 }

@@ -1,6 +1,6 @@
 // daybook calls list: the newest first.
 import type { Command } from "commander";
-import type { CallFilter } from "../../calls/list.ts";
+import type { CallFilter } from "../../calls/read-calls.ts";
 import type { CallStatus } from "../../calls/call.ts";
 import { callJson, callTable } from "../call-words.ts";
 import { addPageOptions, nextPage, type PageOptions } from "../page.ts";

@@ -1,7 +1,7 @@
 // daybook calls submit: makes a call from a shell.
 import type { Command } from "commander";
 import type { Method } from "../../calls/call.ts";
-import type { SubmitOptions } from "../../calls/prepare.ts";
+import type { SubmitOptions } from "../../calls/submit.ts";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { isoTime } from "../../core/time.ts";

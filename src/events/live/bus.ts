@@ -1,36 +1,34 @@
-// The bus of one open book: live listeners hear what is emitted in this process and what any process publishes. Nothing
-// here waits: who says something goes on as soon as every handler has begun.
+// The bus of one open book: its live listeners hear what this process emits and what any process publishes. The bus waits for
+// nothing: `emit` returns as soon as every handler has begun.
 import { AsyncLocalStorage } from "node:async_hooks";
+import { currentCause } from "../../core/cause.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { currentCause } from "../../core/cause.ts";
-import { openPatternIndex } from "../pattern-index.ts";
-import { checkTopic, matchesTopic } from "../topic.ts";
+import { openPatternIndex, checkTopic, matchesTopic } from "../topic.ts";
 import type { LiveDefinition } from "./define.ts";
-import { startHearing, type Hearing, type HearingCounts } from "./hearing.ts";
+import { startHearing, type Hearing, type HearingCounts, createRecent, type Recent } from "./hearing.ts";
 import type { LiveEvent } from "./live-event.ts";
 import type { LiveParts } from "./live-run.ts";
-import { createRecent, type Recent } from "./recent.ts";
 
 export type LiveBus = {
-  /** From now on it hears. A name that is taken is refused. */
+  /** The listener hears from now on. A name that is taken is refused. */
   attach(definition: LiveDefinition, tenant: string): LiveAttachment;
-  /** Says it to the live listeners of this process; it is not stored. Returns how many listeners heard it. */
+  /** Hands an event to the live listeners of this process, without storing it. Returns how many listeners heard it. */
   emit(tenant: string, topic: string, payload: unknown): number;
-  /** Lets the live listeners hear an event that was published and committed. */
+  /** Hands a committed event to the live listeners. */
   dispatch(event: LiveEvent): number;
-  /** Whether anyone would hear it: ask before reading what nobody would. */
+  /** Whether any listener would hear it. Ask before reading an event from the book. */
   readonly wants: (tenant: string, topic: string) => boolean;
-  /** The tenants whose listeners hear the topic; one that serves all counts for the tenant that attached it. */
+  /** The tenants whose listeners hear the topic; a listener for all tenants counts for the tenant that attached it. */
   readonly tenants: (topic: string) => ReadonlySet<string>;
   list(tenant: string): LiveListener[];
-  /** Detaches all, cancels what runs, and waits for its end. */
+  /** Detaches all listeners, cancels their runs, and waits until these have ended. */
   close(): Promise<void>;
 };
 
 export type LiveAttachment = {
   detach(): Promise<void>;
-  /** Lets it hear what was said before, unless a later event of that topic was said since. */
+  /** Hands it a past event, unless a later event of that topic has come since. */
   catchUp(event: LiveEvent): void;
 };
 
@@ -44,21 +42,21 @@ type Attached = {
   readonly definition: LiveDefinition;
   readonly tenant: string;
   readonly order: number;
-  /** By tenant: one that serves all tenants hears each of them by itself. */
+  /** By tenant: a listener for all tenants hears each tenant separately. */
   readonly hearings: Map<string, Hearing>;
 };
 
-// So many topics are remembered with those who hear them. Most programs have fewer, and hear each one often.
+// How many topics are remembered with their listeners. Most programs have fewer and publish each often.
 const routesMax = 1000;
 
 export function openLiveBus(parts: LiveParts): LiveBus {
-  // Of one tenant, and those of all tenants under "".
+  // By tenant; listeners for all tenants are under "".
   const indexes = new Map<string, ReturnType<typeof openPatternIndex<Attached>>>();
   const attached = new Map<string, Attached>();
   const recent = new Map<string, Recent>();
   const routes = new Map<string, readonly Attached[]>();
   const heardIn = new Map<string, ReadonlySet<string>>();
-  // Handlers that a commit sets off run outside of whatever transaction that commit belongs to.
+  // A commit may start handlers: they run outside the transaction's async context.
   const outside = AsyncLocalStorage.snapshot();
   let order = 0;
   let closed = false;
@@ -77,7 +75,7 @@ export function openLiveBus(parts: LiveParts): LiveBus {
     return found;
   }
 
-  // Asked at every end of jobs, so the answer is remembered.
+  // Asked whenever a job ends, so the answer is remembered.
   function tenantsOf(topic: string): ReadonlySet<string> {
     const known = heardIn.get(topic);
     if (known !== undefined) return known;
@@ -165,7 +163,14 @@ export function openLiveBus(parts: LiveParts): LiveBus {
       if (chainDepth > limits.chainDepthMax) throw tooDeep(topic);
       const heard = cause?.event;
       return say({
-        ...{ id: null, tenant, topic, payload, key: null, headers: {}, at: parts.clock.now(), chainDepth },
+        id: null,
+        tenant,
+        topic,
+        payload,
+        key: null,
+        headers: {},
+        at: parts.clock.now(),
+        chainDepth,
         stored: heard === undefined ? null : { id: heard.id, rootId: heard.rootId },
         causeRunId: cause?.runId ?? null,
         rootRunId: cause?.rootRunId ?? null,

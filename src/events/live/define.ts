@@ -6,8 +6,8 @@ import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { checkPriority } from "../../jobs/define.ts";
 import type { RunOwner } from "../../telemetry/run.ts";
+import { checkPriority } from "../../jobs/define.ts";
 import { heardBy, type AnyEvent, type Heard } from "../define.ts";
 import { where, type Predicate, type Where } from "./where.ts";
 
@@ -18,31 +18,31 @@ const modes: readonly LiveMode[] = ["parallel", "single", "restart", "queued"];
 /** `Context` is what the front door gives to a handler; this room only passes it on. */
 export type LiveOptions<Payload, Context> = {
   readonly on: Heard | readonly Heard[];
-  /** In this process only, without a job: what is said while nobody listens is not made up for. */
+  /** In this process only, without a job: events that come while it is not attached are not made up for. */
   readonly live: true;
   /** Acts only on events for which this holds; a list means all of them. */
   readonly where?: Where<Payload> | readonly Where<Payload>[];
-  /** Acts only once `where` has held for so long; an event of the same topic for which it does not hold calls it off. */
+  /** Acts only once `where` has held for this long; an event of the same topic for which it does not hold cancels that. */
   readonly for?: Duration;
-  /** Waits until nothing was heard for so long, then acts on the last event. */
+  /** Waits until no event has come for this long, then acts on the last one. */
   readonly debounce?: Duration;
-  /** Acts at once, then on nothing more for so long. */
+  /** Acts at once, then ignores events for this long. */
   readonly throttle?: Duration;
   /** Acts once and is done. */
   readonly once?: boolean;
-  /** Also acts, when it is attached, on the last event of each of its topics that is known. */
+  /** When attached, also acts on the last known event of each of its topics. */
   readonly immediate?: boolean;
-  /** −1000 … 1000; of those who hear one event, the higher begin first. */
+  /** −1000 … 1000; among the listeners of one event, the higher begin first. */
   readonly priority?: number;
   /** How long one run may take; default without limit. */
   readonly timeout?: Duration;
-  /** While one runs: `parallel` (default) begins another, `single` drops, `restart` cancels it, `queued` waits its turn. */
+  /** While a run goes on: `parallel` (default) begins another, `single` drops the event, `restart` cancels the run, `queued` waits. */
   readonly mode?: LiveMode;
   /** `parallel`: how many may run at once; default 100. Events beyond that are dropped and counted. */
   readonly concurrency?: number;
   /** `queued`: how many events may wait; default 1000. Events beyond that are dropped and counted. */
   readonly backlog?: number;
-  /** `"all"`: hears the events of every tenant, each by itself. Default: those of the book that uses it. */
+  /** `"all"`: hears the events of every tenant, each separately. Default: those of the book that uses it. */
   readonly tenants?: "all";
   readonly run: (payload: Payload, context: Context) => unknown;
 };
@@ -51,7 +51,7 @@ export type LiveDefinition = {
   readonly kind: "live";
   readonly name: string;
   readonly topics: readonly string[];
-  /** The definitions among what it hears. */
+  /** The event definitions among what it hears. */
   readonly events: readonly AnyEvent[];
   readonly where: Predicate<never> | null;
   readonly forMs: number | null;
@@ -65,7 +65,7 @@ export type LiveDefinition = {
   readonly concurrency: number;
   readonly backlog: number;
   readonly allTenants: boolean;
-  /** The app's registration that its runs are recorded for. */
+  /** The app registration that its runs belong to. */
   readonly owner?: RunOwner;
   readonly run: (payload: never, context: never) => unknown;
   /** In words: what it hears and when it acts. */
@@ -97,7 +97,13 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
   const events = heard.filter((each) => typeof each !== "string");
   const spans = { forMs: span("for"), debounceMs: span("debounce"), throttleMs: span("throttle") };
   return {
-    ...{ kind: "live", name, topics, events, where: predicate, ...spans, mode },
+    kind: "live",
+    name,
+    topics,
+    events,
+    where: predicate,
+    ...spans,
+    mode,
     once: options.once === true,
     immediate: options.immediate === true,
     priority: checkPriority(options.priority ?? 0),
@@ -110,7 +116,7 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
   };
 }
 
-// An option that would do nothing is a misunderstanding, and is better found here than in the dark hallway.
+// An option that would do nothing is a misunderstanding: refuse it here, before the hallway stays dark.
 function refuseIdle(options: LiveOptions<never, never>, mode: LiveMode, what: string): void {
   if (options.concurrency !== undefined && mode !== "parallel") {
     throw invalid(`${what} has a concurrency, which is for mode "parallel"; its mode is "${mode}"`);

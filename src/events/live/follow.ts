@@ -1,8 +1,8 @@
-// Hears every event that is published from now on, by this process or another, once. Its own commits are told at once.
-// For those of others, the book says that something was published, and the new rows are read by their numbers.
+// Hears every event that any process publishes from now on, once. The commits of this process arrive directly. When another
+// process publishes, the book wakes this one, which reads the new rows by their numbers.
 //
-// On PostgreSQL numbers are given before the commit, so a lower one may appear later. A number that was passed over is
-// kept as a gap and asked for again: its commit wakes us too. One that was rolled back stays a gap until it is too old.
+// PostgreSQL gives out numbers before the commit, so a lower number may appear later. A number that was passed over is kept as
+// a gap and asked for again, because its commit wakes this process too. One that was rolled back stays a gap until it is too old.
 import type { Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
@@ -23,10 +23,10 @@ const headsMax = 200;
 const retryMs = 1000;
 
 export async function followPublished(store: Store, follower: Follower): Promise<{ stop(): void }> {
-  // Commits of others are waited for, in real time.
+  // Commits of other processes are waited for in real time.
   const { waitClock: clock } = store;
   const gaps = new Map<number, number>();
-  /** Found by their numbers, and on their way here. */
+  /** Events that are being read from the book. */
   const reading = new Set<number>();
   let last = 0;
   let looking = false;
@@ -44,7 +44,7 @@ export async function followPublished(store: Store, follower: Follower): Promise
   }
 
   function hearOwn(event: EventRow): void {
-    // PostgreSQL may tell of our own commit before the commit itself comes back; whoever published must not wait for that.
+    // PostgreSQL may wake us for our own commit before the commit returns. Hear it here, so the publisher need not wait.
     if (reading.delete(event.seq) || isNew(event)) follower.hear(event);
   }
 
@@ -64,7 +64,7 @@ export async function followPublished(store: Store, follower: Follower): Promise
         if (heads.length === headsMax) again = true;
       }
     } catch {
-      // The book cannot be read for a moment. What is missing is still marked as missing, or not yet passed.
+      // The book cannot be read for a moment. What was not read is still a gap, or comes after `last`.
       timer ??= clock.after(retryMs, () => {
         timer = undefined;
         void look();
@@ -97,13 +97,13 @@ export async function followPublished(store: Store, follower: Follower): Promise
   function forgetOldGaps(): void {
     const oldMs = clock.monotonic() - limits.liveGapMs;
     for (const [seq, sinceMs] of gaps) {
-      // They are in the order in which they were found.
+      // Gaps are in the order in which they were found.
       if (sinceMs > oldMs && gaps.size <= limits.liveGapsMax) return;
       gaps.delete(seq);
     }
   }
 
-  // What was begun before us and commits after us is heard too: the latest numbers that are missing may be such.
+  // A transaction that began before this and commits after it is heard too: it may own one of the latest missing numbers.
   async function begin(): Promise<void> {
     const heads = await store.read<Head>(sql`select seq, tenant_id, topic, replay_of from daybook_event
       order by seq desc limit ${limits.liveGapsMax}`);
@@ -114,10 +114,10 @@ export async function followPublished(store: Store, follower: Follower): Promise
   await begin();
   const forget = onPublished(store.ids, hearOwn);
   const stopListening = store.onWake((channel) => {
-    // On SQLite a channel is named for our own commits only, and those are told already.
+    // SQLite names a channel for our own commits only, and those have arrived already.
     if (channel === null || (channel === eventsChannel && store.dialect === "postgres")) void look();
   });
-  // What was published since the numbers were read.
+  // Events published since `begin` read the numbers.
   await look();
   return {
     stop() {

@@ -1,15 +1,13 @@
-// One listener as it hears the events of one tenant. Each event goes through the same gates, in this order:
+// One live listener hearing the events of one tenant. Each event passes the same gates, in this order:
 //
 //   schema ──► where ──► for ──► debounce ──► throttle ──► once ──► mode ──► run
 import type { Timer } from "../../core/clock.ts";
 import { describeError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
 import type { LiveDefinition } from "./define.ts";
-import { createFit } from "./fit.ts";
-import { createHold } from "./hold.ts";
+import { createFit, createHold, createMode } from "./gates.ts";
 import type { LiveEvent } from "./live-event.ts";
 import { LiveRun, type LiveParts } from "./live-run.ts";
-import { createMode } from "./mode.ts";
-import { createRecent } from "./recent.ts";
 import { ask, type Predicate } from "./where.ts";
 
 export type HearingCounts = {
@@ -17,9 +15,9 @@ export type HearingCounts = {
   readonly heard: number;
   /** Runs that began. */
   readonly runs: number;
-  /** Events that a debounce, a throttle or a restart left out, as they are meant to. */
+  /** Events that a debounce, a throttle or a restart left out, as it should. */
   readonly leftOut: number;
-  /** Events that found it too busy. */
+  /** Events that were dropped because it was too busy. */
   readonly dropped: number;
   readonly running: number;
   readonly waiting: number;
@@ -28,11 +26,11 @@ export type HearingCounts = {
 export type Hearing = {
   hear(event: LiveEvent): void;
   readonly counts: HearingCounts;
-  /** Hears nothing more, cancels what runs, and resolves once it has ended. */
+  /** Hears nothing more, cancels its runs, and resolves once they have ended. */
   stop(): Promise<void>;
 };
 
-/** `onDone` is called when a listener that acts once has acted. */
+/** Calls `onDone` when a listener that acts once has acted. */
 export function startHearing(definition: LiveDefinition, parts: LiveParts, onDone: () => void): Hearing {
   const { clock, writer } = parts;
   const { debounceMs, throttleMs, forMs, once } = definition;
@@ -98,14 +96,14 @@ export function startHearing(definition: LiveDefinition, parts: LiveParts, onDon
       throttledUntilMs = nowMs + throttleMs;
     }
     if (once) {
-      // Before the handler begins: what it says itself must not make it act again.
+      // Before the handler begins: an event that the handler emits must not make it act again.
       end();
       onDone();
     }
     mode.act(event);
   }
 
-  // Whoever asks in vain is told: a predicate that fails would otherwise be a light that stays dark for no reason.
+  // A failed schema or predicate is recorded as a failed run: otherwise a light would stay dark and nothing would say why.
   function fail(event: LiveEvent, error: Error): void {
     counts.runs += 1;
     new LiveRun(parts, definition, event, () => undefined).fail(error);
@@ -135,4 +133,28 @@ function predicateError(asked: Predicate, cause: unknown): Error {
   const error = new Error(`where ${asked.describe()}: ${describeError(cause).message}`, { cause });
   error.name = "PredicateError";
   return error;
+}
+
+/** The last event of each topic, for predicates that compare with it and for listeners that attach late. It forgets the topic
+ *  heard longest ago first. */
+export type Recent = {
+  get(topic: string): LiveEvent | undefined;
+  set(event: LiveEvent): void;
+  values(): Iterable<LiveEvent>;
+};
+
+export function createRecent(): Recent {
+  const byTopic = new Map<string, LiveEvent>();
+  return {
+    get: (topic) => byTopic.get(topic),
+    set(event) {
+      // A map keeps the order of insertion: delete first, so that the topic moves to the end.
+      byTopic.delete(event.topic);
+      byTopic.set(event.topic, event);
+      if (byTopic.size <= limits.liveTopicsMax) return;
+      const [oldest] = byTopic.keys();
+      if (oldest !== undefined) byTopic.delete(oldest);
+    },
+    values: () => byTopic.values(),
+  };
 }

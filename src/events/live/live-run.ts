@@ -1,16 +1,17 @@
-// One execution of one live handler, from its event to its row. What an aborted handler makes of it does not matter: it
-// was asked to end, so it was cancelled, or timed out.
+// One run of a live handler, from its event to its row. A run that was aborted is recorded as cancelled or timed out, whatever
+// its handler returns or throws after that.
+import { withCause, type Cause } from "../../core/cause.ts";
 import { afterEither, type Clock, type Timer } from "../../core/clock.ts";
 import { DaybookError, describeError, type ErrorDescription } from "../../core/error.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { withCause, type Cause } from "../../core/cause.ts";
-import type { RunStatus } from "../../telemetry/run.ts";
+import { isThenable } from "../../core/thenable.ts";
+import { checkLevel, toLogLine, type LogLevel } from "../../telemetry/log.ts";
 import type { RunWriter } from "../../telemetry/run-writer.ts";
+import type { RunStatus } from "../../telemetry/run.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
 import { inSpan } from "../../telemetry/trace.ts";
 import type { LiveDefinition } from "./define.ts";
-import { LiveContext } from "./live-context.ts";
 import type { LiveEvent } from "./live-event.ts";
 
 export type LiveParts = {
@@ -49,7 +50,7 @@ export class LiveRun {
     return this.#ended;
   }
 
-  /** Calls the handler. It never throws; a handler that does not wait for anything has ended when this returns. */
+  /** Calls the handler. Never throws. A handler that awaits nothing has ended when this returns. */
   begin(): void {
     const { timeoutMs, run, name } = this.#definition;
     const { tenant, payload } = this.event;
@@ -74,7 +75,7 @@ export class LiveRun {
     }
   }
 
-  /** Asks the handler to end. One that does not is recorded as ended without it after a while. */
+  /** Asks the handler to end. If it has not ended after a grace period, the run is recorded as ended all the same. */
   abort(reason: DaybookError): void {
     if (this.#ended || this.#reason !== undefined) return;
     this.#reason = reason;
@@ -107,7 +108,7 @@ export class LiveRun {
       session_seq: session().seq,
       attempt: 1,
       started_at: this.#startedAt,
-      // By the monotonic clock, so that a step of the wall clock does not let a run end before it began.
+      // By the monotonic clock: a step of the wall clock must not make a run end before it began.
       ended_at: this.#startedAt + Math.round(durationMs),
       duration_ms: durationMs,
       status,
@@ -124,21 +125,17 @@ export class LiveRun {
   }
 }
 
-// What the handler makes carries its run's id, and what it says goes on the chain of what it hears.
+// Rows that the handler makes carry its run's id, and events that it publishes continue the chain of the event it heard.
 function causeOf(runId: string, { rootRunId, chainDepth: depth, stored }: LiveEvent): Cause {
   const cause = { runId, rootRunId: rootRunId ?? runId, depth };
   return stored === null ? cause : { ...cause, event: { ...stored, depth } };
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 function statusOf(reason: DaybookError): RunStatus {
   return reason.code === "timeout" ? "timed_out" : "cancelled";
 }
 
-// Why it was aborted says more than what the handler threw when it was.
+// The reason for the abort says more than what the aborted handler threw.
 function describe(reason: DaybookError): ErrorDescription {
   return { type: String(reason.details["type"]), message: reason.message, trace: null };
 }
@@ -156,4 +153,66 @@ export function restarted(): DaybookError {
 export function noLongerListening(): DaybookError {
   const details = { cause: "shutdown", type: "ShutdownError" };
   return new DaybookError("closed", "the listener was detached or its book is closing", { details });
+}
+
+type Run = { readonly runId: string; readonly name: string; readonly tenant: string; readonly event: LiveEvent };
+
+/** What a live handler gets besides the payload; the front door adds the book. Every run has one, so it makes the signal only
+ *  when the handler asks for it. Its getters return free functions, so a handler may destructure it:
+ *  `(payload, { log, signal }) => …`. */
+export class LiveContext {
+  readonly #parts: { readonly clock: Clock; readonly writer: RunWriter };
+  readonly #run: Run;
+  #controller: AbortController | undefined;
+  #reason: DaybookError | undefined;
+  #logged = 0;
+
+  constructor(parts: { readonly clock: Clock; readonly writer: RunWriter }, run: Run) {
+    this.#parts = parts;
+    this.#run = run;
+  }
+
+  get event(): LiveEvent {
+    return this.#run.event;
+  }
+
+  get listener(): string {
+    return this.#run.name;
+  }
+
+  get runId(): string {
+    return this.#run.runId;
+  }
+
+  get tenant(): string {
+    return this.#run.tenant;
+  }
+
+  /** Always 1: a live run is never retried. */
+  get attempt(): number {
+    return 1;
+  }
+
+  /** Aborts when the run should end: at its timeout, for a newer event in mode `restart`, or when the book closes. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    return this.#controller.signal;
+  }
+
+  /** Writes a line that is kept with the run. */
+  get log(): (message: string, fields?: Record<string, unknown>, level?: LogLevel) => void {
+    return (message, fields, level = "info") => {
+      checkLevel(level, "log level");
+      if (this.#logged++ >= limits.logLinesMax) return;
+      const { clock, writer } = this.#parts;
+      const { tenant: tenant_id, runId: run_id } = this.#run;
+      writer.log({ tenant_id, run_id, logged_at: clock.now(), ...toLogLine(message, fields, level) });
+    };
+  }
+
+  abort(reason: DaybookError): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
 }

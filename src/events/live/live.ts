@@ -1,28 +1,30 @@
-// The live half of one open book: its bus, what feeds it from the book, and what keeps its runs.
+// The live half of one open book: the bus, the events from the book that feed it, and the writer of its runs.
+import type { Clock, Timer } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
-import { refuseInsideUnit } from "../../storage/unit.ts";
+import { limits } from "../../core/limits.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { refuseInsideUnit } from "../../storage/unit.ts";
+import { anyOf } from "../../storage/word.ts";
 import { openRunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
 import type { Event } from "../define.ts";
 import type { EventRow } from "../event.ts";
 import { lookUp, type EventsRoom } from "../events.ts";
 import { fittingPayload } from "../prepare.ts";
-import { checkTopic } from "../topic.ts";
+import { checkTopic, matchesTopic } from "../topic.ts";
 import { openLiveBus, type LiveAttachment, type LiveBus, type LiveListener } from "./bus.ts";
 import type { LiveDefinition } from "./define.ts";
 import { onFacts } from "./ears.ts";
 import { followPublished } from "./follow.ts";
-import { toLiveEvent } from "./heard-row.ts";
-import { lastSaid } from "./last-said.ts";
-import type { LiveContext } from "./live-context.ts";
-import { createWaitingRoom } from "./waiting-room.ts";
+import { toLiveEvent, type LiveEvent } from "./live-event.ts";
+import type { LiveContext } from "./live-run.ts";
 
 export type Live = {
   readonly bus: LiveBus;
   /** Resolves once it hears what every process publishes. */
   attach(definition: LiveDefinition, tenant: string): Promise<LiveAttachment>;
-  /** Cancels what runs, waits for its end, and writes down what is not yet written. */
+  /** Cancels the runs, waits until they have ended, and writes those that are not on disk yet. */
   close(): Promise<void>;
 };
 
@@ -30,7 +32,7 @@ export type LiveWiring = {
   readonly store: Store;
   readonly session: () => SessionKey;
   readonly contextFor: (context: LiveContext) => unknown;
-  /** Told when runs are on disk. */
+  /** Called when runs are on disk. */
   readonly runsWritten?: () => void;
 };
 
@@ -38,12 +40,12 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
   const { clock, ids } = store;
   const writer = openRunWriter(store, session, runsWritten);
   const bus = openLiveBus({ clock, ids, writer, session, contextFor });
-  const later = createWaitingRoom(
+  const later = createDelayed(
     clock,
     (event: EventRow) => bus.wants(event.tenant_id, event.topic) && void bus.dispatch(toLiveEvent(event)),
     () => writer.tooBusy(1),
   );
-  // A book without live listeners reads nothing for them.
+  // A book without live listeners reads no events for them.
   let following: ReturnType<typeof followPublished> | undefined;
   let forgetFacts: (() => void) | undefined;
 
@@ -58,7 +60,7 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
       forgetFacts ??= onFacts(ids, { tenants: bus.tenants, wants: bus.wants, hear: (fact) => void bus.dispatch(fact) });
       const attachment = bus.attach(definition, tenant);
       if (definition.immediate) {
-        for (const event of await lastSaid(store, definition, tenant)) attachment.catchUp(event);
+        for (const event of await lastPublished(store, definition, tenant)) attachment.catchUp(event);
       }
       return attachment;
     },
@@ -73,15 +75,15 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
 }
 
 export type LiveVerbs = {
-  /** Says something to the live listeners of this process. It is not stored, and durable listeners do not hear it. Returns
-   *  how many listeners heard it; their handlers have begun by then.
+  /** Hands an event to the live listeners of this process. It is not stored, and durable listeners do not hear it. Returns how
+   *  many listeners heard it; their handlers have begun by then.
    *
    *  ```ts
    *  book.events.emit("motion.hall", { moving: true });
    *  ``` */
   emit<Input>(event: Event<Input, unknown>, payload: NoInfer<Input>): number;
   emit(topic: string, payload?: unknown): number;
-  /** The live listeners of this process, and what became of what they heard. */
+  /** The live listeners of this process, with their counts. */
   live(): LiveListener[];
 };
 
@@ -102,5 +104,54 @@ export function liveVerbs(live: Live | undefined, room: EventsRoom, tenant: stri
       return live?.bus.emit(tenant, topic, given) ?? 0;
     },
     live: () => live?.bus.list(tenant) ?? [],
+  };
+}
+
+type Head = Pick<EventRow, "seq" | "tenant_id" | "topic">;
+
+/** The last event in the book of each topic, for a listener that acts when it is attached. Topics have no index, because every
+ *  publish would pay for it; so this reads only the latest events, off the event loop. */
+async function lastPublished(
+  store: Store,
+  { topics, allTenants }: LiveDefinition,
+  tenant: string,
+): Promise<LiveEvent[]> {
+  const ofTenant = allTenants ? sql`` : sql`and tenant_id = ${tenant}`;
+  const heads = await store.readHeavy<Head>(sql`select seq, tenant_id, topic from daybook_event
+    where available_at <= ${store.clock.now()} and replay_of is null ${ofTenant}
+    order by seq desc limit ${limits.liveLookBackMax}`);
+  const last = new Map<string, number>();
+  for (const { seq, tenant_id, topic } of heads) {
+    const key = `${tenant_id} ${topic}`;
+    if (!last.has(key) && topics.some((pattern) => matchesTopic(pattern, topic))) last.set(key, seq);
+  }
+  if (last.size === 0) return [];
+  const rows = await store.readHeavy<EventRow>(
+    sql`select * from daybook_event where seq ${anyOf("integer", [...last.values()])} order by seq`,
+  );
+  return rows.map(toLiveEvent);
+}
+
+type Delayed<Event> = { until(at: number, event: Event): void; close(): void };
+
+/** Holds events that were published for a later time, in memory: a process that opens the book after such an event was published
+ *  does not hear it live. */
+function createDelayed<Event>(clock: Clock, letGo: (event: Event) => void, full: () => void): Delayed<Event> {
+  const timers = new Set<Timer>();
+  return {
+    until(at, event) {
+      const ms = at - clock.now();
+      if (ms <= 0) return letGo(event);
+      if (timers.size >= limits.liveDelayedMax) return full();
+      const timer = clock.after(ms, () => {
+        timers.delete(timer);
+        letGo(event);
+      });
+      timers.add(timer);
+    },
+    close() {
+      for (const timer of timers) timer.cancel();
+      timers.clear();
+    },
   };
 }

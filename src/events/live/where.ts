@@ -1,16 +1,16 @@
-// Predicates: which of the events that its topics bring does a listener act on. They can be put together, and each can
-// say in words what it asks for, so that a list of listeners explains itself.
+// Predicates: which events of its topics a listener acts on. They can be combined, and each describes itself in words, so that
+// a list of listeners explains itself.
 import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
+import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { valueAt, pathOf, samePart } from "./payload-path.ts";
 import type { LiveEvent } from "./live-event.ts";
 
-/** What a predicate may look at besides the payload. */
+/** What a predicate can see besides the payload. */
 export type Seen = {
   readonly event: LiveEvent;
-  /** The event before it that this listener heard under the same topic, whether or not it acted on it. */
+  /** The previous event of this topic that the listener heard, whether or not it acted on it. */
   readonly previous: LiveEvent | null;
 };
 
@@ -20,7 +20,7 @@ export type Predicate<Payload = unknown> = {
   describe(): string;
 };
 
-/** A predicate, or a function, which is described by its name. */
+/** A predicate, or a function, whose name describes it. */
 export type Where<Payload = unknown> = Predicate<Payload> | ((payload: Payload, seen: Seen) => boolean);
 
 /** Ready-made predicates. A path is a dotted name inside the payload (`state.level`, `items.0`); `""` is the payload.
@@ -84,7 +84,7 @@ export const where = {
   },
 } as const;
 
-/** Asks a predicate, and takes nothing but true or false for an answer: a promise, which is neither, would always hold. */
+/** Asks a predicate, which must answer true or false: a promise would count as true. */
 export function ask<Payload>(part: Predicate<Payload>, payload: Payload, seen: Seen): boolean {
   const answer: unknown = part.test(payload, seen);
   if (typeof answer === "boolean") return answer;
@@ -100,7 +100,7 @@ export function asPredicate<Payload>(part: Where<Payload>): Predicate<Payload> {
   throw invalid(`${quote(part)} is not a predicate: use where.equals(…) and its like, or a function`);
 }
 
-// A function that stands where it is used has no name, or that of the option; its own text says what it asks for.
+// An inline function has no name, or the option's; its source text describes it instead.
 function nameOf(test: (...given: never[]) => boolean): string {
   return test.name === "" || test.name === "where" ? cut(String(test).replaceAll(/\s+/g, " ")) : test.name;
 }
@@ -146,4 +146,31 @@ function shown(value: unknown): string {
 
 function cut(text: string): string {
   return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text;
+}
+
+function pathOf(path: string): readonly string[] {
+  if (typeof path !== "string") throw invalid(`path ${quote(path)} must be a string, such as "state.level"`);
+  if (path === "") return [];
+  const segments = path.split(".");
+  if (segments.includes("") || segments.length > limits.jsonDepthMax) {
+    throw invalid(`path ${quote(path)} is not 1 to ${limits.jsonDepthMax} names with one dot between them`);
+  }
+  return segments;
+}
+
+/** The value at a path of the payload's own properties; undefined when there is none. */
+function valueAt(payload: unknown, path: readonly string[]): unknown {
+  let value = payload;
+  for (const name of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+    value = Reflect.get(value, name);
+  }
+  return value;
+}
+
+/** Whether two values are the same JSON. A missing value equals only a missing value. */
+function samePart(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  return toJson(a) === toJson(b);
 }

@@ -12,8 +12,8 @@ import {
   pidExists,
   processFields,
   thisProcess,
-  type ProcessIdentity,
 } from "../../telemetry/process-identity.ts";
+import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
 import type { JobInfo } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import type { Artifacts } from "./artifacts.ts";

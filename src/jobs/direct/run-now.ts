@@ -26,9 +26,8 @@ import {
   renewReservation,
   reserveLane,
   waitForTurn,
-  type Refused,
-  type ReservationRow,
 } from "./reservation.ts";
+import type { Refused, ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {

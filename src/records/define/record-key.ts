@@ -5,13 +5,8 @@ import { limits } from "../../core/limits.ts";
 import { checkKey } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import {
-  type AnyRecordType,
-  type RelationKey,
-  type AnyEntity,
-  type AnyRelation,
-  checkDefinition,
-} from "./definition.ts";
+import { checkDefinition } from "./definition.ts";
+import type { AnyRecordType, RelationKey, AnyEntity, AnyRelation } from "./definition.ts";
 import { toJson } from "../../core/json.ts";
 import { fitting } from "../../core/standard-schema.ts";
 

@@ -6,16 +6,8 @@ import type { Entity, AnyRecordType, Relation } from "../define/definition.ts";
 import type { EntryOf } from "../entry.ts";
 import type { AsOf } from "../moment.ts";
 import { checkCondition, checkConditions, type Condition } from "./condition.ts";
-import {
-  fieldsOf,
-  recordFields,
-  type Aggregate,
-  type AnyField,
-  type EntityFields,
-  type Field,
-  type Fields,
-  type RelationFields,
-} from "./fields.ts";
+import { fieldsOf, recordFields } from "./fields.ts";
+import type { Aggregate, AnyField, EntityFields, Field, Fields, RelationFields } from "./fields.ts";
 import { checkWords } from "../indexes/word-index.ts";
 import type { Order } from "./order.ts";
 import { readFolds, readPage, type Question } from "./read-query.ts";

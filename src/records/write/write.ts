@@ -3,15 +3,8 @@
 import { DaybookError, invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { sql } from "../../storage/sql.ts";
-import {
-  type Document,
-  type RecordKey,
-  checkDocument,
-  keyOfDocument,
-  keyOfLink,
-  nameRecord,
-  recordKey,
-} from "../define/record-key.ts";
+import { checkDocument, keyOfDocument, keyOfLink, nameRecord, recordKey } from "../define/record-key.ts";
+import type { Document, RecordKey } from "../define/record-key.ts";
 import type { AnyEntity, AnyRecordType, AnyRelation, RelationKey } from "../define/definition.ts";
 import { txReader } from "../record-reader.ts";
 import { storedDefinition } from "../define/stored-type.ts";

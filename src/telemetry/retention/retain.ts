@@ -4,9 +4,6 @@ import { limits } from "../../core/limits.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { foldRuns } from "../rollup/roll-up.ts";
 import {
-  type LiveSeries,
-  type OldRun,
-  type Reason,
   firstSeq,
   lastSeqBefore,
   readLiveSeries,
@@ -16,6 +13,7 @@ import {
   removeRuns,
   account,
 } from "./remove.ts";
+import type { LiveSeries, OldRun, Reason } from "./remove.ts";
 import type { Policy } from "./policy.ts";
 import { type Sql, sql } from "../../storage/sql.ts";
 import { lockMark } from "../rollup/fold.ts";

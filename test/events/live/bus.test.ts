@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { defineLive } from "../../../src/events/live/define.ts";
-import type { LiveContext } from "../../../src/events/live/live-context.ts";
+import type { LiveContext } from "../../../src/events/live/live-run.ts";
 import type { LiveEvent } from "../../../src/events/live/live-event.ts";
 import { where, type Where } from "../../../src/events/live/where.ts";
 import { event } from "../../../src/event.ts";

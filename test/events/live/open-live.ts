@@ -4,7 +4,7 @@ import { manualClock, type ManualClock } from "../../../src/core/manual-clock.ts
 import { seededRandom } from "../../../src/core/random.ts";
 import { openLiveBus, type LiveBus } from "../../../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../../../src/events/live/define.ts";
-import type { LiveContext } from "../../../src/events/live/live-context.ts";
+import type { LiveContext } from "../../../src/events/live/live-run.ts";
 import type { EndedRun } from "../../../src/telemetry/run-writer.ts";
 import type { RunLogRow } from "../../../src/telemetry/log.ts";
 

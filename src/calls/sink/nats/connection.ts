@@ -1,11 +1,11 @@
-// One connection to NATS. The client is an optional peer: a program without such a sink must not need it.
-import type * as Transport from "@nats-io/transport-node";
+// One connection to NATS. The client is an optional peer dependency: a program without a NATS sink does not need it.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { Socket } from "node:net";
 import type * as JetStream from "@nats-io/jetstream";
+import type * as Transport from "@nats-io/transport-node";
 import { DaybookError, invalid } from "../../../core/error.ts";
-import type { NatsIdentity } from "./auth.ts";
-import type { NatsSettings } from "./options.ts";
-import { closingWhatFails } from "./socket.ts";
-import { clientTls } from "./tls.ts";
+import { type NatsIdentity, type NatsSettings, clientTls } from "./options.ts";
 
 export type NatsMessage = {
   readonly subject: string;
@@ -18,19 +18,20 @@ export type Connection = {
   /** Resolves once a stream has it. */
   publish(message: NatsMessage): Promise<void>;
   close(): Promise<void>;
-  /** Resolves when it has ended, by whomever. */
+  /** Resolves when the connection has ended, for whatever reason. */
   readonly ended: Promise<unknown>;
 };
 
-/** Only what decides how the client behaves is said here; addresses and secrets are the program's. */
 export async function connect({ servers, identity, tls, timeoutMs, stream }: NatsSettings): Promise<Connection> {
   const { transport, jetstream } = await loadClient();
   const options = {
-    ...{ servers: [...servers], timeout: timeoutMs, name: "daybook" },
-    // A message is tried again by the engine alone. A client that connects by itself keeps what it could not send, and would send
-    // it after others of its key.
-    ...{ reconnect: false, noAsyncTraces: true },
-    // So long, and as long again, until a connection that leads nowhere is given up.
+    servers: [...servers],
+    timeout: timeoutMs,
+    name: "daybook",
+    // Only the engine retries. A client that reconnects keeps unsent messages, and would send them after later ones of their key.
+    reconnect: false,
+    noAsyncTraces: true,
+    // A dead connection is given up after two intervals.
     pingInterval: 20_000,
     ...(identity === undefined ? {} : { authenticator: authenticator(transport, identity) }),
     ...(tls === undefined ? {} : { tls: clientTls(tls, servers) }),
@@ -42,7 +43,9 @@ export async function connect({ servers, identity, tls, timeoutMs, stream }: Nat
       const headers = transport.headers();
       headers.set("content-type", type);
       await streams.publish(subject, body, {
-        ...{ msgID: id, headers, timeout: timeoutMs },
+        msgID: id,
+        headers,
+        timeout: timeoutMs,
         ...(stream === undefined ? {} : { expect: { streamName: stream } }),
       });
     },
@@ -69,10 +72,33 @@ function authenticator(transport: typeof Transport, identity: NatsIdentity): Tra
   const seed = new TextEncoder().encode(identity.nkey);
   const made = "jwt" in identity ? transport.jwtAuthenticator(identity.jwt, seed) : transport.nkeyAuthenticator(seed);
   try {
-    // A seed has a checksum, and what fails while it connects looks to us like a server that is away.
+    // Checks the seed's checksum now: while connecting, a bad seed would look like a server that is away.
     made("");
   } catch (cause) {
     throw invalid("the seed in auth of nats() is not whole: copy it again", { cause });
   }
   return made;
+}
+
+/** Tells the client's sockets from those that other code opens meanwhile. */
+const connecting = new AsyncLocalStorage<Set<Socket>>();
+
+// The client gives up on a server that accepts a connection and says nothing, but leaves the socket open. Each try would leave one
+// more, and the process could not end. So this notes the sockets that the client opens, and closes them if connecting fails.
+async function closingWhatFails<T>(connect: () => Promise<T>): Promise<T> {
+  const sockets = new Set<Socket>();
+  const note = (message: unknown): void => {
+    if (connecting.getStore() !== sockets || typeof message !== "object" || message === null) return;
+    if ("socket" in message && message.socket instanceof Socket) sockets.add(message.socket);
+  };
+  subscribe("net.client.socket", note);
+  try {
+    return await connecting.run(sockets, connect);
+  } catch (error) {
+    for (const socket of sockets) socket.destroy();
+    throw error;
+  } finally {
+    unsubscribe("net.client.socket", note);
+    sockets.clear();
+  }
 }

@@ -1,15 +1,15 @@
-// nats(): a sink to NATS JetStream. The message is one CloudEvents document (structured mode). Order and repeats are the engine's:
-// the next of a key is published when a stream has acknowledged the one before it.
+// nats(): a sink to NATS JetStream. A message is one CloudEvents document (structured mode). The engine keeps order and retries:
+// it publishes the next message of a key when the stream has acknowledged the one before.
 import { systemClock } from "../../../core/clock.ts";
-import { isDaybookError } from "../../../core/error.ts";
+import { isDaybookError, DaybookError, describeError, type ErrorCode } from "../../../core/error.ts";
+import { advise } from "../../../jobs/advice.ts";
 import { neverBlamed } from "../../../jobs/outcome.ts";
 import type { Broker } from "../broker.ts";
 import { cloudEventsJson } from "../message.ts";
 import { connect, type Connection } from "./connection.ts";
-import { connectFailure, publishFailure } from "./failure.ts";
-import { natsSettings, type NatsOptions } from "./options.ts";
+import { natsSettings, type NatsOptions, type NatsSettings } from "./options.ts";
 
-/** Where a sink goes: streams of NATS JetStream.
+/** Sends a sink's messages to streams of NATS JetStream.
  *
  *  ```ts
  *  const orders = sink("orders", {
@@ -20,7 +20,7 @@ import { natsSettings, type NatsOptions } from "./options.ts";
 export function nats(options: NatsOptions): { readonly broker: Broker } {
   const settings = natsSettings(options);
   let open: Promise<Connection> | undefined;
-  /** Since when no server has answered, by the clock that never goes back. */
+  /** Since when no server has answered, by the monotonic clock. */
   let awaySince: number | undefined;
 
   function connection(): Promise<Connection> {
@@ -49,7 +49,7 @@ export function nats(options: NatsOptions): { readonly broker: Broker } {
   }
 
   const broker: Broker = {
-    // No code of the user runs in it, and what it reads is bounded.
+    // It runs no user code and its reads are bounded, so a lost process is never blamed on a message.
     losses: neverBlamed,
     async publish(message, { signal, tenant, messageId: id }) {
       const subject = settings.subjectFor(message, tenant);
@@ -67,7 +67,7 @@ export function nats(options: NatsOptions): { readonly broker: Broker } {
       } catch (error) {
         if (signal.aborted) throw error;
         const failed = publishFailure(error, settings, subject);
-        // Whoever does not answer may be gone without a word: the next one connects anew.
+        // A server that does not answer may be gone: the next publish connects anew.
         if (isDaybookError(failed) && failed.code === "timeout") void close().catch(() => undefined);
         throw failed;
       }
@@ -77,7 +77,7 @@ export function nats(options: NatsOptions): { readonly broker: Broker } {
   return { broker };
 }
 
-/** What it comes to, unless the run has to end before. */
+/** Waits for a promise, unless the run must end first. */
 async function until<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
@@ -88,4 +88,88 @@ async function until<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T
   } finally {
     signal.removeEventListener("abort", end);
   }
+}
+
+/** How long to wait after a failed connection: about as long as the server has been away, within these bounds. Nothing was sent, so
+ *  no attempt is counted: a server that is away for a night must not turn every message into a dead letter. */
+const waitMs = { min: 1000, max: 60_000 };
+
+// Errors are recognised by their names, because the client's package may not be installed.
+function connectFailure(error: unknown, settings: NatsSettings, awayMs: number): Error {
+  const { type, message } = describeError(error);
+  if (type === "AuthorizationError" || type === "UserAuthenticationExpiredError") {
+    const text = `the NATS server at ${settings.servers.join(", ")} refused us (${message}): check "auth" of nats()`;
+    return failure("unauthorized", text, error);
+  }
+  const atLeastMs = Math.round(Math.min(waitMs.max, Math.max(waitMs.min, awayMs)));
+  return advise(failure("unavailable", awayText(error, message, settings), error), { counts: false, atLeastMs });
+}
+
+/** The codes of OpenSSL and of Node, such as CERT_HAS_EXPIRED and ERR_TLS_CERT_ALTNAME_INVALID. */
+const tlsCode = /CERT|CRL|SIGNATURE|_CA$|HOSTNAME|^ERR_(?:TLS|SSL|OSSL)|^EPROTO$/;
+
+function awayText(error: unknown, message: string, { servers, tls }: NatsSettings): string {
+  const where = servers.join(", ");
+  // The client reports this only by its text.
+  if (message === "server does not support 'tls'") {
+    return `the NATS server at ${where} has no TLS, so nothing was said to it: give it a certificate, or correct "tls" of nats()`;
+  }
+  const code = String(codeOf(error));
+  if (tlsCode.test(code)) {
+    // OpenSSL's message is a log line; `reason` says what it means.
+    const why = Error.isError(error) && "reason" in error ? String(error.reason) : message;
+    return `TLS with the NATS server at ${where} failed (${why}): check "tls" of nats(), and the server's certificate`;
+  }
+  // A server that rejects our certificate closes the connection, and its reason seldom arrives.
+  const hint = tls !== undefined && code === "ECONNRESET" ? ', or the cert and key of "tls", which it may want' : "";
+  return `no NATS server answers at ${where} (${message}): start it, or correct "servers" of nats()${hint}`;
+}
+
+// https://github.com/nats-io/nats-server/blob/main/server/errors.json
+const otherStream = 10_060;
+const full: readonly unknown[] = [10_047, 10_077, 10_054];
+
+function publishFailure(error: unknown, { stream, timeoutMs }: NatsSettings, subject: string): Error {
+  // The client wraps some errors of the server.
+  const { type, message } = describeError(Error.isError(error) && error.name === "RequestError" ? error.cause : error);
+  const code = codeOf(error);
+  if (type === "JetStreamNotEnabled") {
+    const text = `no stream takes the subject "${subject}": make one that does, and see that the server has JetStream`;
+    return failure("not_found", text, error);
+  }
+  if (code === otherStream) {
+    return failure(
+      "invalid",
+      `the subject "${subject}" belongs to another stream than "${stream ?? ""}": correct one`,
+      error,
+    );
+  }
+  if (full.includes(code)) {
+    return failure("full", `the stream of "${subject}" takes no more (${message}): make room in it`, error);
+  }
+  if (type === "InvalidArgumentError" && message.includes("max_payload")) {
+    const text = `the message is too big for the NATS server: raise its max_payload, or say less`;
+    // Sending the same message again would fail again.
+    return advise(failure("invalid", text, error), { again: false });
+  }
+  switch (type) {
+    case "TimeoutError":
+      return failure(
+        "timeout",
+        `"${subject}" was not acknowledged within ${timeoutMs} ms: it may be in the stream`,
+        error,
+      );
+    case "PermissionViolationError":
+      return failure("forbidden", `the NATS server does not let us publish "${subject}": check our permissions`, error);
+    default:
+      return failure("unavailable", `"${subject}" was not acknowledged: ${message}`, error);
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+}
+
+function failure(code: ErrorCode, message: string, cause: unknown): DaybookError {
+  return new DaybookError(code, message, { cause });
 }

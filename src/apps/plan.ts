@@ -1,0 +1,214 @@
+// Makes the registrations of a setup: what `app.on`, `app.daily` and its like, and `app.job` register.
+import { durationMs, type Duration } from "../core/duration.ts";
+import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
+import type { RunOwner } from "../telemetry/run.ts";
+import { defineJob, type AnyJob, type JobOptions } from "../jobs/define.ts";
+import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
+import { ask } from "../events/live/where.ts";
+import { checkTiming, type ScheduleOptions } from "../schedules/options.ts";
+import type { OnError } from "./define.ts";
+import { watch, type Handler, type Running, type Watched } from "./handler.ts";
+import { nameOf, methodOf, type Registration, type Settings, type Trigger } from "./registration.ts";
+import { safeJson } from "./safe-json.ts";
+import type { Asked, SetupParts } from "./setup.ts";
+
+/** Makes the registration of `app.on()`: a live listener that belongs to an instance. */
+export function planListener(
+  parts: SetupParts,
+  { name, handler, options }: Asked,
+  on: unknown,
+): Omit<Registration, "site"> {
+  const { onError, ...rest } = options as { onError?: unknown };
+  for (const fixed of ["on", "live", "tenants"]) {
+    if (fixed in rest)
+      throw invalid(`app.on ${JSON.stringify(name)} has the option "${fixed}", which is not its to say`);
+  }
+  // The bus itself waits for the runs of its listeners.
+  const { watched, owner } = watchHandler({ ...parts, running: undefined }, { name, handler, onError, options: rest });
+  const asked = { ...rest, on, live: true, run: watched.run } as LiveOptions<never, never>;
+  const live = { ...defineLive(nameOf({ ...parts.identity, name }), asked), owner };
+  return {
+    name,
+    handlerMethod: methodOf(handler),
+    args: "[]",
+    kwargs: "{}",
+    settings: listenerSettings(live),
+    does: { kind: "listener", live: { ...live, where: watchedWhere(live, watched) } },
+  };
+}
+
+// A predicate that throws is an error of the listener, although its handler never began.
+function watchedWhere({ where }: LiveDefinition, { failed }: Watched): LiveDefinition["where"] {
+  if (where === null) return null;
+  return {
+    ...where,
+    test(payload, seen) {
+      try {
+        return ask(where, payload, seen);
+      } catch (error) {
+        failed(error, null);
+        throw error;
+      }
+    },
+  };
+}
+
+function listenerSettings(live: LiveDefinition): Settings {
+  const { forMs, debounceMs, throttleMs, timeoutMs, once, immediate, priority, mode, concurrency, backlog } = live;
+  return {
+    topic: live.topics.join(", "),
+    where: live.where === null ? null : live.where.describe(),
+    forMs,
+    debounceMs,
+    throttleMs,
+    timeoutMs,
+    once,
+    immediate,
+    priority,
+    mode,
+    concurrency: mode === "parallel" ? concurrency : null,
+    backlog: mode === "queued" ? backlog : null,
+  };
+}
+
+export type TimingWord = "daily" | "every" | "cron" | "in" | "at";
+
+const jobWords = ["attempts", "backoff", "timeout", "losses", "queue", "priority"];
+const scheduleWords = ["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures", "tags"];
+const timingWords = ["anchor", "zone", "gap", "overlap", "start", "end"];
+
+/** Makes the registration of `app.daily()`, `every()`, `cron()`, `in()` and `once()`: a schedule of the book that fires a job whose
+ *  handler is the instance's own function. The handler's params stay in memory, so they may be anything; the book keeps the
+ *  part that has JSON. */
+export function planSchedule(
+  parts: SetupParts,
+  { name, handler, options }: Asked,
+  word: TimingWord,
+  when: unknown,
+): Omit<Registration, "site"> {
+  const { onError, params = {}, ...rest } = options;
+  const [ofJob, others] = split(rest, jobWords);
+  const timing = { [word]: when, ...split(others, timingWords)[0] };
+  const checked = checkTiming(name, timing);
+  const run = handler as (given: unknown, context: unknown) => unknown;
+  const job = watchedJob(parts, {
+    name,
+    handler: (_none: never, context: never) => run(params, context),
+    onError,
+    // A late automation is often worse than none, so the job is tried once unless the options ask for more.
+    options: { attempts: 1, ...ofJob },
+  });
+  const isList = Array.isArray(params);
+  return {
+    name,
+    handlerMethod: methodOf(handler),
+    args: isList ? safeJson(params) : "[]",
+    kwargs: isList ? "{}" : safeJson(params),
+    settings: { ...triggerSettings(word, when, others), zone: checked.zone, ...policies(others), ...jobSettings(job) },
+    does: {
+      kind: "schedule",
+      job,
+      schedule: { ...others, [word]: when, job, params: {} } as unknown as ScheduleOptions,
+      trigger: triggerOf(word, when, checked.expression),
+    },
+  };
+}
+
+function split(
+  options: Readonly<Record<string, unknown>>,
+  words: readonly string[],
+): [Record<string, unknown>, Record<string, unknown>] {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  const isOne = ([key]: [string, unknown]): boolean => words.includes(key);
+  return [Object.fromEntries(entries.filter(isOne)), Object.fromEntries(entries.filter((entry) => !isOne(entry)))];
+}
+
+function triggerSettings(word: TimingWord, when: unknown, others: Readonly<Record<string, unknown>>): Settings {
+  const rest = Object.fromEntries(
+    timingWords.filter((key) => key !== "zone" && key in others).map((key) => [key, shown(others[key])]),
+  );
+  return { [word === "at" ? "once" : word]: shown(when), ...rest };
+}
+
+function policies(others: Readonly<Record<string, unknown>>): Settings {
+  return Object.fromEntries(
+    Object.entries(others)
+      .filter(([key]) => scheduleWords.includes(key))
+      .map(([key, value]) => [key === "concurrency" ? "overlapping" : key, shown(value)]),
+  );
+}
+
+function shown(value: unknown): string | number {
+  return typeof value === "string" || typeof value === "number" ? value : safeJson(value);
+}
+
+// In the seed's words (docs/origins.md), so that its view needs no arithmetic; the settings keep ours.
+function triggerOf(word: TimingWord, when: unknown, expression: string): Trigger {
+  if (word === "cron") return { type: "cron", value: expression, repeat: true };
+  if (word === "daily") return { type: "cron", value: dailyCron(expression), repeat: true };
+  if (word === "every") {
+    const seconds = durationMs(when as Duration, "every") / 1000;
+    return { type: "interval", value: Number.isInteger(seconds) ? `${seconds}.0` : String(seconds), repeat: true };
+  }
+  // It counts from the time at which it is written, which is not known yet.
+  return { type: null, value: word === "in" ? `in ${shown(when)}` : expression, repeat: false };
+}
+
+function dailyCron(time: string): string {
+  const [hour = 0, minute = 0, second = 0] = time.split(":").map(Number);
+  return second === 0 ? `${minute} ${hour} * * *` : `${second} ${minute} ${hour} * * *`;
+}
+
+/** Makes the registration of `app.job()`: a job that belongs to an instance, enqueued by the definition that this returns. */
+export function planJob(parts: SetupParts, { name, handler, options }: Asked): Omit<Registration, "site"> {
+  const { onError, ...rest } = options as { onError?: never };
+  const job = watchedJob(parts, { name, handler, onError, options: rest });
+  return {
+    name,
+    handlerMethod: methodOf(handler),
+    args: "[]",
+    kwargs: "{}",
+    settings: jobSettings(job),
+    does: { kind: "job", job },
+  };
+}
+
+type Watching = {
+  readonly name: string;
+  readonly handler: Asked["handler"];
+  readonly onError: unknown;
+  readonly options: object;
+};
+
+/** The definition of a job under its whole name, with its handler watched. */
+function watchedJob(parts: SetupParts, watching: Watching): AnyJob {
+  const { watched, owner } = watchHandler(parts, watching);
+  const whole = nameOf({ ...parts.identity, name: watching.name });
+  const job = defineJob(whole, { ...(watching.options as JobOptions<never, unknown, never>), run: watched.run });
+  return { ...job, owner };
+}
+
+/** Watches a handler: its errors go to the registration's `onError`, or else to the app's. */
+function watchHandler(
+  { app, identity, running, acted }: Omit<SetupParts, "running"> & { readonly running: Running | undefined },
+  { name, handler, onError, options }: Watching,
+): { readonly watched: Watched; readonly owner: RunOwner } {
+  if (onError !== undefined && typeof onError !== "function") {
+    throw invalid(`onError of ${quote(name)} is ${quote(onError)}; it must be a function`);
+  }
+  const owner = { app: identity.app, instance: identity.instance, registration: name };
+  const watched = watch(handler as unknown as Handler, {
+    onError: (onError as OnError | undefined) ?? app.onError,
+    place: owner,
+    timeout: "timeout" in options && options.timeout !== undefined,
+    running,
+    acted: () => acted(name),
+  });
+  return { watched, owner };
+}
+
+function jobSettings({ queue, priority, attempts, timeoutMs, losses, concurrency, backoff }: AnyJob): Settings {
+  const shownBackoff = backoff === undefined ? null : JSON.stringify(backoff);
+  return { queue, priority, attempts, timeoutMs, losses, concurrency, backoff: shownBackoff };
+}
