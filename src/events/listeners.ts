@@ -6,7 +6,7 @@ import type { Engine } from "../jobs/engine.ts";
 import { pauseName, resumeName } from "../jobs/gate.ts";
 import type { StartFrom } from "./define.ts";
 import { topicsOf } from "./listener-index.ts";
-import { deliveryName, type ListenerRow } from "./listener.ts";
+import { deliveryName } from "./listener.ts";
 import { findListener, removeListener, rewindListener, skipListener } from "./steer-listener.ts";
 import type { RemoveOptions, SkipTo } from "./steer-listener.ts";
 

@@ -1,6 +1,5 @@
 // Reads schedules and their decisions, and says why a schedule did or did not run.
 import { describeError, invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
 import { checkLimit, cutPage, type Page, type PageOptions } from "../core/page.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";

@@ -12,8 +12,9 @@ const begins = () => createBegins({ settings: { keys: undefined }, ears: undefin
 function failing(): { store: Store; writes(): number } {
   let writes = 0;
   const all = (): Promise<never> => Promise.reject(new DaybookError("busy", "the file is busy"));
-  const write = (unit: (tx: Tx) => Promise<unknown>): Promise<unknown> => {
+  const write = async (unit: (tx: Tx) => Promise<unknown>): Promise<unknown> => {
     writes++;
+    await Promise.resolve(); // whoever asks before it begins goes along
     return unit({ all } as unknown as Tx);
   };
   return { store: { write } as unknown as Store, writes: () => writes };
