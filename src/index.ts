@@ -35,7 +35,7 @@ export type { FireInfo, JobInfo } from "./jobs/context.ts";
 export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
 export type { AwaitOptions } from "./jobs/result.ts";
-export { giveUp } from "./jobs/advice.ts";
+export { giveUp } from "./core/advice.ts";
 export type { AwaitableJob } from "./jobs/result.ts";
 export type { Step } from "./jobs/step.ts";
 export type { Explanation } from "./jobs/explain.ts";

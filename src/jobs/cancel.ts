@@ -45,7 +45,7 @@ async function askToCancel(tx: Tx, job: JobKey): Promise<boolean> {
 
 /** Tells the rooms above, and its group, of a job that was cancelled before it ran. */
 export async function tellCancelled(tx: Tx, ports: Ports, row: JobRow): Promise<void> {
-  await tellLeft(tx, ports, [row], "cancelled");
+  await tellLeft(tx, ports, [row]);
   for (const group of (await holdGroupsOf(tx, [row])).values()) await memberEnded(tx, ports, group, row);
 }
 

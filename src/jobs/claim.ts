@@ -12,7 +12,7 @@ import { passOn, waitsKey } from "./park.ts";
 import { countStarts, enterLanes, nextOpening, pausedNames, type Gate } from "./gate.ts";
 import type { Ports } from "./kind.ts";
 import { candidateColumns, hostChannel, jobsChannel, startableColumns, type Candidate, type Startable } from "./job.ts";
-import { inTurn, nextLanes, served, type LaneRow, type Turns } from "./lane.ts";
+import { inTurn, nextLanes, served, type Turns } from "./lane.ts";
 import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
@@ -77,6 +77,9 @@ type Asked = {
   readonly alone: boolean;
 };
 
+/** Who starts jobs, and where what it took is noted. */
+export type Starter = Pick<Asked, "claimer" | "attempted">;
+
 type Batch = Asked & {
   readonly paused: ReadonlySet<string>;
   readonly permits: ReturnType<typeof createPermits>;
@@ -123,12 +126,11 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
   return toClaim(batch, gates, { more: false, looked: [] });
 }
 
+type Alone = { readonly seq: number; readonly lane_seq: number; readonly name: string; readonly queue: string };
+
 /** A job that waits until it can run alone, and that this claimer could run. */
-export async function findAlone(
-  tx: Tx,
-  { hosts, queues }: Pick<Claimer, "hosts" | "queues">,
-): Promise<{ readonly seq: number; readonly lane_seq: number } | undefined> {
-  const waiting = await tx.all<{ seq: number; lane_seq: number; name: string; queue: string }>(
+export async function findAlone(tx: Tx, { hosts, queues }: Claimer): Promise<Alone | undefined> {
+  const waiting = await tx.all<Alone>(
     sql`select line.seq, line.lane_seq, line.waits_key as name, lane.queue
       from daybook_line line ${indexedBy("jobs_waiting")} cross join daybook_lane lane
       where line.status = 'waiting' and line.waits_key is not null and line.waits_for = 'alone'
@@ -198,27 +200,21 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
     }
   }
   await parkAll(tx, batch, parked);
-  batch.found.jobs.push(...(await start(tx, batch.claimer.sessionSeq, gate.lane, taken, batch.attempted)));
+  batch.found.jobs.push(...(await start(tx, batch, gate.lane.queue, taken)));
   await writePermits(tx, permits);
   await countStarts(tx, gate, taken.length);
   return taken.length + parked.length;
 }
 
 /** From here on they run, and are this session's. */
-export async function start(
-  tx: Tx,
-  sessionSeq: number,
-  lane: Pick<LaneRow, "queue">,
-  jobs: Startable[],
-  attempted: Claimed[],
-): Promise<ClaimedJob[]> {
+export async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
   if (jobs.length === 0) return [];
   for (const job of jobs) {
     job.run_id = tx.ids();
-    job.queue = lane.queue;
-    attempted.push(job);
+    job.queue = queue;
+    by.attempted.push(job);
   }
-  await take(tx, sessionSeq, jobs);
+  await take(tx, by.claimer.sessionSeq, jobs);
   // A key that is taken only while its job is queued is free from here on.
   const freed = jobs.filter((job) => job.key_scope === "queued").map((job) => job.seq);
   if (freed.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", freed)}`);

@@ -115,6 +115,7 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared, tenant = tx.ten
   };
 }
 
+type Keyed = Pick<NewJob, "tenant_id" | "name" | "key">;
 type Holder = JobRow & { readonly key_until: number | null };
 
 /** What the holder of a taken key means for the enqueue; undefined when there is no holder any more. */
@@ -140,10 +141,7 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
   throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
 }
 
-export async function holderOf(
-  tx: Tx,
-  { tenant_id, name, key }: Pick<NewJob, "tenant_id" | "name" | "key">,
-): Promise<Holder | undefined> {
+export async function holderOf(tx: Tx, { tenant_id, name, key }: Keyed): Promise<Holder | undefined> {
   return tx.get<Holder>(sql`select job.*, held.until_at as key_until from daybook_job_key held cross join ${jobNow}
     where held.tenant_id = ${tenant_id} and held.name = ${name} and held.key = ${key ?? null} and job.seq = held.job_seq`);
 }

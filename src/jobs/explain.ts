@@ -9,6 +9,7 @@ import { countRunning, laneRateKey } from "./gate.ts";
 import { jobNow, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
 import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "./limit.ts";
+import type { JobKey } from "./lock-order.ts";
 import { reasonOf } from "./park.ts";
 
 export type Explanation = {
@@ -36,12 +37,8 @@ type Explained = JobRow &
 // A word, and the sentences after it.
 type Said = readonly string[];
 
-export async function explainJob(
-  store: Store,
-  tenant: string,
-  id: string,
-  seenBy: string | null = null,
-): Promise<Explanation> {
+export async function explainJob(store: Store, of: JobKey, seenBy: string | null = null): Promise<Explanation> {
+  const { tenant, id } = of;
   const look: Look = {
     now: store.clock.now(),
     seenBy,

@@ -6,6 +6,7 @@
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
+import type { Claimer } from "./claim.ts";
 
 export type LaneRow = {
   seq: number;
@@ -83,13 +84,11 @@ export function served(turns: Turns, lanes: readonly number[]): void {
 // The turns of so many tenants are remembered; with more, some begin with their first lane again.
 const turnsKeptMax = 10_000;
 
+type Found = { readonly lanes: number[]; readonly looked: number[]; readonly more: boolean };
+
 /** Up to `most` lanes that have something in line, taking turns by tenant and inside a tenant by lane. `looked` are these and
  *  those of other queues that were passed over; `more` says that there are others. */
-export async function nextLanes(
-  tx: Tx,
-  { turns, queues }: { readonly turns: Turns; readonly queues: ReadonlySet<string> | null },
-  most: number,
-): Promise<{ lanes: number[]; looked: number[]; more: boolean }> {
+export async function nextLanes(tx: Tx, { turns, queues }: Claimer, most: number): Promise<Found> {
   // Those of other queues are passed over here, because a turn for every few of them would keep the worker busy.
   const seen = queues === null ? most : Math.max(most, passedMax);
   const tenants = (await tenantsInTurn(tx, turns.tenant, most)).map(({ tenant }) => tenant);
@@ -148,14 +147,11 @@ async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<st
   return lanes.filter((lane) => ours.has(lane));
 }
 
+type FirstLane = { readonly tenant: number; readonly lane: number };
+
 /** The tenants after this one that have something in line, in turn, round to the `last`: itself, or the one before it, each
  *  with the first of its lanes that has. */
-async function tenantsInTurn(
-  tx: Tx,
-  after: number,
-  most: number,
-  last: number = after,
-): Promise<{ tenant: number; lane: number }[]> {
+async function tenantsInTurn(tx: Tx, after: number, most: number, last = after): Promise<FirstLane[]> {
   const round = { by: lanesPerTenant, start: 0, end: Number.MAX_SAFE_INTEGER, after: (after + 1) * lanesPerTenant - 1 };
   const lanes = await inRound(tx, { ...round, last: (last + 1) * lanesPerTenant - 1, most });
   return lanes.map((lane) => ({ tenant: Math.floor(lane / lanesPerTenant), lane }));

@@ -109,10 +109,7 @@ export function takenPermits(tenant: string, key: string): Sql {
 
 /** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
  *  what is kept for it. */
-export function createPermits(
-  tx: Tx,
-  { direct = false } = {},
-): { take(job: Limited & { readonly seq: number }): Promise<Permit[] | Refused> } {
+export function createPermits(tx: Tx, { direct = false } = {}) {
   const used = new Map<string, Set<number>>();
   const usedUp = new Map<string, number>();
 
@@ -142,7 +139,7 @@ export function createPermits(
   }
 
   return {
-    async take(job) {
+    async take(job: Limited & { readonly seq: number }): Promise<Permit[] | Refused> {
       const { tenant_id, seq: job_seq } = job;
       const rules = limitsOf(job);
       const mine: [Set<number>, Permit][] = [];
@@ -216,12 +213,11 @@ export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<v
   if (changed > 0) tx.wake(jobsChannel);
 }
 
+type RateKey = Pick<RateRule, "tenant" | "key">;
+type KeptWindow = RateWindow & { readonly opens_at: number | null };
 type RateWindow = { readonly window_at: number; readonly used: number; readonly let_in: number };
 
-export async function readWindow(
-  tx: Pick<Tx, "get">,
-  { tenant, key }: Pick<RateRule, "tenant" | "key">,
-): Promise<(RateWindow & { readonly opens_at: number | null }) | undefined> {
+export async function readWindow(tx: Pick<Tx, "get">, { tenant, key }: RateKey): Promise<KeptWindow | undefined> {
   return tx.get(sql`select window_at, used, let_in, opens_at from daybook_rate_window
     where tenant_id = ${tenant} and rate_key = ${key}`);
 }

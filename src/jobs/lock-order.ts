@@ -148,12 +148,10 @@ function keepsPlace({ status, shutdown }: Ends): boolean {
   return status === "lost" || shutdown === true;
 }
 
+type Holders = { readonly groups: readonly number[]; readonly reservations: readonly number[] };
+
 // What a job belongs to never changes, so it may be read before anything is locked.
-async function lockHolders(
-  tx: Tx,
-  jobs: readonly number[],
-  session: number | undefined,
-): Promise<{ groups: readonly number[]; reservations: readonly number[] }> {
+async function lockHolders(tx: Tx, jobs: readonly number[], session: number | undefined): Promise<Holders> {
   if (jobs.length === 0 && session === undefined) return { groups: [], reservations: [] };
   const rows = await tx.all<{ group_seq: number | null; reservation_seq: number | null }>(
     sql`select group_seq, case kind when 'direct' then kind_seq end as reservation_seq from daybook_line

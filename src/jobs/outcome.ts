@@ -2,7 +2,7 @@
 import type { ClaimedJob } from "./claim.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { jobsChannel, readJobs, type JobRow } from "./job.ts";
-import type { RetryAdvice } from "./advice.ts";
+import type { RetryAdvice } from "../core/advice.ts";
 import { conflict, notFound, type DaybookError } from "../core/error.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";

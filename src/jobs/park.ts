@@ -234,10 +234,7 @@ const first: From = { waits_for: "key", waits_key: "", lane_seq: 0 };
 
 /** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next slice begins; undefined after the
  *  last. */
-export async function releaseFreeKeys(
-  tx: Tx,
-  from: From = first,
-): Promise<{ released: number; next: From | undefined }> {
+export async function releaseFreeKeys(tx: Tx, from = first): Promise<{ released: number; next: From | undefined }> {
   let released = 0;
   let next: From | undefined = from;
   for (let looked = 0; looked < limits.claimParkedMax; looked++) {

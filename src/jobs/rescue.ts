@@ -134,12 +134,10 @@ export type Recovery = {
   readonly recovered: number;
 };
 
+type DryRun = { readonly dryRun?: boolean };
+
 /** What a worker's sweep does, or in a dry run would do: for the whole book, of which a tenant that asks is told its own. */
-export async function recover(
-  engine: Engine,
-  options: { readonly dryRun?: boolean },
-  seenBy: string | null = null,
-): Promise<Recovery> {
+export async function recover(engine: Engine, options: DryRun, seenBy: string | null = null): Promise<Recovery> {
   refuseUnknown(options, ["dryRun"], "recover");
   const { lost, reservations } = await countOrphaned(engine, seenBy);
   const dryRun = options.dryRun ?? false;

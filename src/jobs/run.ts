@@ -6,7 +6,7 @@ import { DaybookError, describeError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { withCause } from "../core/cause.ts";
-import { adviceOf, advise } from "./advice.ts";
+import { adviceOf, advise } from "../core/advice.ts";
 import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
 import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
@@ -118,18 +118,10 @@ export function resultJson(result: unknown): Kept {
 }
 
 /** Writes into the run's log that its result was not kept. */
-export function logRefused(
-  { resultRefused }: Pick<Ending, "resultRefused">,
-  state: RunState,
-  parts: Pick<ContextParts, "now" | "changed">,
-): void {
+function logRefused({ resultRefused }: Kept, state: RunState, parts: Noting): void {
   if (resultRefused == null) return;
-  state.logs.push({
-    level: "warn",
-    message: `the result is not kept: ${resultRefused}`,
-    fields: null,
-    at: parts.now(),
-  });
+  const message = `the result is not kept: ${resultRefused}`;
+  state.logs.push({ level: "warn", message, fields: null, at: parts.now() });
   parts.changed(state);
 }
 
@@ -148,6 +140,7 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
 }
 
 type Kept = Pick<Ending, "result" | "resultRefused">;
+type Noting = Pick<ContextParts, "now" | "changed">;
 
 /** How a run that ends now has ended. */
 export function endingOf(engine: Engine, state: RunState, status: Ending["status"], kept: Kept = noResult): Ending {
@@ -193,7 +186,7 @@ export function ownershipLost(): DaybookError {
 export async function finishRun<T>(
   engine: Engine,
   state: RunState,
-  parts: Pick<ContextParts, "now" | "changed">,
+  parts: Noting,
   work: (tx: Tx) => Awaitable<T>,
 ): Promise<T> {
   const { job } = state;

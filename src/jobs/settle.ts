@@ -160,11 +160,7 @@ function describe(job: JobRow, { runId, durationMs, ...ending }: Ending, retried
 
 /** Which results came too late: somebody else had ended the run. One that is in the book already did not: the answer to its
  *  commit was lost, and it was settled a second time. */
-export async function supersededOf(
-  tx: Tx,
-  endings: readonly Ending[],
-  late: ReadonlySet<string>,
-): Promise<readonly Ending[]> {
+export async function supersededOf(tx: Tx, endings: readonly Ending[], late: EndedRuns["late"]): Promise<Ending[]> {
   if (late.size === 0) return [];
   const refused = endings.filter((ending) => late.has(ending.runId));
   const seqs = refused.map((ending) => ending.seq);

@@ -90,12 +90,7 @@ async function eachOf<R extends Numbered>(
 }
 
 /** Queues one job, if it still waits for this. Whoever holds it is waited for; a claim, which waits for nobody, passes it by. */
-export async function queueOne(
-  tx: Tx,
-  seq: number,
-  waitsFor: WaitsFor,
-  { passBy = false }: { readonly passBy?: boolean } = {},
-): Promise<boolean> {
+export async function queueOne(tx: Tx, seq: number, waitsFor: WaitsFor, { passBy = false } = {}): Promise<boolean> {
   const free = passBy ? sql`${skipLocked}` : sql``;
   return (await queue(tx, sql`select seq from daybook_line where seq = ${seq} ${free}`, waitsFor)).length === 1;
 }

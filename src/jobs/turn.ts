@@ -93,21 +93,17 @@ async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly End
 }
 
 /** What a claim whose commit nobody confirmed has taken for this session. */
-export async function recallClaim(
-  tx: Tx,
-  { sessionSeq }: Claimer,
-  attempted: readonly Claimed[],
-): Promise<ClaimedJob[]> {
-  return (await isAlive(tx, sessionSeq)) ? findTaken(tx, attempted) : [];
+export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
+  return (await isAlive(tx, by.sessionSeq)) ? findTaken(tx, attempted) : [];
 }
 
 function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
-  const { reserved, sessionSeq } = claimer;
+  const { reserved } = claimer;
   if (work.alone) return claimAlone(tx, claimer, work.attempted);
   if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
   // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
   if (work.endings.length > 0) return Promise.resolve(noClaim());
-  return claimReserved(tx, { sessionSeq, reserved }, work.attempted);
+  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
 }
 
 // What became due may be another's to run, and that one no longer finds it among what is to come. When we took all of it,

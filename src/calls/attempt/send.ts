@@ -2,7 +2,7 @@
 // (settled.ts).
 import { invalid } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
-import { advise } from "../../jobs/advice.ts";
+import { advise } from "../../core/advice.ts";
 import type { RunContext } from "../../jobs/context.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";

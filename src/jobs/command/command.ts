@@ -203,12 +203,12 @@ export type CommandResult = Artifacts & {
 async function runCommand(
   engine: Engine,
   plan: CommandPlan,
-  params: unknown,
+  given: unknown,
   context: RunContext,
 ): Promise<CommandResult> {
   const { job, signal } = context;
   if (process.platform === "win32") throw commandError("programs need process groups, which Windows does not have");
-  const argv = fillArgv(job.name, plan.argv, params);
+  const argv = fillArgv(job.name, plan.argv, given);
   const by = thisProcess();
   const logPath = join(engine.files, `${job.runId}.log`);
   const begun = await beginCommand(engine, job, { argv, logPath, by });

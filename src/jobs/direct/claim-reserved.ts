@@ -4,20 +4,16 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
 import { startableColumns, type Startable } from "../job.ts";
-import { noClaim, start, type Claim } from "../claim.ts";
+import { noClaim, start, type Claim, type Starter } from "../claim.ts";
 import { closeLane } from "../gate.ts";
 import type { LaneRow } from "../lane.ts";
 import { createPermits, limitNames, writePermits } from "../limit.ts";
-import { queueOne, type Claimed } from "../state.ts";
+import { queueOne } from "../state.ts";
 
 /** What a worker that serves one reservation looks for. */
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
 
-export async function claimReserved(
-  tx: Tx,
-  { sessionSeq, reserved }: { readonly sessionSeq: number; readonly reserved: Reserved },
-  attempted: Claimed[],
-): Promise<Claim> {
+export async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
   const none = noClaim();
@@ -28,7 +24,7 @@ export async function claimReserved(
     from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
     where line.seq = ${reserved.jobSeq} and line.status = 'waiting' and line.waits_for = 'reservation' and job.seq = line.seq
       and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
-      and reservation.status = 'active' and reservation.session_seq = ${sessionSeq}`);
+      and reservation.status = 'active' and reservation.session_seq = ${by.claimer.sessionSeq}`);
   const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
   if (job === undefined || lane === undefined) return none;
   if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
@@ -37,7 +33,7 @@ export async function claimReserved(
   if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
   // On PostgreSQL somebody may be moving it, or cancelling it.
   if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
-  const jobs = await start(tx, sessionSeq, lane, [job], attempted);
+  const jobs = await start(tx, by, lane.queue, [job]);
   await writePermits(tx, permits);
   return { ...none, jobs };
 }

@@ -24,7 +24,8 @@ import { awaitEnd } from "../result.ts";
 /** The kind of direct work; its `kind_seq` is the reservation. */
 export const directKind = "direct";
 
-export type ReservationStatus = "active" | "released" | "expired";
+type Over = "released" | "expired";
+export type ReservationStatus = "active" | Over;
 
 export type ReservationRow = {
   seq: number;
@@ -100,12 +101,7 @@ export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${t
 }
 
 /** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
-async function endReservations(
-  tx: Tx,
-  ports: Ports,
-  rows: readonly ReservationRow[],
-  status: "released" | "expired",
-): Promise<void> {
+async function endReservations(tx: Tx, ports: Ports, rows: readonly ReservationRow[], status: Over): Promise<void> {
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq);
   await tx.run(sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now}
@@ -190,24 +186,29 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
     renew: async (id: string) => lasting(await within((tx) => renewReservation(tx, id, sessionSeq()))),
     release: (id: string) => within((tx) => releaseReservation(tx, engine, id, sessionSeq())),
     /** Those that are held, or with `all` every one there was, newest first. */
-    list: (options: { readonly all?: boolean } = {}) => listReservations(store, tenant, options),
+    async list(options: { readonly all?: boolean } = {}): Promise<ReservationRecord[]> {
+      refuseUnknown(options, ["all"], "the list of reservations");
+      const which = options.all === true ? sql`` : sql`and reservation.status = 'active'`;
+      return store.readHeavy<ReservationRecord>(sql`select reservation.id, lane.queue, reservation.status,
+          session.id as "sessionId", reservation.note, reservation.job_id as "jobId",
+          reservation.reserved_at as "reservedAt", reservation.expires_at as "expiresAt", reservation.ended_at as "endedAt"
+        from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq
+        join daybook_session session on session.seq = reservation.session_seq
+        where reservation.tenant_id = ${tenant} ${which} order by reservation.seq desc limit 500`);
+    },
   };
 }
 
 /** Somebody else holds the queue, until then at the latest: it may never be released, and then it expires. */
 export type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
 
-/** Asks until the turn is granted, for at most `waitMs`; with 0 it asks once and throws the refusal. Whoever ends a
+/** Asks until the turn is granted, for at most `ms`; with 0 it asks once and throws the refusal. Whoever ends a
  *  reservation wakes those who wait, in every process. */
-export function waitForTurn<T extends object>(
-  store: Store,
-  waitMs: number,
-  ask: () => Promise<T | Refused>,
-): Promise<T> {
-  return awaitEnd(store, "a turn", waitMs, async (waited) => {
+export function waitForTurn<T extends object>(store: Store, ms: number, ask: () => Promise<T | Refused>): Promise<T> {
+  return awaitEnd(store, "a turn", ms, async (waited) => {
     const asked = await ask();
     if (!("refusal" in asked)) return { ended: asked };
-    if (waitMs === 0) throw asked.refusal;
+    if (ms === 0) throw asked.refusal;
     if (waited !== undefined) throw new DaybookError("timeout", asked.refusal.message, asked.refusal);
     return { waitsFor: {}, atMostMs: asked.expiresInMs };
   });
@@ -229,19 +230,4 @@ export async function refusedBy(
     { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null },
   );
   return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
-}
-
-async function listReservations(
-  store: Store,
-  tenant: string,
-  options: { readonly all?: boolean },
-): Promise<ReservationRecord[]> {
-  refuseUnknown(options, ["all"], "the list of reservations");
-  const which = options.all === true ? sql`` : sql`and reservation.status = 'active'`;
-  return store.readHeavy<ReservationRecord>(sql`select reservation.id, lane.queue, reservation.status,
-      session.id as "sessionId", reservation.note, reservation.job_id as "jobId", reservation.reserved_at as "reservedAt",
-      reservation.expires_at as "expiresAt", reservation.ended_at as "endedAt"
-    from daybook_reservation reservation join daybook_lane lane on lane.seq = reservation.lane_seq
-    join daybook_session session on session.seq = reservation.session_seq
-    where reservation.tenant_id = ${tenant} ${which} order by reservation.seq desc limit 500`);
 }

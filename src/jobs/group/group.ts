@@ -76,7 +76,7 @@ export async function memberEnded(tx: Tx, ports: Ports, group: GroupRow, ended: 
     group.stopped_at = tx.now;
     await tx.run(sql`update daybook_job_group as job_group set stopped_at = ${tx.now} where seq = ${group.seq}`);
     if (group.on_failure === "stop") await cancelRest(tx, ports, group);
-    else await tellLeft(tx, ports, await skipInLine(tx, openOf(group)), "skipped");
+    else await tellLeft(tx, ports, await skipInLine(tx, openOf(group)));
   }
   await goOn(tx, group, { held: ended.waits_for === "release" });
 }
@@ -99,7 +99,7 @@ export async function cancelGroup(tx: Tx, ports: Ports, id: string): Promise<Can
 }
 
 async function cancelRest(tx: Tx, ports: Ports, group: GroupRow): Promise<void> {
-  await tellLeft(tx, ports, await cancelInLine(tx, openOf(group)), "cancelled");
+  await tellLeft(tx, ports, await cancelInLine(tx, openOf(group)));
   // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
   await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq in (select seq from daybook_line where group_seq = ${group.seq} and started_at is not null ${skipLocked})`);
@@ -112,17 +112,12 @@ function openOf({ seq }: GroupRow): Sql {
 }
 
 /** Tells the rooms above of jobs that left the line before they ran. What they would have used goes to the next. */
-export async function tellLeft(
-  tx: Tx,
-  ports: Ports,
-  left: readonly JobRow[],
-  status: "cancelled" | "skipped",
-): Promise<void> {
+export async function tellLeft(tx: Tx, ports: Ports, left: readonly JobRow[]): Promise<void> {
   await passOn(tx, left);
   await freeKeys(tx, left);
   if (left.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const ended = left.map((job): Ended => {
-    const { tenant_id: tenant, id, name, attempt, run_id: runId } = job;
+    const { tenant_id: tenant, id, name, status, attempt, run_id: runId } = job;
     const run = runId === null ? null : { id: runId, status: "skipped" as const, durationMs: 0, error: null };
     return { job, outcome: { tenant, id, name, status, attempt, run, retriedBy: null } };
   });

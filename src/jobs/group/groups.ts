@@ -150,13 +150,13 @@ async function insertMembers(
   tx: Tx,
   group: Inserted,
   members: readonly Prepared[],
-  firstSlot: number,
+  first: number,
 ): Promise<Enqueued[]> {
   const queues = members.map(({ queue }) => queue);
   const lanes = await lanesOf(tx, tx.tenant, queues);
   const rows: NewJob[] = [];
   for (const [index, prepared] of members.entries()) {
-    const slot = firstSlot + index;
+    const slot = first + index;
     const row = newJob(tx, lanes.get(prepared.queue) ?? 0, prepared);
     // In a row, everyone but the first waits for the one before; an open group always has an open job.
     const waits = group.mode === "sequential" && slot > 0;

@@ -86,12 +86,8 @@ type Reschedule = {
 
 /** Another time for a job that has not started; it keeps its place in line for when it is due. False when it has started, or ended,
  *  or waits for something that time does not remove. */
-export async function rescheduleJob(
-  tx: Tx,
-  of: JobKey,
-  at: number,
-  { retries = false, delayMs = null }: Reschedule = {},
-): Promise<boolean> {
+export async function rescheduleJob(tx: Tx, of: JobKey, at: number, how: Reschedule = {}): Promise<boolean> {
+  const { retries = false, delayMs = null } = how;
   await lockLine(tx, of);
   const row = await tx.get<JobRow>(sql`select * from ${jobNow}
     where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);

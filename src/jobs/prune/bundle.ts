@@ -28,16 +28,13 @@ type Member = Root & {
 };
 
 export type Bundle = readonly Member[];
+type Range = { readonly after: number; readonly to: number };
 
 export type Removed = ReturnType<typeof countRemoved>;
 
 /** The bundles that may leave among the jobs of a range, in the order of their first jobs. A group is found at its first job
  *  and nowhere else. */
-export async function findBundles(
-  read: ReadRows,
-  rule: Rule,
-  { after, to }: { after: number; to: number },
-): Promise<Bundle[]> {
+export async function findBundles(read: ReadRows, rule: Rule, { after, to }: Range): Promise<Bundle[]> {
   const heads = await read<Root>(sql`select job.seq as head, job.group_seq as "group"
     from daybook_job job left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq
     where job.seq > ${after} and job.seq <= ${to} and job.tenant_id = ${rule.tenant} and job.retry_of is null
