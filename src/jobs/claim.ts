@@ -144,7 +144,10 @@ export async function findAlone(tx: Tx, { hosts, queues }: Claimer): Promise<Alo
 
 async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ batch: Batch; gates: Gate[] }> {
   // On PostgreSQL both are on the way at the same time.
-  const [{ gates, contended }, paused] = await Promise.all([enterLanes(tx, next), pausedIn(tx, next)]);
+  const [{ gates, contended }, paused] = await Promise.all([
+    enterLanes(tx, next),
+    next.length === 0 ? new Set<string>() : pausedNames(tx),
+  ]);
   const found = { ...noClaim(), contended };
   return { batch: { ...asked, paused, permits: createPermits(tx), found }, gates };
 }
@@ -153,10 +156,6 @@ function toClaim({ found }: Batch, gates: readonly Gate[], { more, looked }: Pic
   // Lanes alternate, each in its own order: the first of one does not wait for all of another.
   const jobs = inTurn([...Map.groupBy(found.jobs, (job) => job.lane_seq).values()]);
   return { ...found, jobs, more: more || found.contended, looked, opensAt: nextOpening(gates) };
-}
-
-async function pausedIn(tx: Tx, lanes: readonly number[]): Promise<ReadonlySet<string>> {
-  return lanes.length === 0 ? new Set() : pausedNames(tx);
 }
 
 function roomLeft({ want, found }: Batch): number {
@@ -190,7 +189,8 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
   const parked: (Candidate & Parked)[] = [];
   for (const job of found) {
     // Only limits and orders are looked up in the book; without them nothing is awaited, because every await costs each job.
-    const asked = busy.size > 0 && isNamed(busy, job) ? "contended" : decide(tx, batch, job);
+    const isBusy = busy.size > 0 && limitNames([job]).some((name) => busy.has(name));
+    const asked = isBusy ? "contended" : decide(tx, batch, job);
     const verdict = asked instanceof Promise ? await asked : asked;
     if (verdict === "contended") batch.found.contended = true;
     else if ("waits_for" in verdict) parked.push(Object.assign(job, verdict));
@@ -219,10 +219,6 @@ export async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[
   const freed = jobs.filter((job) => job.key_scope === "queued").map((job) => job.seq);
   if (freed.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", freed)}`);
   return jobs;
-}
-
-function isNamed(busy: ReadonlySet<string>, job: Candidate): boolean {
-  return limitNames([job]).some((name) => busy.has(name));
 }
 
 // What is parked may have come to the front because a slot was free; if it waits for something else, the slot is the

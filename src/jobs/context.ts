@@ -56,10 +56,6 @@ export type ContextParts = {
   step(state: RunState): Step<Tx>;
 };
 
-export function createRunContext(state: RunState, parts: ContextParts): RunContext {
-  return new RunContext(state, parts);
-}
-
 /** Made once for every run, so what most handlers never ask for is made when it is asked for. */
 export class RunContext {
   readonly #state: RunState;

@@ -1,5 +1,6 @@
 // A definition as the book knows it: its settings, written down by whoever hosts it, so that a job can be made by its name
 // alone, from a shell or from another program, as the program that runs it would make it.
+import { rememberFor } from "../core/remember.ts";
 import type { Backoff } from "../core/backoff.ts";
 import { standardSchema, jsonSchemaOf } from "../core/standard-schema.ts";
 import { durationMs } from "../core/duration.ts";
@@ -105,14 +106,12 @@ function schemaText(schema: unknown): string | null {
 }
 
 // Names that this process begins or ceases to run while its workers work: those of apps, which come and go.
-const heard = new WeakMap<Engine["definitions"], Set<() => Promise<void>>>();
+const listening = rememberFor((_definitions: Engine["definitions"]) => new Set<() => Promise<void>>());
 
 /** Calls back when the names have changed, until the function that it returns is called. */
 export function onHosting({ definitions }: Pick<Engine, "definitions">, hear: () => Promise<void>): () => void {
-  let ears = heard.get(definitions);
-  if (ears === undefined) heard.set(definitions, (ears = new Set()));
-  ears.add(hear);
-  return () => ears.delete(hear);
+  listening(definitions).add(hear);
+  return () => listening(definitions).delete(hear);
 }
 
 /** From now on they are run here. A name that is taken is refused, and then none of them is. */
@@ -137,7 +136,7 @@ export async function ceaseToHost(engine: Engine, names: readonly string[]): Pro
 }
 
 async function tellAll({ definitions }: Pick<Engine, "definitions">): Promise<void> {
-  for (const hear of heard.get(definitions) ?? []) await hear();
+  for (const hear of listening(definitions)) await hear();
 }
 
 /** Whoever hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins

@@ -30,6 +30,10 @@ export function withWarning(made: Enqueued, { warning }: Partial<Pick<Prepared, 
   return warning === undefined ? made : { ...made, warning };
 }
 
+function answer({ id, name, status }: NewJob | JobRow, created: boolean): Enqueued {
+  return { id, name, status, created };
+}
+
 export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
   const lane = laneOf(tx, tx.tenant, prepared.queue);
   const row = newJob(tx, typeof lane === "number" ? lane : await lane, prepared);
@@ -54,7 +58,7 @@ export async function enqueueAll(tx: Tx, all: readonly Wanted[]): Promise<Enqueu
     const row = newJob(tx, lanes.get(tenant)?.get(prepared.queue) ?? 0, prepared, tenant);
     if (isFree(prepared)) {
       free.push(row);
-      done.push(withWarning(created(row), prepared));
+      done.push(withWarning(answer(row, true), prepared));
       continue;
     }
     await insertJobs(tx, free.splice(0));
@@ -74,17 +78,13 @@ function wakeFor(tx: Tx, made: readonly Enqueued[]): void {
   tx.wake(made.every((each) => each.created && each.status === "queued") ? queuedChannel : jobsChannel);
 }
 
-function created({ id, name, status }: NewJob): Enqueued {
-  return { id, name, status, created: true };
-}
-
 const conflictTriesMax = 10;
 
 // On PostgreSQL whoever holds the key may start or end between two of our statements, so the decision is made again
 // until it holds.
 async function insertOne(tx: Tx, row: NewJob, prepared: Prepared): Promise<Enqueued> {
   for (let tries = 0; tries < conflictTriesMax; tries++) {
-    if ((await insertJobs(tx, [row])) === 1) return created(row);
+    if ((await insertJobs(tx, [row])) === 1) return answer(row, true);
     const decided = await resolveConflict(tx, prepared, row);
     if (decided !== undefined) return decided;
   }
@@ -124,7 +124,7 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
   const same = await tx.get<JobRow>(sql`select * from ${jobNow}
     where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${idempotency_key}`);
   if (same !== undefined) {
-    if (same.name === name && same.params === params) return kept(same);
+    if (same.name === name && same.params === params) return answer(same, false);
     const whose = `belongs to job ${same.id} (${same.name}) with other params: use a new key for a new request`;
     throw conflict(`idempotencyKey ${quote(idempotency_key)} ${whose}`, { id: same.id });
   }
@@ -135,7 +135,7 @@ async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise
     return undefined;
   }
   const { id, status } = holder;
-  if (onConflict === "keep") return kept(holder);
+  if (onConflict === "keep") return answer(holder, false);
   const started = holder.retry_of !== null || !(status === "waiting" || status === "queued");
   if (onConflict === "replace" && !started) return replace(tx, holder, row);
   throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
@@ -148,10 +148,6 @@ export async function holderOf(tx: Tx, { tenant_id, name, key }: Keyed): Promise
 
 export function isTakenBy({ id, name, key, status }: JobRow): string {
   return `key ${quote(key)} of ${name} is taken by job ${id}, which is ${status}: wait for it`;
-}
-
-function kept({ id, name, status }: JobRow): Enqueued {
-  return { id, name, status, created: false };
 }
 
 // The place in line stays: replacing what to do must not cost the turn. A retry is not replaced: its chain has begun
@@ -173,7 +169,7 @@ async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | 
       template_id = ${row.template_id ?? null}
     where seq = ${holder.seq}`);
   await passOn(tx, [holder]);
-  return kept({ ...holder, status: isHeld ? "waiting" : row.status });
+  return answer({ ...holder, status: isHeld ? "waiting" : row.status }, false);
 }
 
 /** On the book, jobs without keys that are enqueued at the same time are one statement. */

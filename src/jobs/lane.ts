@@ -3,6 +3,7 @@
 //
 // A lane's number is its tenant's number × 1,000,000 plus its own, so the lanes of a tenant stand together in the claim index
 // and a tenant is found, or passed, by one seek, however many queues it has.
+import { rememberFor } from "../core/remember.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, indexedBy } from "../storage/word.ts";
@@ -24,12 +25,11 @@ const lanesPerTenant = 1_000_000;
 const perTenant = rawSql(String(lanesPerTenant));
 
 // Known lanes of each store. Only committed ones are kept: a lane of a transaction that was undone does not exist.
-const known = new WeakMap<Store["ids"], Map<string, number>>();
+const lanesKnown = rememberFor((_ids: Store["ids"]) => new Map<string, number>());
 
 /** The number of the lane, which is made if it does not exist yet. */
 export function laneOf(tx: Tx, tenant: string, queue: string): number | Promise<number> {
-  let lanes = known.get(tx.ids);
-  if (lanes === undefined) known.set(tx.ids, (lanes = new Map<string, number>()));
+  const lanes = lanesKnown(tx.ids);
   return lanes.get(`${tenant}\n${queue}`) ?? makeLane(tx, tenant, queue, lanes);
 }
 

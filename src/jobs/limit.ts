@@ -4,6 +4,7 @@
 //
 // A rate lets at most `max` jobs start in each window of time, counted in the same transaction; a job over the allowance waits for
 // the rate, which lets in as many as it allows when its next window opens.
+import { remember } from "../core/remember.ts";
 import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -30,17 +31,10 @@ export type Limited = {
 
 const unlimited: Limits = {};
 // A definition gives all its jobs the same limits, and they are asked for several times on a job's way.
-const read = new Map<string, Limits>();
-const readMax = 1000;
+const read = remember((limits: string) => JSON.parse(limits) as Limits);
 
 export function limitsOf({ limits }: Pick<Limited, "limits">): Limits {
-  if (limits === null) return unlimited;
-  let known = read.get(limits);
-  if (known === undefined) {
-    if (read.size >= readMax) read.clear();
-    read.set(limits, (known = JSON.parse(limits) as Limits));
-  }
-  return known;
+  return limits === null ? unlimited : read(limits);
 }
 
 /** A permit that a job takes with it when it starts. */

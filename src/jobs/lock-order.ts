@@ -99,14 +99,10 @@ export function seqOf({ tenant, id }: JobKey): Sql {
   return sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`;
 }
 
-/** Rows of the line that a statement is about to change in an order of its own. */
+/** Rows of the line that a statement is about to change in an order of its own, or the one that a verb changes: whoever is just
+ *  claiming it is waited for. */
 export async function lockLines(tx: Tx, which: Sql): Promise<void> {
   if (tx.dialect !== "sqlite") await lockRows(tx, "line", sql`= any(array(${which}))`);
-}
-
-/** The row of the line of one job, for a verb that changes no other: whoever is just claiming it is waited for. */
-export async function lockLine(tx: Tx, job: JobKey): Promise<void> {
-  await lockLines(tx, seqOf(job));
 }
 
 /** Rows of the line, if nobody else holds one of them. */

@@ -1,4 +1,5 @@
 // The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled.
+import { rememberFor } from "../core/remember.ts";
 import { DaybookError, invalid, notFound, conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -140,9 +141,9 @@ type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly
 /** `what` is undefined while it looks. */
 type Waiting = { what: AwaitedEnd | undefined; wake(): void };
 
-type Waiters = ReturnType<typeof noWaiters>;
+type Waiters = ReturnType<typeof waitersOf>;
 
-const noWaiters = () => ({
+const waitersOf = rememberFor((_store: Store) => ({
   all: new Set<Waiting>(),
   /** How many wakes there were. */
   heard: 0,
@@ -150,15 +151,7 @@ const noWaiters = () => ({
   asked: false,
   closed: false,
   stopListening: undefined as (() => void) | undefined,
-});
-
-const known = new WeakMap<Store, Waiters>();
-
-function waitersOf(store: Store): Waiters {
-  const waiters = known.get(store) ?? noWaiters();
-  known.set(store, waiters);
-  return waiters;
-}
+}));
 
 /** Everybody looks for themselves: something else than an end may have changed what they wait for. */
 export function lookAgain(store: Store): void {

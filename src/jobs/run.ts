@@ -1,5 +1,6 @@
 // Run: one execution of one claimed job's handler, from its params to its ending. No transaction is open
 // meanwhile; the worker settles what comes back, unless the handler calls `finish`.
+import { rememberFor } from "../core/remember.ts";
 import { afterEither, type Timer } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
 import { DaybookError, describeError, invalid } from "../core/error.ts";
@@ -8,14 +9,14 @@ import { limits } from "../core/limits.ts";
 import { withCause } from "../core/cause.ts";
 import { adviceOf, advise } from "../core/advice.ts";
 import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
-import { abortRun, createRunContext, type ContextParts, type RunState } from "./context.ts";
+import { abortRun, RunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { heardOf, jobsChannel } from "./job.ts";
 import type { Engine } from "./engine.ts";
 import { runsAlone, type Ending } from "./outcome.ts";
 import { runAlone } from "./result.ts";
 import { killPoint } from "../core/fault.ts";
-import type { Awaitable, Store, Tx } from "../storage/store.ts";
+import type { Awaitable, Tx } from "../storage/store.ts";
 import { offerFreeKeys } from "./park.ts";
 import { permitsOf } from "./limit.ts";
 import { gateOf, settle, settleInUserTx } from "./settle.ts";
@@ -74,7 +75,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const { options, builtIn } = definition;
     const checked = options.params !== undefined || builtIn?.check !== undefined;
     const params = checked ? await checkParams(definition, parsed) : parsed;
-    const context = createRunContext(state, parts);
+    const context = new RunContext(state, parts);
     const handler = options.run as (params: unknown, context: unknown) => unknown;
     const work = (): unknown =>
       builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
@@ -158,18 +159,21 @@ export function endingOf(engine: Engine, state: RunState, status: Ending["status
 
 const noResult: Kept = { result: null };
 
+/** Why a run is asked to end, as its signal says it. */
+function abortedBy(cause: string, type: string, message: string): DaybookError {
+  return new DaybookError(cause === "timeout" ? "timeout" : "closed", message, { details: { cause, type } });
+}
+
 export function timedOut(ms: number): DaybookError {
-  const details = { cause: "timeout", type: "TimeoutError" };
-  return new DaybookError("timeout", `the run took longer than its timeout of ${ms} ms`, { details });
+  return abortedBy("timeout", "TimeoutError", `the run took longer than its timeout of ${ms} ms`);
 }
 
 export function cancelled(): DaybookError {
-  return new DaybookError("closed", "the job was cancelled", { details: { cause: "cancel", type: "CancelledError" } });
+  return abortedBy("cancel", "CancelledError", "the job was cancelled");
 }
 
 export function shuttingDown(): DaybookError {
-  const details = { cause: "shutdown", type: "ShutdownError" };
-  return new DaybookError("closed", "the process is shutting down; the job runs again elsewhere", { details });
+  return abortedBy("shutdown", "ShutdownError", "the process is shutting down; the job runs again elsewhere");
 }
 
 function isShutdown(reason: DaybookError | undefined): boolean {
@@ -177,8 +181,7 @@ function isShutdown(reason: DaybookError | undefined): boolean {
 }
 
 export function ownershipLost(): DaybookError {
-  const details = { cause: "lost", type: "LostError" };
-  return new DaybookError("closed", "this process was taken for dead and the job was given to another", { details });
+  return abortedBy("lost", "LostError", "this process was taken for dead and the job was given to another");
 }
 
 /** finish: the handler's effects and the completion of its job are one commit. Killed at any point, either both are in the book
@@ -199,9 +202,9 @@ export async function finishRun<T>(
       const made = await work(tx);
       killPoint("jobs.finish.worked");
       kept = resultJson(made);
-      const ending = endingOf(engine, state, "success", kept);
+      const ending = { ...endingOf(engine, state, "success", kept), job };
       const ours = serializable
-        ? await settleInUserTx(tx, engine, ending, job)
+        ? await settleInUserTx(tx, engine, ending)
         : (await settle(tx, engine, [ending])).late.size === 0;
       if (!ours) {
         throw new DaybookError(
@@ -226,14 +229,8 @@ export async function finishRun<T>(
 
 type Finished = RunState["job"];
 
-const followers = new WeakMap<Store, (job: Finished) => Promise<void>>();
-
 /** Does for those who wait what the transaction of a finish leaves to be done. Whatever finishes meanwhile is done together. */
-function followerOf(engine: Engine): (job: Finished) => Promise<void> {
-  let follow = followers.get(engine.store);
-  if (follow === undefined) followers.set(engine.store, (follow = gathered((jobs) => letOthersIn(engine, jobs))));
-  return follow;
-}
+const followerOf = rememberFor((engine: Engine) => gathered((jobs: readonly Finished[]) => letOthersIn(engine, jobs)));
 
 function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Promise<void> {
   let waiting: T[] = [];

@@ -4,12 +4,12 @@
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import type { ClaimedJob } from "./claim.ts";
 import { directKind, releaseTurnOf } from "./direct/reservation.ts";
 import { freeKeys, freePermits, takePermitsBack } from "./park.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "./group/group.ts";
 import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "./kind.ts";
 import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
-import type { Limited } from "./limit.ts";
 import { areLockedAtOnce, lockJobs, lockWithOther } from "./lock-order.ts";
 import { makeRetry, againAfter, type Ending } from "./outcome.ts";
 import { endRuns, tie, type EndedRuns, type Owned } from "./state.ts";
@@ -48,9 +48,9 @@ export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): 
 export async function settleInUserTx(
   tx: Tx,
   ports: Ports,
-  ending: Ending,
-  job: Limited & Pick<JobRow, "seq" | "key_scope" | "group_seq" | "kind" | "kind_seq">,
+  ending: Ending & { readonly job: ClaimedJob },
 ): Promise<boolean> {
+  const { job } = ending;
   await tx.userDone();
   // On the wire in this order, which is that of the locks.
   const [, goesOn, facts, { more, late }] = await Promise.all([

@@ -5,7 +5,7 @@ import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { command, manualClock, type Book, type JobRecord, type OpenOptions } from "../../src/index.ts";
-import { createRunContext, type RunState } from "../../src/jobs/context.ts";
+import { RunContext, type RunState } from "../../src/jobs/context.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 import { isGone, listenToPrograms } from "../support/reporting-program.ts";
@@ -182,7 +182,7 @@ for (const backend of backends) {
       const parts = { now: () => 0, changed: () => undefined, finish: unused, step: unused };
 
       await at.end(job, { status: "lost" });
-      const ran = program.builtIn?.run(at.engine, JSON.parse(job.params), createRunContext(state, parts));
+      const ran = program.builtIn?.run(at.engine, JSON.parse(job.params), new RunContext(state, parts));
 
       await assert.rejects(
         ran ?? assert.fail("no command"),

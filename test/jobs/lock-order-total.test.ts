@@ -143,8 +143,8 @@ const ends: Record<string, (at: TestEngine, retry: ClaimedJob) => Promise<unknow
   succeeds: (at, retry) => at.end(retry, { status: "success" }),
   fails: (at, retry) => at.end(retry, { status: "error" }),
   finishes: (at, retry) => {
-    const ending = { seq: retry.seq, runId: retry.run_id, status: "success", durationMs: 1 } as const;
-    return at.store.write((tx) => settleInUserTx(tx, { kinds: {} }, ending, retry), { by: "user" });
+    const ending = { seq: retry.seq, runId: retry.run_id, job: retry, status: "success", durationMs: 1 } as const;
+    return at.store.write((tx) => settleInUserTx(tx, { kinds: {} }, ending), { by: "user" });
   },
 };
 
@@ -254,13 +254,13 @@ test("a group ends with the last of its jobs, also when two finish at once and o
     for (let n = 0; n < 2; n++) each.add(plain, {});
   });
   const finish = (each: ClaimedJob | undefined, before: () => Promise<void>): Promise<unknown> => {
-    const { seq, run_id: runId } = each as ClaimedJob;
-    const ending = { seq, runId, status: "success", durationMs: 1 } as const;
+    const job = each as ClaimedJob;
+    const ending = { seq: job.seq, runId: job.run_id, job, status: "success", durationMs: 1 } as const;
     return at.store.write(
       async (tx) => {
         await tx.all(sql`select 1`);
         await before();
-        return settleInUserTx(tx, { kinds: {} }, ending, each as ClaimedJob);
+        return settleInUserTx(tx, { kinds: {} }, ending);
       },
       { by: "user" },
     );

@@ -10,7 +10,7 @@ import { passOn } from "../park.ts";
 import { jobNow, jobsChannel, seqsOf, type JobRow, type JobStatus } from "../job.ts";
 import { limitsOf as limitsOfRow } from "../limit.ts";
 import { limitsOf, type Prepared } from "../prepare.ts";
-import { lockLine, holdLines, lockLines, type JobKey } from "../lock-order.ts";
+import { seqOf, holdLines, lockLines, type JobKey } from "../lock-order.ts";
 import { restand, retie, tie } from "../state.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
@@ -44,7 +44,7 @@ export async function prepareParams(definition: AnyJob | undefined, input: unkno
 }
 
 export async function editJob(tx: Tx, id: string, { params, limits }: NewParams): Promise<Edited> {
-  await lockLine(tx, { tenant: tx.tenant, id });
+  await lockLines(tx, seqOf({ tenant: tx.tenant, id }));
   const job = await jobOf(tx, { tenant: tx.tenant, id });
   if (!stands(job)) throw await refusal(tx, id, "edited");
   if (job.retry_of !== null) {
@@ -88,7 +88,7 @@ type Reschedule = {
  *  or waits for something that time does not remove. */
 export async function rescheduleJob(tx: Tx, of: JobKey, at: number, how: Reschedule = {}): Promise<boolean> {
   const { retries = false, delayMs = null } = how;
-  await lockLine(tx, of);
+  await lockLines(tx, seqOf(of));
   const row = await tx.get<JobRow>(sql`select * from ${jobNow}
     where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);
   if (row === undefined || (row.retry_of !== null && !retries)) return false;

@@ -201,8 +201,9 @@ export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
       const jobName = job === undefined ? undefined : (await lookUp(job)).name;
       return within((tx) => change(tx, name, toCells({ ...changes, jobName })));
     },
-    archive: (name) => within((tx) => setArchived(tx, name, tx.now)),
-    restore: (name) => within((tx) => setArchived(tx, name, null)),
+    // Once archived, it stays so since the first time.
+    archive: (name) => within((tx) => change(tx, name, { archived_at: tx.now }, sql`and archived_at is null`)),
+    restore: (name) => within((tx) => change(tx, name, { archived_at: null }, sql`and archived_at is not null`)),
   };
 }
 
@@ -210,22 +211,20 @@ export function templateReads(store: Store, tenant: string) {
   return {
     get: (name: string) => findTemplate((statement) => store.read(statement), tenant, name),
     /** The newest first. */
-    list: (filter: TemplateFilter = {}) => listTemplates(store, tenant, filter),
+    async list(filter: TemplateFilter = {}): Promise<TemplatePage> {
+      refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
+      const { archived } = filter;
+      if (archived !== undefined && typeof archived !== "boolean") {
+        throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
+      }
+      const { limit, after } = checkPage(filter);
+      const asked = archived === undefined ? sql`` : sql`and (archived_at is not null) = ${archived}`;
+      const rows = await store.readHeavy<Row>(sql`${selectTemplates} where tenant_id = ${tenant}
+        and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
+      const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+      return { items: shape(items), next };
+    },
   };
-}
-
-async function listTemplates(store: Store, tenant: string, filter: TemplateFilter): Promise<TemplatePage> {
-  refuseUnknown(filter, ["archived", "limit", "after"], "the list of templates");
-  const { archived } = filter;
-  if (archived !== undefined && typeof archived !== "boolean") {
-    throw invalid(`archived is ${quote(archived)}: give true, false, or leave it out for both`);
-  }
-  const { limit, after } = checkPage(filter);
-  const asked = archived === undefined ? sql`` : sql`and (archived_at is not null) = ${archived}`;
-  const rows = await store.readHeavy<Row>(sql`${selectTemplates} where tenant_id = ${tenant}
-    and seq < ${after ?? Number.MAX_SAFE_INTEGER} ${asked} order by seq desc limit ${limit + 1}`);
-  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
-  return { items: shape(items), next };
 }
 
 async function createTemplate(
@@ -245,11 +244,6 @@ async function createTemplate(
   throw conflict(`there is a template ${quote(name)} already: ${advice}`, { template: name, archivedAt });
 }
 
-/** Once archived, it stays so since the first time. */
-function setArchived(tx: Tx, name: string, archived_at: number | null): Promise<TemplateRecord> {
-  return change(tx, name, { archived_at }, sql`and (archived_at is null) = ${archived_at !== null}`);
-}
-
 type Cells = { readonly [column: string]: string | number | null | undefined };
 
 /** What is undefined stays as it is. */
@@ -265,16 +259,12 @@ async function change(tx: Tx, name: string, cells: Cells, which = sql``): Promis
 
 function toCells({ jobName, params, ...to }: TemplateChanges & { readonly jobName?: string | undefined }): Cells {
   const given = Object.fromEntries(Object.entries(to).filter(([, value]) => value !== null));
+  if (params === null) throw invalid("params is null: leave it out when there are no defaults");
   const { timeout, ...cells } = { ...to, ...checkSettings(given) } as Cells;
   return {
     ...cells,
     timeout_ms: timeout,
     job_name: jobName,
-    params: params === undefined ? undefined : paramsJson(params),
+    params: params === undefined ? undefined : toJson(params, { what: "params" }),
   };
-}
-
-function paramsJson(params: unknown): string {
-  if (params === null) throw invalid("params is null: leave it out when there are no defaults");
-  return toJson(params, { what: "params" });
 }
