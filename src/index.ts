@@ -32,7 +32,7 @@ export type { Runs } from "./telemetry/runs.ts";
 export type { Session, Sessions, SessionsPage } from "./telemetry/sessions.ts";
 export type { Job, JobOptions } from "./jobs/define.ts";
 export type { FireInfo, JobInfo } from "./jobs/context.ts";
-export type { EnqueueOptions, OnConflict } from "./jobs/prepare.ts";
+export type { EnqueueOptions, OnConflict } from "./jobs/define.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
 export type { AwaitOptions } from "./jobs/result.ts";
 export { giveUp } from "./core/advice.ts";

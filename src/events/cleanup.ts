@@ -1,4 +1,5 @@
 // Cleanup removes events by age, one transaction per slice. Events that a listener has not finished stay, and are counted.
+import { notePruning } from "../telemetry/pruning.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -89,8 +90,6 @@ async function remove(tx: Tx, seqs: readonly number[], rows: readonly Row[], fil
   await tx.run(sql`delete from daybook_dead_letter where event_seq ${anyOf("integer", seqs)}`);
   await tx.run(sql`delete from daybook_event where seq ${anyOf("integer", seqs)}`);
   const gone = new Set(seqs);
-  const times = rows.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
-  // The record spans the times of the removed events, so that a missing id can be explained by it.
-  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
-    values (${tx.tenant}, ${tx.now}, 'event', ${filter}, ${seqs.length}, ${Math.min(...times)}, ${Math.max(...times)})`);
+  const made = rows.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
+  await notePruning(tx, { tenant: tx.tenant, what: "event", filter, removed: seqs.length, made });
 }

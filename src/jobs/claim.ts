@@ -7,12 +7,11 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, indexedBy, rowSet, skipLockedOf } from "../storage/word.ts";
-import type { Reserved } from "./direct/claim-reserved.ts";
 import { passOn, waitsKey } from "./park.ts";
-import { countStarts, enterLanes, nextOpening, pausedNames, type Gate } from "./gate.ts";
+import { countStarts, enterLanes, nextOpening, pausedNames, closeLane, type Gate } from "./gate.ts";
 import type { Ports } from "./kind.ts";
 import { candidateColumns, hostChannel, jobsChannel, startableColumns, type Candidate, type Startable } from "./job.ts";
-import { inTurn, nextLanes, served, type Turns } from "./lane.ts";
+import { inTurn, nextLanes, served, type Turns, type LaneRow } from "./lane.ts";
 import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
@@ -24,11 +23,9 @@ export type ClaimedJob = Candidate & { readonly run_id: string; readonly lane_se
 /** Who claims, and what it remembers between claims. */
 export type Claimer = {
   readonly sessionSeq: number;
-  /** The names this process runs. */
   readonly hosts: ReadonlySet<string>;
   /** The queues it serves; null means all. */
   readonly queues: ReadonlySet<string> | null;
-  /** Whose turn it is. */
   readonly turns: Turns;
   /** Per name, the lane whose jobs were last released because they have a host now. */
   readonly hostCursors: Map<string, number>;
@@ -47,7 +44,6 @@ export type Claim = {
   readonly more: boolean;
   /** How many were found unable to run, and parked. */
   parked: number;
-  /** The lanes that it looked at. */
   readonly looked: readonly number[];
   /** Another claimer was just counting one of our limits; what it names was left in line. */
   contended: boolean;
@@ -57,7 +53,6 @@ export type Claim = {
   parkedForTime: boolean;
 };
 
-/** A claim that took nothing and saw nothing. */
 export const noClaim = (): Claim => ({
   jobs: [],
   leftAlone: false,
@@ -78,7 +73,7 @@ type Asked = {
 };
 
 /** Who starts jobs, and where what it took is noted. */
-export type Starter = Pick<Asked, "claimer" | "attempted">;
+type Starter = Pick<Asked, "claimer" | "attempted">;
 
 type Batch = Asked & {
   readonly paused: ReadonlySet<string>;
@@ -207,7 +202,7 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
 }
 
 /** From here on they run, and are this session's. */
-export async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
+async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
   if (jobs.length === 0) return [];
   for (const job of jobs) {
     job.run_id = tx.ids();
@@ -281,4 +276,43 @@ export async function findTaken(tx: Tx, attempted: readonly Claimed[]): Promise<
     from ${rowSet("v", { seq: "integer", run_id: "text" }, attempted)} cross join daybook_line line cross join daybook_job job
     where line.seq = v.seq and line.run_id = v.run_id and job.seq = line.seq`);
   return taken.sort((a, b) => a.seq - b.seq);
+}
+
+/** What a worker that serves one reservation looks for. */
+export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
+
+/** The claim of one who holds a reservation: its own job, once nothing else runs in the lane. */
+export async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
+  // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
+  await closeLane(tx, reserved.laneSeq);
+  const none = noClaim();
+  const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
+    where status = 'running' and lane_seq = ${reserved.laneSeq}`);
+  if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
+  const job = await tx.get<Startable>(sql`select ${startableColumns}
+    from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
+    where line.seq = ${reserved.jobSeq} and line.status = 'waiting' and line.waits_for = 'reservation' and job.seq = line.seq
+      and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
+      and reservation.status = 'active' and reservation.session_seq = ${by.claimer.sessionSeq}`);
+  const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
+  if (job === undefined || lane === undefined) return none;
+  if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
+  const permits = await createPermits(tx, { direct: true }).take(job);
+  // It is not in line, so nobody lets it in when the rate opens.
+  if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
+  // On PostgreSQL somebody may be moving it, or cancelling it.
+  if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
+  const jobs = await start(tx, by, lane.queue, [job]);
+  await writePermits(tx, permits);
+  return { ...none, jobs };
+}
+
+// Whoever ends a run wakes the holder of its lane. One that looked for a holder before we were there does not, and we do
+// not see yet that the run has ended; but it still has the row.
+async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
+  if (tx.dialect === "sqlite") return false;
+  const seqs = running.map(({ seq }) => seq);
+  const free = await tx.all(sql`select seq from daybook_line
+    where seq ${anyOf("integer", seqs)} for key share skip locked`);
+  return free.length < seqs.length;
 }

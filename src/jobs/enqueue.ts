@@ -10,7 +10,7 @@ import { passOn } from "./park.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
 import { laneOf, lanesOf } from "./lane.ts";
-import type { Prepared } from "./prepare.ts";
+import type { Prepared } from "./define.ts";
 import { restand, tie } from "./state.ts";
 
 /** `Result` is what the job's handler returns. */

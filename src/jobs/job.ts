@@ -15,7 +15,6 @@
 //   alone  it was lost twice, and runs alone in its process       released by a worker whose process is empty
 //   group, reservation, order                                    released by their own rooms
 //   release  it was open when this book was copied               released or dropped by a person (hold.ts)
-//   release  it was open when the book was copied (hold.ts)       released by whoever answers for the copy
 //
 // An open job has a row in the line (migrations.ts); a running one's row is its open run: run id, session and start are on
 // it. When the run ends it becomes one row of `run`, which never changes, and the row of the line is gone. The run id is the
@@ -34,7 +33,6 @@ export function heardOf({ about }: Pick<JobRow, "about">): Heard {
   return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
 }
 
-/** What every job says of itself. */
 export const allHave = {
   seq: "integer",
   tenant_id: "text",

@@ -5,7 +5,7 @@ import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { cancelJob } from "./cancel.ts";
-import type { AnyJob, Given, Job } from "./define.ts";
+import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "./define.ts";
 import { findDefinition, knownJob, neverHosted, storedNames, type ReadRows } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from "./enqueue.ts";
@@ -19,7 +19,6 @@ import { recover } from "./rescue.ts";
 import { pauseName, resumeName } from "./gate.ts";
 import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
-import { prepareJob, type EnqueueOptions, type Prepared } from "./prepare.ts";
 import { awaitable, awaitResult, type AwaitOptions, type AwaitableJob } from "./result.ts";
 
 /** Verbs that write; in a transaction they are part of it, on the book each commits by itself. */

@@ -71,7 +71,6 @@ export type Ended = { readonly job: JobRow; readonly outcome: JobEnded };
 export type MustWait = boolean | { readonly until: number };
 export type OrderedJob = Pick<JobRow, "tenant_id" | "limit_key" | "kind" | "kind_seq">;
 
-/** A run ended and is on disk. */
 export const jobSettled = defineFact<JobEnded>("job.settled");
 /** A result came from an owner that had lost the job; it was refused. */
 export const jobSuperseded = defineFact<{ id: string; name: string; runId: string; status: RunStatus }>(
@@ -79,7 +78,6 @@ export const jobSuperseded = defineFact<{ id: string; name: string; runId: strin
 );
 /** Log lines and progress that could not be written were given up, so that work goes on. */
 export const runNotesDropped = defineFact<{ count: number }>("run.notes_dropped");
-/** The last job of a group ended. */
 export const groupEnded = defineFact<{ tenant: string; id: string; status: string }>("group.ended");
 export const jobsClaimed = defineFact<{ count: number; sessionSeq: number }>("jobs.claimed");
 export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; retried: number }>("session.recovered");

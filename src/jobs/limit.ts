@@ -37,7 +37,6 @@ export function limitsOf({ limits }: Pick<Limited, "limits">): Limits {
   return limits === null ? unlimited : read(limits);
 }
 
-/** A permit that a job takes with it when it starts. */
 export type Permit = {
   readonly tenant_id: string;
   readonly limit_key: string;

@@ -132,18 +132,6 @@ const aroundTables: readonly Sql[] = [
     primary key (tenant_id, run_id)
   )${strict}`,
   sql`create index run_commands_open on daybook_run_command (host, started_at) where ended_at is null`,
-  // What retention removed, so that an id that is gone can be accounted for.
-  sql`create table daybook_pruning (
-    seq ${sequence},
-    tenant_id text not null,
-    pruned_at ${integer} not null,
-    what text not null,
-    filter text not null,
-    removed ${integer} not null,
-    first_at ${integer},
-    last_at ${integer}
-  )${strict}`,
-  sql`create index prunings_of_tenant on daybook_pruning (tenant_id, seq)`,
 ];
 
 export const jobMigrations: readonly Migration[] = [

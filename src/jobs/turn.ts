@@ -7,9 +7,18 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, rowsInto, rowSet, skipLocked, arrayOf } from "../storage/word.ts";
 import { writeLogs } from "../telemetry/log.ts";
 import { isAlive } from "../telemetry/session.ts";
-import { claim, claimAlone, findAlone, findTaken, noClaim } from "./claim.ts";
-import type { Claim, Claimed, ClaimedJob, Claimer } from "./claim.ts";
-import { claimReserved } from "./direct/claim-reserved.ts";
+import {
+  claim,
+  claimAlone,
+  findAlone,
+  findTaken,
+  noClaim,
+  claimReserved,
+  type Claim,
+  type Claimed,
+  type ClaimedJob,
+  type Claimer,
+} from "./claim.ts";
 import type { Ports } from "./kind.ts";
 import { candidateColumns, jobsChannel } from "./job.ts";
 import type { Pending } from "./worker/pending.ts";

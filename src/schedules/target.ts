@@ -6,11 +6,17 @@ import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
-import type { AnyJob, Job } from "../jobs/define.ts";
-import { defineJob } from "../jobs/define.ts";
+import {
+  defineJob,
+  limitsOf,
+  prepareJob,
+  type AnyJob,
+  type Job,
+  type EnqueueOptions,
+  type Prepared,
+} from "../jobs/define.ts";
 import { findDefinition, neverHostedWarning, type ReadRows } from "../jobs/definition.ts";
 import type { Announce, ToSay } from "../jobs/kind.ts";
-import { limitsOf, prepareJob, type EnqueueOptions, type Prepared } from "../jobs/prepare.ts";
 import { mergeParams, readTemplate } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 

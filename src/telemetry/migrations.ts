@@ -177,6 +177,18 @@ export const telemetryMigrations: readonly Migration[] = [
         fields text
       )${strict}`,
       sql`create index run_logs_of_run on daybook_run_log (tenant_id, run_id, seq)`,
+      // What retention removed, so that an id that is gone can be accounted for.
+      sql`create table daybook_pruning (
+        seq ${sequence},
+        tenant_id text not null,
+        pruned_at ${integer} not null,
+        what text not null,
+        filter text not null,
+        removed ${integer} not null,
+        first_at ${integer},
+        last_at ${integer}
+      )${strict}`,
+      sql`create index prunings_of_tenant on daybook_pruning (tenant_id, seq)`,
       ...rollupTables,
     ],
   },

@@ -1,6 +1,6 @@
 // daybook groups add: one more job behind those of an open group.
 import type { Command } from "commander";
-import type { EnqueueOptions } from "../../jobs/prepare.ts";
+import type { EnqueueOptions } from "../../jobs/define.ts";
 import { readParams } from "../read-params.ts";
 import { wholeNumber } from "../whole-number.ts";
 import { changing, withBook } from "../with-book.ts";

@@ -3,7 +3,7 @@ import { Option, type Command } from "commander";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import type { GroupOptions } from "../../jobs/group/groups.ts";
-import type { EnqueueOptions } from "../../jobs/prepare.ts";
+import type { EnqueueOptions } from "../../jobs/define.ts";
 import { readParams } from "../read-params.ts";
 import { changing, withBook } from "../with-book.ts";
 

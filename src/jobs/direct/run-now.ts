@@ -8,17 +8,16 @@ import { checkWord, refuseUnknown } from "../../core/suggest.ts";
 import type { Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
 import { cancelJob } from "../cancel.ts";
-import type { AnyJob, Given, Job } from "../define.ts";
+import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob } from "../enqueue.ts";
 import { closeLane } from "../gate.ts";
 import { insertJobs } from "../insert.ts";
 import { laneOf } from "../lane.ts";
-import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
 import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
-import type { Reserved } from "./claim-reserved.ts";
+import type { Reserved } from "../claim.ts";
 import {
   directKind,
   refusedBy,

@@ -1,5 +1,6 @@
 // A bundle is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. One
 // statement reads it twice: off the event loop to find it, and in the transaction that removes it.
+import { notePruning } from "../../telemetry/pruning.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
@@ -123,10 +124,8 @@ export async function removeBundles(tx: Tx, { kinds }: Ports, rule: Rule, found:
   await tx.run(sql`delete from daybook_job where seq ${jobs}`);
   await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);
   await tx.run(sql`delete from daybook_reservation where seq ${anyOf("integer", reservations)}`);
-  // Whoever asks for an id that is gone finds a prune that spans the time when its job was made.
-  const made = members.map(({ createdAt }) => createdAt).toSorted((a, b) => a - b);
-  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
-    values (${rule.tenant}, ${tx.now}, 'job', ${rule.filter}, ${removed.jobs}, ${made[0] ?? 0}, ${made.at(-1) ?? 0})`);
+  const made = members.map(({ createdAt }) => createdAt);
+  await notePruning(tx, { ...rule, what: "job", removed: removed.jobs, made });
   const others: Record<string, number> = {};
   for (const [kind, seqs] of keptFor(members, Object.keys(kinds))) {
     const gone = await kinds[kind]?.pruned?.(tx, rule.tenant, seqs);

@@ -1,6 +1,7 @@
 // Prune: finished jobs leave with everything that is theirs. It walks over the jobs by ranges of their numbers, off the
 // event loop, and removes what may leave in slices, each a short transaction of its own, so that writers get their turn
 // in between and a prune that is cut off has done the part it did.
+import { notePruning } from "../../telemetry/pruning.ts";
 import { unlink } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { limits } from "../../core/limits.ts";
@@ -125,9 +126,7 @@ async function pruneReservations(store: Store, rule: Rule, dryRun: boolean): Pro
 async function removeSlice(tx: Tx, rule: Rule): Promise<number> {
   const gone = await tx.run(sql`delete from daybook_reservation where seq in (
     select seq from daybook_reservation reservation where ${oldReservations(rule)} order by seq limit ${limits.pruneRowsMax})`);
-  if (gone === 0) return 0;
-  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed)
-    values (${rule.tenant}, ${tx.now}, 'reservation', ${rule.filter}, ${gone})`);
+  if (gone > 0) await notePruning(tx, { ...rule, what: "reservation", removed: gone });
   return gone;
 }
 

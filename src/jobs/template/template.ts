@@ -14,13 +14,21 @@ import type { Row, Store, Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { ReadRows } from "../definition.ts";
 import type { LookUp, Within } from "../jobs.ts";
-import { prepareJob, type EnqueueOptions, type Prepared } from "../prepare.ts";
+import {
+  prepareJob,
+  checkSettings,
+  settingNames,
+  type EnqueueOptions,
+  type Prepared,
+  type AnyJob,
+  type Job,
+  type JobSettings,
+} from "../define.ts";
 import type { AwaitableJob } from "../result.ts";
 import type { Backoff } from "../../core/backoff.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "../../core/page.ts";
-import { checkSettings, settingNames, type AnyJob, type Job, type JobSettings } from "../define.ts";
 
 /** Where a setting is null, the definition of the job decides. */
 export type TemplateRecord = {

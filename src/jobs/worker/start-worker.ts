@@ -1,7 +1,6 @@
 // How a worker begins: it says what it hosts, and sweeps before it is anybody's.
-import type { Claimer } from "../claim.ts";
+import type { Claimer, Reserved } from "../claim.ts";
 import { writeDefinitions } from "../definition.ts";
-import type { Reserved } from "../direct/claim-reserved.ts";
 import type { Engine } from "../engine.ts";
 import { newTurns } from "../lane.ts";
 import { hostNames } from "../rescue.ts";
