@@ -66,7 +66,8 @@ export type {
   TemplateVerbs,
 } from "./jobs/template/template.ts";
 export type { Pruned } from "./jobs/prune/prune.ts";
-export type { FinishedStatus, PruneOptions } from "./jobs/prune/prune.ts";
+export type { FinishedStatus } from "./jobs/job.ts";
+export type { PruneOptions } from "./jobs/prune/prune.ts";
 export type { LaneLimits } from "./jobs/gate.ts";
 export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/edit.ts";

@@ -6,8 +6,8 @@ import type { Store, Tx } from "../storage/store.ts";
 import { indexedBy } from "../storage/word.ts";
 import { holdGroupsOf, memberEnded, tellLeft } from "./group/group.ts";
 import type { Ports } from "./kind.ts";
-import { cancelChannel, jobNow, type JobRow } from "./job.ts";
-import { lockJob, seqOf, type JobKey } from "./lock-order.ts";
+import { cancelChannel, findJobRow, seqOf, type JobKey, type JobRow } from "./job.ts";
+import { lockJob } from "./lock-order.ts";
 import { cancelInLine } from "./state.ts";
 
 export type Cancelled = { readonly id: string; readonly status: "cancelled" | "cancelling" };
@@ -51,8 +51,7 @@ export async function tellCancelled(tx: Tx, ports: Ports, row: JobRow): Promise<
 
 /** Why a command on a job was refused: it does not exist for this tenant, or it has ended. */
 export async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
-  const row = await tx.get<{ status: string }>(sql`select job.status from ${jobNow}
-    where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
+  const row = await findJobRow(tx, { tenant: tx.tenant, id });
   if (row === undefined) return notFound(`there is no job ${id}`, { id });
   return conflict(`job ${id} is ${row.status} and cannot be ${verb}`, { id, status: row.status });
 }

@@ -13,7 +13,7 @@ const underOneLock = "report it: a claim reads the reservation of a queue under 
 // need not agree on the time at all: only what one of them wrote is compared.
 const wroteLaterMs = 2 * limits.busyMsMax;
 
-export const jobChecks: readonly Check[] = [
+const checks: readonly (Omit<Check, "advice"> & Partial<Check>)[] = [
   {
     promise: "J1",
     name: "an open job has one row in the line, and a running one is of a known session and has no ended run",
@@ -22,7 +22,6 @@ export const jobChecks: readonly Check[] = [
       left join daybook_session session on session.seq = line.session_seq
       where job.seq is null or run.seq is not null or job.cancelled_at is not null or job.lane_seq <> line.lane_seq
         or (line.status = 'running' and session.seq is null)`,
-    advice: report,
   },
   {
     promise: "J2",
@@ -37,7 +36,6 @@ export const jobChecks: readonly Check[] = [
     find: () => sql`select job.id as finding from daybook_job job left join daybook_line line on line.seq = job.seq
       left join daybook_run run on run.job_seq = job.seq
       where line.seq is null and (run.seq is null) = (job.cancelled_at is null)`,
-    advice: report,
   },
   {
     promise: "J5",
@@ -47,7 +45,6 @@ export const jobChecks: readonly Check[] = [
       where child.params <> parent.params or child.name <> parent.name or child.attempt < parent.attempt
         or child.seq <= parent.seq or line.seq is not null
         or (child.origin <> 'manual' and child.losses < parent.losses)`,
-    advice: report,
   },
   {
     promise: "J7",
@@ -69,14 +66,12 @@ export const jobChecks: readonly Check[] = [
     name: "a permit is held by a job that runs",
     find: () => sql`select permit.limit_key as finding from daybook_permit permit
       left join daybook_line line on line.seq = permit.job_seq and line.status = 'running' where line.seq is null`,
-    advice: report,
   },
   {
     promise: "J15",
     name: "a job that waits for somebody says for whom",
     find: () => sql`select job.id as finding from daybook_line line join daybook_job job on job.seq = line.seq
       where line.status = 'waiting' and line.waits_for in ('key', 'host', 'alone', 'release') and line.waits_key is null`,
-    advice: report,
   },
   {
     promise: "J15",
@@ -86,7 +81,6 @@ export const jobChecks: readonly Check[] = [
         and job.tenant_id || ${"\n"} || rate_window.rate_key = line.waits_key
       where line.status = 'waiting' and line.waits_for = 'time' and line.waits_key is not null
         and rate_window.opens_at is null`,
-    advice: report,
   },
   {
     promise: "J2",
@@ -166,5 +160,6 @@ export const jobChecks: readonly Check[] = [
         or job.origin <> 'direct')`,
     advice: underOneLock,
   },
-  ...jobTimeChecks,
 ];
+
+export const jobChecks: readonly Check[] = [...checks.map((check) => ({ advice: report, ...check })), ...jobTimeChecks];

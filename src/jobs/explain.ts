@@ -6,10 +6,9 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import type { RunRow } from "../telemetry/run.ts";
 import { countRunning, laneRateKey } from "./gate.ts";
-import { jobNow, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
+import { jobNow, type JobKey, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
 import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "./limit.ts";
-import type { JobKey } from "./lock-order.ts";
 import { reasonOf } from "./park.ts";
 
 export type Explanation = {

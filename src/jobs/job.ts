@@ -19,12 +19,15 @@
 // An open job has a row in the line (migrations.ts); a running one's row is its open run: run id, session and start are on
 // it. When the run ends it becomes one row of `run`, which never changes, and the row of the line is gone. The run id is the
 // fence: only who knows it may end it. What changes these states is in state.ts, and nowhere else.
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
 import type { Heard } from "../core/cause.ts";
 
-export type JobStatus = "waiting" | "queued" | "running" | "completed" | "failed" | "cancelled" | "skipped";
+export const openStatuses = ["waiting", "queued", "running"] as const;
+export const endedStatuses = ["completed", "failed", "cancelled", "skipped"] as const;
+export type FinishedStatus = (typeof endedStatuses)[number];
+export type JobStatus = (typeof openStatuses)[number] | FinishedStatus;
 export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone" | "release";
 export type JobOrigin = "enqueued" | "retry" | "manual" | "direct";
 
@@ -155,6 +158,27 @@ export const jobNowView = sql`create view daybook_job_now as select job.seq, job
 export async function readJobs(tx: Tx, seqs: readonly number[]): Promise<JobRow[]> {
   if (seqs.length === 0) return [];
   return tx.all<JobRow>(sql`select * from ${jobNow} where job.seq ${anyOf("integer", seqs)} order by job.seq`);
+}
+
+export type JobKey = { readonly tenant: string; readonly id: string };
+
+export function seqOf({ tenant, id }: JobKey): Sql {
+  return sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`;
+}
+
+/** One job as it is now, with the name of its queue. */
+export async function findJobRow(tx: Tx, { tenant, id }: JobKey): Promise<QueuedRow | undefined> {
+  return tx.get<QueuedRow>(sql`select job.*, (select queue from daybook_lane lane where lane.seq = job.lane_seq) as queue
+    from ${jobNow} where job.tenant_id = ${tenant} and job.id = ${id}`);
+}
+
+type QueuedRow = JobRow & { readonly queue: string };
+/** A job that has a place in line. */
+export type Standing = QueuedRow & { readonly position: number };
+
+/** It waits or is queued. */
+export function stands(job: QueuedRow | undefined): job is Standing {
+  return job?.status === "waiting" || job?.status === "queued";
 }
 
 export function seqsOf(rows: readonly { readonly seq: number }[]): number[] {

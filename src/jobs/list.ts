@@ -14,7 +14,7 @@ import { checkPage, cutPage, type Page, type PageOptions } from "../core/page.ts
 import { momentMs, toWindow } from "../telemetry/report/scope.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import { commandColumns, type CommandRecord } from "./command/command-record.ts";
-import { statusNow, type JobOrigin, type JobStatus, type WaitsFor } from "./job.ts";
+import { endedStatuses, openStatuses, statusNow, type JobOrigin, type JobStatus, type WaitsFor } from "./job.ts";
 import { findTemplate } from "./template/template.ts";
 
 export type JobRecord = {
@@ -121,14 +121,13 @@ function selectJobs(by: Part | Sql): Sql {
     left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;
 }
 
-const openStatuses: readonly JobStatus[] = ["waiting", "queued", "running"];
 const ended: Partial<Record<JobStatus, string>> = {
   completed: "run.status = 'success'",
   failed: "run.status in ('error', 'timed_out', 'lost')",
   cancelled: "(run.status = 'cancelled' or (run.seq is null and job.cancelled_at is not null))",
   skipped: "run.status = 'skipped'",
 };
-const statuses = [...openStatuses, ...(Object.keys(ended) as JobStatus[])];
+const statuses: readonly JobStatus[] = [...openStatuses, ...endedStatuses];
 
 const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
 export const listedKinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
@@ -208,7 +207,7 @@ function selectBy(filter: JobFilter): Sql {
 
 function isOpenOnly({ status = [] }: JobFilter): boolean {
   const wanted = [status].flat();
-  return wanted.length > 0 && wanted.every((each) => openStatuses.includes(each));
+  return wanted.length > 0 && wanted.every((each) => (openStatuses as readonly JobStatus[]).includes(each));
 }
 
 export async function findJob(store: Store, tenant: string, id: string): Promise<JobRecord> {

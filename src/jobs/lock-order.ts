@@ -16,7 +16,7 @@ import { lockNames } from "../storage/lock-key.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import { seqsOf } from "./job.ts";
+import { seqOf, seqsOf, type JobKey } from "./job.ts";
 import { limitNames, type Limited } from "./limit.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -91,12 +91,6 @@ function nextOf(ending: Sql): Sql {
     from daybook_line ended
     join daybook_job_group job_group on job_group.seq = ended.group_seq and job_group.mode = 'sequential'
     where ended.seq ${ending}`;
-}
-
-export type JobKey = { readonly tenant: string; readonly id: string };
-
-export function seqOf({ tenant, id }: JobKey): Sql {
-  return sql`select seq from daybook_job where tenant_id = ${tenant} and id = ${id}`;
 }
 
 /** Rows of the line that a statement is about to change in an order of its own, or the one that a verb changes: whoever is just

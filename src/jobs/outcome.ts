@@ -46,11 +46,6 @@ export type Again = {
   readonly atLeastMs?: number | undefined;
 };
 
-type Ended = Pick<
-  JobRow,
-  "origin" | "attempt" | "attempts" | "losses" | "losses_max" | "alone" | "cancel_requested_at"
->;
-
 /** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are nobody's
  *  fault; after the second it runs alone, so that only it can be to blame for the next. */
 const lostTwice = 2;
@@ -62,7 +57,7 @@ export function runsAlone({ alone }: Pick<JobRow, "alone">): boolean {
 /** As many losses as this mean that the work cannot be what ends its process: it is never blamed, and need not run alone. */
 export const neverBlamed = 1_000_000;
 
-export function againAfter(job: Ended, ending: Pick<Ending, "status" | "shutdown" | "advice">): Again | null {
+export function againAfter(job: JobRow, ending: Pick<Ending, "status" | "shutdown" | "advice">): Again | null {
   const { attempt, losses, alone } = job;
   const { advice } = ending;
   // Somebody wants it to end; that its run failed or was lost before it heard of it does not change that.

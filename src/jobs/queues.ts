@@ -1,4 +1,5 @@
 // What a user does with queues: look at them and their lines, pause, resume, limit, renumber.
+import { openStatuses } from "./job.ts";
 import { shape } from "../storage/shape.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Row, Store, Tx } from "../storage/store.ts";
@@ -75,7 +76,7 @@ export type OpenCount = { readonly queue: string; readonly status: string; reado
 /** How many jobs of each queue have not ended, by status. Each count walks an index that holds nothing else, which the planner
  *  only uses where the status is a literal. */
 export async function readOpenCounts(store: Store, tenant: string): Promise<OpenCount[]> {
-  const counts = ["queued", "waiting", "running"].map(
+  const counts = openStatuses.map(
     (status) => sql`select lane.queue, '${rawSql(status)}' as status, count(*) as jobs
     from daybook_lane lane join daybook_line line on line.lane_seq = lane.seq
     where lane.tenant_id = ${tenant} and line.status = '${rawSql(status)}' group by lane.queue order by lane.queue`,

@@ -8,7 +8,7 @@ import type { Store, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunRow, RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
-import { hostChannel, jobsChannel, statusNow, doneChannel, type JobRow } from "./job.ts";
+import { hostChannel, jobsChannel, jobNow, doneChannel, type JobRow } from "./job.ts";
 import { offerFreeKeys, reasonOf } from "./park.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
@@ -56,7 +56,7 @@ export async function awaitResult(
   });
 }
 
-type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awaited" | "run_id"> &
+type Last = JobRow &
   Pick<RunRow, "error_type" | "error_message" | "result"> & {
     readonly run_status: RunStatus | null;
     readonly result_refused: string | null;
@@ -67,12 +67,8 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
       select seq from daybook_job where tenant_id = ${tenant} and id = ${id}
       union all select job.seq from chain join daybook_job job on job.retry_of = chain.seq
     )
-    select job.seq, job.id, job.name, ${statusNow} as status,
-      case when line.seq is null then coalesce(run.ended_at, job.cancelled_at) end as finished_at,
-      coalesce(line.awaited, 0) as awaited, run.id as run_id, run.status as run_status,
-      run.error_type, run.error_message, run.result, run.result_refused
-    from daybook_job job left join daybook_line line on line.seq = job.seq
-    left join daybook_run run on run.job_seq = job.seq
+    select job.*, run.status as run_status, run.error_type, run.error_message, run.result, run.result_refused
+    from ${jobNow} left join daybook_run run on run.job_seq = job.seq
     where job.seq = (select max(seq) from chain)`);
   if (row === undefined) throw notFound(`there is no job ${id}`, { id });
   return row;

@@ -13,7 +13,7 @@ import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, typ
 import type { Ports } from "../kind.ts";
 import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
-import { jobsChannel, statusNow, type JobStatus } from "../job.ts";
+import { endedStatuses, jobsChannel, openStatuses, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../lane.ts";
 import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../result.ts";
@@ -207,8 +207,7 @@ export type GroupFilter = PageOptions & { readonly status?: GroupStatus };
 export type GroupPage = Page<GroupRecord>;
 
 // The last job of each slot is read once, for all its statuses.
-const counted = ["waiting", "queued", "running", "completed", "failed", "cancelled", "skipped"] as const;
-const counts = counted.map((each) => {
+const counts = [...openStatuses, ...endedStatuses].map((each) => {
   const [status, name] = [rawSql(`'${each}'`), rawSql(`"progress.${each}"`)];
   return sql`, count(case when job.seq is not null and ${statusNow} = ${status} then 1 end) as ${name}`;
 });

@@ -7,9 +7,19 @@ import type { Tx } from "../../storage/store.ts";
 import { refusal } from "../cancel.ts";
 import { validateParams, checkPriority, limitsOf, type AnyJob, type Prepared } from "../define.ts";
 import { passOn } from "../park.ts";
-import { jobNow, jobsChannel, seqsOf, type JobRow, type JobStatus } from "../job.ts";
+import {
+  findJobRow,
+  jobsChannel,
+  seqOf,
+  seqsOf,
+  stands,
+  type JobKey,
+  type JobRow,
+  type JobStatus,
+  type Standing,
+} from "../job.ts";
 import { limitsOf as limitsOfRow } from "../limit.ts";
-import { seqOf, holdLines, lockLines, type JobKey } from "../lock-order.ts";
+import { holdLines, lockLines } from "../lock-order.ts";
 import { restand, retie, tie } from "../state.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
@@ -25,13 +35,9 @@ export type NewParams = {
 };
 
 export async function nameOfJob(tx: Tx, id: string): Promise<string> {
-  return (await jobOf(tx, { tenant: tx.tenant, id })).name;
-}
-
-async function jobOf(tx: Tx, { tenant, id }: JobKey): Promise<JobRow> {
-  const job = await tx.get<JobRow>(sql`select * from ${jobNow} where job.tenant_id = ${tenant} and job.id = ${id}`);
+  const job = await findJobRow(tx, { tenant: tx.tenant, id });
   if (job === undefined) throw notFound(`there is no job ${id}`, { id });
-  return job;
+  return job.name;
 }
 
 export async function prepareParams(definition: AnyJob | undefined, input: unknown): Promise<NewParams> {
@@ -44,7 +50,7 @@ export async function prepareParams(definition: AnyJob | undefined, input: unkno
 
 export async function editJob(tx: Tx, id: string, { params, limits }: NewParams): Promise<Edited> {
   await lockLines(tx, seqOf({ tenant: tx.tenant, id }));
-  const job = await jobOf(tx, { tenant: tx.tenant, id });
+  const job = await findJobRow(tx, { tenant: tx.tenant, id });
   if (!stands(job)) throw await refusal(tx, id, "edited");
   if (job.retry_of !== null) {
     const why = `job ${id} is a retry (attempt ${job.attempt}) and goes on with the params that its chain began with`;
@@ -88,10 +94,8 @@ type Reschedule = {
 export async function rescheduleJob(tx: Tx, of: JobKey, at: number, how: Reschedule = {}): Promise<boolean> {
   const { retries = false, delayMs = null } = how;
   await lockLines(tx, seqOf(of));
-  const row = await tx.get<JobRow>(sql`select * from ${jobNow}
-    where job.tenant_id = ${of.tenant} and job.id = ${of.id}`);
-  if (row === undefined || (row.retry_of !== null && !retries)) return false;
-  if (!stands(row) || !removedByTime.has(row.waits_for)) return false;
+  const row = await findJobRow(tx, of);
+  if (!stands(row) || (row.retry_of !== null && !retries) || !removedByTime.has(row.waits_for)) return false;
   const waits = at > tx.now;
   const availableAt = Math.max(at, tx.now);
   if (!(await restand(tx, row.seq, { waitsFor: waits ? "time" : null, availableAt }))) return false;
@@ -129,6 +133,7 @@ export async function prioritiseJob(tx: Tx, id: string, priority: number): Promi
 
 async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Promise<Moved> {
   const { id, seq } = job;
+  const key = { tenant: tx.tenant, id };
   const line: Line = { lane: job.lane_seq, priority, except: seq };
   const gap = await gapAt(tx, line, where);
   const { low, high } = gap;
@@ -139,7 +144,7 @@ async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Pro
   await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", [seq, ...seqsOf(others)])}`);
   const moved = await tx.run(sql`update daybook_line set priority = ${priority}, position = ${position}
     where seq = ${seq} and started_at is null and priority = ${job.priority}`);
-  if (moved === 0 && !stands((await findPlaced(tx, id)) ?? {}))
+  if (moved === 0 && !stands(await findJobRow(tx, key)))
     throw await refusal(tx, id, priority === job.priority ? "moved" : "prioritised");
   await renumber(tx, others);
   if (moved === 1 && priority !== job.priority)
@@ -163,7 +168,7 @@ function checkTarget(id: string, to: MoveTo): "first" | "last" | Beside {
 }
 
 async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): Promise<Where> {
-  const other = await findPlaced(tx, otherId);
+  const other = await findJobRow(tx, { tenant: tx.tenant, id: otherId });
   if (other === undefined) throw notFound(`there is no job ${otherId} to move ${job.id} ${side}`, { id: otherId });
   if (other.lane_seq !== job.lane_seq) {
     const both = `job ${job.id} is in queue ${quote(job.queue)} and job ${otherId} in queue ${quote(other.queue)}`;
@@ -182,28 +187,12 @@ async function nextTo(tx: Tx, job: Standing, { side, other: otherId }: Beside): 
   return side === "before" ? { before: other.position } : { after: other.position };
 }
 
-type Standing = Pick<JobRow, "seq" | "id" | "lane_seq" | "status" | "priority"> & {
-  readonly position: number;
-  readonly queue: string;
-};
-
 /** The job, with its line held until the transaction ends; refused when it has left the line. */
 async function holdLineOf(tx: Tx, id: string, verb: string): Promise<Standing> {
   // The lane of a job never changes, so it can be read before it is held.
-  const found = await findPlaced(tx, id);
+  const found = await findJobRow(tx, { tenant: tx.tenant, id });
   if (found !== undefined) await holdLines(tx, [found.lane_seq]);
-  const job = tx.dialect === "sqlite" ? found : await findPlaced(tx, id);
-  if (job !== undefined && stands(job)) return job;
+  const job = tx.dialect === "sqlite" ? found : await findJobRow(tx, { tenant: tx.tenant, id });
+  if (stands(job)) return job;
   throw await refusal(tx, id, verb);
-}
-
-async function findPlaced(tx: Tx, id: string): Promise<Standing | undefined> {
-  return tx.get<Standing>(sql`select job.seq, job.id, job.lane_seq, job.status, job.priority, job.position,
-      (select queue from daybook_lane lane where lane.seq = job.lane_seq) as queue
-    from ${jobNow} where job.tenant_id = ${tx.tenant} and job.id = ${id}`);
-}
-
-/** It has a place in line: it waits or is queued. */
-export function stands({ status }: { readonly status?: JobStatus }): boolean {
-  return status === "waiting" || status === "queued";
 }

@@ -20,7 +20,7 @@ import { quote } from "../../core/quote.ts";
 import { removalTime } from "../../core/steady-time.ts";
 import { didYouMean, refuseUnknown } from "../../core/suggest.ts";
 import { anyOf } from "../../storage/word.ts";
-import { jobNow } from "../job.ts";
+import { endedStatuses, jobNow, openStatuses, type FinishedStatus } from "../job.ts";
 
 export type Pruned = Removed & {
   /** True: this is what would be removed, and nothing was. */
@@ -138,8 +138,6 @@ function oldReservations({ tenant, endedBy, lane }: Rule): Sql {
 
 // Which finished jobs may leave: what the caller asked for, checked, and fixed to one moment for the whole of a prune.
 
-export type FinishedStatus = "completed" | "failed" | "cancelled" | "skipped";
-
 export type PruneOptions = {
   /** Only what ended at least this long ago. */
   readonly olderThan?: Duration;
@@ -169,8 +167,8 @@ export type Rule = {
   readonly filter: string;
 };
 
-const finished: readonly FinishedStatus[] = ["completed", "failed", "cancelled", "skipped"];
-const open: readonly string[] = ["waiting", "queued", "running"];
+const finished: readonly FinishedStatus[] = endedStatuses;
+const open: readonly string[] = openStatuses;
 const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "firesOfApps"] as const;
 
 export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule> {
