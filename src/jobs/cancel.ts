@@ -1,5 +1,4 @@
-// Cancel: a job that has not started never runs and has no run; a running one is asked to end, and what it makes of
-// that is recorded by its owner.
+// Cancel: a job that has not started never runs and has no run; a running one is asked to end, and its owner records how.
 import { conflict, notFound, type DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";

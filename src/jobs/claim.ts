@@ -81,9 +81,8 @@ type Batch = Asked & {
   readonly found: Claim;
 };
 
-/** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and
- *  PostgreSQL skips rows that another session has locked. `attempted` gets what is taken, also when the commit's fate
- *  stays unknown. May return fewer, or none. */
+/** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and PostgreSQL
+ *  skips rows that another session has locked. `attempted` gets what is taken, also when the commit's fate stays unknown. */
 export async function claim(tx: Tx, claimer: Claimer, want: number, attempted: Claimed[]): Promise<Claim> {
   const { lanes: next, looked, more } = await nextLanes(tx, claimer, limits.claimLanesMax);
   const { batch, gates } = await enter(tx, { claimer, want, attempted, alone: false }, next);
@@ -264,8 +263,7 @@ async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Startabl
     where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
 }
 
-/** Those of a claim whose commit nobody confirmed that are taken after all. On PostgreSQL the commit may still be under way:
- *  its row locks make us wait for its end. */
+/** What a claim has taken whose commit nobody confirmed. On PostgreSQL it may still be under way: its locks make us wait. */
 export async function findTaken(tx: Tx, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
   if (tx.dialect === "postgres") {
     const seqs = attempted.map(({ seq }) => seq);

@@ -165,8 +165,7 @@ export type EnqueueOptions = JobSettings & {
   /** How long a key is taken: until the job starts (`"queued"`), until it is done with all its retries (`"done"`, the
    *  default), or for a window of time from now. */
   readonly keyScope?: "queued" | "done" | { readonly window: Duration };
-  /** What to do when the key is taken: `"keep"` the job that has it (default), `"replace"` its params, priority and time
-   *  while it has not started, or `"error"`. */
+  /** When the key is taken: `"keep"` its job (default), `"replace"` its params, priority and time until it starts, or `"error"`. */
   readonly onConflict?: OnConflict;
   /** The same key and params again give the same job; other params are refused. */
   readonly idempotencyKey?: string;

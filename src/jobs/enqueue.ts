@@ -44,8 +44,7 @@ export async function enqueue(tx: Tx, prepared: Prepared): Promise<Enqueued> {
 
 type Wanted = { readonly tenant: string; readonly prepared: Prepared };
 
-/** Jobs of any tenants. Those without keys go in as one statement; one with a key, which is of the transaction's own tenant, is
- *  decided by itself, in its turn. */
+/** Jobs of any tenants. Those without keys are one statement; one with a key (of the transaction's tenant) is decided in its turn. */
 export async function enqueueAll(tx: Tx, all: readonly Wanted[]): Promise<Enqueued[]> {
   const lanes = new Map<string, Map<string, number>>();
   for (const [tenant, some] of Map.groupBy(all, (each) => each.tenant)) {
@@ -80,8 +79,7 @@ function wakeFor(tx: Tx, made: readonly Enqueued[]): void {
 
 const conflictTriesMax = 10;
 
-// On PostgreSQL whoever holds the key may start or end between two of our statements, so the decision is made again
-// until it holds.
+// On PostgreSQL the holder of the key may start or end between two of our statements: the decision is made until it holds.
 async function insertOne(tx: Tx, row: NewJob, prepared: Prepared): Promise<Enqueued> {
   for (let tries = 0; tries < conflictTriesMax; tries++) {
     if ((await insertJobs(tx, [row])) === 1) return answer(row, true);

@@ -127,8 +127,7 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
     const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
     return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
   },
-  // The next one that its schedule made, or the delivery of an event of an ordered key. When no job is before that, what failed
-  // for the last time is.
+  // The next one of its schedule, or the delivery of an event with a key. When no job is before that, a dead letter is.
   async order(look, job) {
     const byKey = job.limit_key !== null;
     const earlier = byKey

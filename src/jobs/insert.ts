@@ -7,8 +7,7 @@ import { allHave, someHave, type Beginning, type JobRow } from "./job.ts";
 import { waitsKey } from "./park.ts";
 import { tie } from "./state.ts";
 
-/** What a new job says for itself; what it leaves out has its column's default. Its place in line is its own number's unless it
- *  says another. */
+/** What a new job says; what it leaves out has its column's default, and its place in line follows from its number. */
 export type NewJob = Beginning &
   Partial<JobRow> & {
     /** False: it has a key and does not take it. */

@@ -127,8 +127,7 @@ export const candidateColumns = sql`job.seq, job.id, job.tenant_id, job.name, jo
   job.tags, job.limits, job.limit_key, job.key_scope, job.chain_seq, job.about, job.group_seq, job.kind, job.kind_seq,
   job.traceparent`;
 
-/** A candidate with room for what its start will say. These are columns, because to add them to each row costs more than to read
- *  the row. */
+/** A candidate with room for what its start will say: to add that to each row would cost more than to read the row. */
 export type Startable = Candidate & { readonly lane_seq: number; queue: string; run_id: string };
 
 export const startableColumns = sql`${candidateColumns}, line.lane_seq, '' as queue, '' as run_id`;

@@ -115,8 +115,7 @@ export function jobVerbs(
   };
   return {
     ...making,
-    /** Makes a job from a template: its default params with `overrides` laid over them, and its settings where `options` say
-     *  nothing else. */
+    /** Makes a job from a template: its params with `overrides` laid over them, its settings unless `options` say otherwise. */
     enqueueFrom: (template: string, overrides?: unknown, options: EnqueueOptions = {}): Promise<AwaitableJob> =>
       enqueueFrom(within, { template, overrides, options, lookUp: known, enqueue: make }),
     cancel: (id: string) => within((tx) => cancelJob(tx, engine, id)),

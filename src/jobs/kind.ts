@@ -1,6 +1,5 @@
 // A kind of job is a value: what the end of its jobs means, what that locks first, when they must wait, and what leaves with them.
-// The front door hands in the kinds of the rooms above, and the port through which facts go out. Both are asked inside the
-// transaction in which it happens.
+// The front door hands in the kinds and the port through which facts go out; both act in the transaction in which it happens.
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import type { JobRow, JobStatus } from "./job.ts";
@@ -14,8 +13,7 @@ export type JobKind = {
   lock?(tx: Tx, kindSeqs: readonly number[]): Awaitable<void>;
   /** Nobody needs to hear that a job succeeded at this attempt. It spares the path of most jobs a read each. */
   quiet?(attempt: number): boolean;
-  /** Whether a job must wait for one before it, asked of those with a limit key under its lock. Whoever made it releases it, or
-   *  its time does. */
+  /** Whether a job with a limit key must wait for one before it, asked under the key's lock. Its room, or its time, releases it. */
   mustWait?(tx: Tx, job: OrderedJob): Awaitable<MustWait>;
   /** `finish` ended a job with limits: once that is on disk, who waits for its end is let go. */
   finished?(tx: Tx, job: OrderedJob): Awaitable<unknown>;

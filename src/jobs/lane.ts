@@ -33,8 +33,7 @@ export function laneOf(tx: Tx, tenant: string, queue: string): number | Promise<
   return lanes.get(`${tenant}\n${queue}`) ?? makeLane(tx, tenant, queue, lanes);
 }
 
-/** The numbers of the lanes of these queues. They are made in one order: on PostgreSQL two that make several at the same time
- *  would wait for each other. */
+/** The lanes of these queues, made in one order: on PostgreSQL two that make several at once would wait for each other. */
 export async function lanesOf(tx: Tx, tenant: string, queues: Iterable<string>): Promise<Map<string, number>> {
   const lanes = new Map<string, number>();
   for (const queue of [...new Set(queues)].sort()) lanes.set(queue, await laneOf(tx, tenant, queue));
@@ -104,9 +103,8 @@ export async function nextLanes(tx: Tx, { turns, queues }: Claimer, most: number
   return { lanes: ours.slice(0, most), looked: ours.length > most ? ours.slice(0, most) : looked, more };
 }
 
-/** Looks for the other lanes that the next claim may serve while this one serves `lanes`: a look and a claim that are sent
- *  together. Of a tenant that comes anew only the first lane is known; when another of its lanes may be in turn, it is left to
- *  the look after this one. */
+/** Looks for the other lanes that the next claim may serve while this one serves `lanes`; both are sent together. Of a new tenant
+ *  only the first lane is known; when another of its lanes may be in turn, it is left to the look after this one. */
 export async function lookAhead(tx: Tx, turns: Turns, lanes: readonly number[], most: number): Promise<number[]> {
   served(turns, lanes);
   const own = turns.tenant;
@@ -149,8 +147,7 @@ async function ofQueues(tx: Tx, lanes: readonly number[], queues: ReadonlySet<st
 
 type FirstLane = { readonly tenant: number; readonly lane: number };
 
-/** The tenants after this one that have something in line, in turn, round to the `last`: itself, or the one before it, each
- *  with the first of its lanes that has. */
+/** The tenants after this one with something in line, each with its first such lane, round to the `last`: itself or the one before. */
 async function tenantsInTurn(tx: Tx, after: number, most: number, last = after): Promise<FirstLane[]> {
   const round = { by: lanesPerTenant, start: 0, end: Number.MAX_SAFE_INTEGER, after: (after + 1) * lanesPerTenant - 1 };
   const lanes = await inRound(tx, { ...round, last: (last + 1) * lanesPerTenant - 1, most });

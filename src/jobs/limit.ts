@@ -100,8 +100,7 @@ export function takenPermits(tenant: string, key: string): Sql {
       and job.tenant_id = ${tenant} and ${where} and reservation.id = line.waits_key and reservation.status = 'active'`;
 }
 
-/** Hands out permits within one claim: what was counted once is kept up to date as jobs are taken. `direct` work itself takes
- *  what is kept for it. */
+/** Hands out permits within one claim, which counts once and then keeps count. `direct` work takes what is kept for it. */
 export function createPermits(tx: Tx, { direct = false } = {}) {
   const used = new Map<string, Set<number>>();
   const usedUp = new Map<string, number>();

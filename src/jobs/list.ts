@@ -114,8 +114,7 @@ const around = sql`left join daybook_run run on run.job_seq = job.seq
   left join daybook_run_command command
     on command.tenant_id = job.tenant_id and command.run_id = coalesce(line.run_id, run.id)`;
 
-// Jobs in any state; `by` is how SQLite finds them. The lane is joined so that SQLite cannot begin with it, and sort all jobs
-// of all lanes.
+// Jobs in any state; `by` is how SQLite finds them. It must not begin with the lane, and sort all jobs of all lanes.
 function selectJobs(by: Part | Sql): Sql {
   return sql`${columns} from daybook_job job ${by} cross join daybook_lane lane
     left join daybook_line line on line.seq = job.seq ${around} where lane.seq = job.lane_seq`;

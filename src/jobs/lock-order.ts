@@ -35,8 +35,7 @@ function isPlain({ job }: Ends): boolean {
   return job?.group_seq === null && job.kind === null;
 }
 
-/** Locks jobs that are about to end, what they belong to and what their end decides about; with `session`, also what else
- *  ends with that one. */
+/** Locks jobs that are about to end, what they belong to and what their end decides about; with `session`, all that ends with it. */
 export async function lockJobs(tx: Tx, jobs: readonly Ends[], session?: number): Promise<void> {
   if (tx.dialect === "sqlite" || (jobs.length === 0 && session === undefined)) return;
   const all = anyOf("integer", seqsOf(jobs));
@@ -93,8 +92,7 @@ function nextOf(ending: Sql): Sql {
     where ended.seq ${ending}`;
 }
 
-/** Rows of the line that a statement is about to change in an order of its own, or the one that a verb changes: whoever is just
- *  claiming it is waited for. */
+/** Rows that a statement is about to change in an order of its own. Whoever is just claiming one is waited for. */
 export async function lockLines(tx: Tx, which: Sql): Promise<void> {
   if (tx.dialect !== "sqlite") await lockRows(tx, "line", sql`= any(array(${which}))`);
 }
@@ -113,10 +111,9 @@ export async function lockGroupOf(tx: Tx, { tenant, id }: JobKey): Promise<void>
   if (tx.dialect !== "sqlite") await lockRows(tx, "job_group", its);
 }
 
-/** Holds the lines of these lanes until the transaction ends, so that one at a time changes places. SQLite's only writer needs
- *  none of it. On PostgreSQL the row is written, not only locked: a serializable transaction that began before another's move
- *  then runs again instead of deciding by what it saw. An update that leaves the keys as they are does not hold up those who
- *  enqueue; a `for update` would. */
+/** Holds the lines of these lanes until the transaction ends, so that one at a time changes places. On PostgreSQL the row is
+ *  written, not only locked: a serializable transaction that began before another's move then runs again instead of deciding by
+ *  what it saw. Such an update does not hold up those who enqueue; a `for update` would. */
 export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
   for (const lane of [...new Set(lanes)].toSorted((a, b) => a - b)) {
@@ -124,8 +121,7 @@ export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void>
   }
 }
 
-// One that was lost is tried again where it stood, and another may have been moved onto its number meanwhile. Multiples of 100
-// are never given to anybody else.
+// A lost job is tried again where it stood; another may have been moved onto its number, unless that is a multiple of 100.
 async function holdMoved(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (seqs.length === 0) return;
   const moved = await tx.all<{ lane_seq: number }>(sql`select lane_seq from daybook_line

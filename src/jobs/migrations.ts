@@ -2,8 +2,7 @@
 // job stands, one narrow row that is there only while the job is open; `daybook_run` (telemetry) says what happened. Whatever
 // only some jobs use has a small table of its own, whose primary key is the "at most one".
 //
-// There are no foreign keys from job, line and run: on PostgreSQL each costs 5 µs a job (decision 019). Doctor and retention
-// keep that law.
+// Job, line and run have no foreign keys: on PostgreSQL each costs 5 µs a job (decision 019). Doctor and retention keep that law.
 import type { Migration } from "../storage/migrate.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import { integer, real, sequence, strict } from "../storage/word.ts";

@@ -88,8 +88,8 @@ export function againAfter(job: JobRow, ending: Pick<Ending, "status" | "shutdow
   }
 }
 
-/** The next job of the chain, made in the transaction in which the last try ended. It takes over a key that is held until the work is done. `behind` is the group whose current
- *  job it waits for. */
+/** The next job of the chain, made in the transaction in which the last try ended. It takes over a key that is held until the
+ *  work is done. `behind` is the group whose current job it waits for. */
 export async function makeRetry(
   tx: Tx,
   old: JobRow,

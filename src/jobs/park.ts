@@ -69,10 +69,9 @@ export async function lanesThatWait(tx: Tx, reason: Reason, after = 0): Promise<
   return lanes.map((row) => row.lane_seq);
 }
 
-/** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names
- *  and lanes take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the
- *  others. What stands in a queue that is not ours stays: another would only park it again. True when there may be
- *  more. */
+/** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names and lanes
+ *  take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the others. What stands in
+ *  a queue that is not ours stays: another would only park it again. True when there may be more. */
 export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Claimer, most: number): Promise<boolean> {
   const share = Math.max(hostShare, Math.ceil(most / hosts.size));
   let more = false;
@@ -148,9 +147,8 @@ export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<
   if (seqs.length > 0) await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
 }
 
-/** The permits of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts), and
- *  the lock is the claimers' own: one that is just parking a job because of this very permit has either committed, and is
- *  seen, or will count after us. */
+/** The permits of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts) as claimers
+ *  lock them: one that is parking a job for want of this very permit has committed, and is seen, or will count after us. */
 export async function freePermits(tx: Tx, ended: readonly Ended[]): Promise<void> {
   if (ended.every((job) => job.limits === null)) return;
   await takePermitsBack(tx, ended);
@@ -232,8 +230,7 @@ export type From = { readonly waits_for: "key" | "time"; readonly waits_key: str
 
 const first: From = { waits_for: "key", waits_key: "", lane_seq: 0 };
 
-/** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next slice begins; undefined after the
- *  last. */
+/** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next one begins; undefined after the last. */
 export async function releaseFreeKeys(tx: Tx, from = first): Promise<{ released: number; next: From | undefined }> {
   let released = 0;
   let next: From | undefined = from;

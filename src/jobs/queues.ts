@@ -73,8 +73,7 @@ async function listQueues(store: Store, tenant: string): Promise<QueueRecord[]> 
 
 export type OpenCount = { readonly queue: string; readonly status: string; readonly jobs: number };
 
-/** How many jobs of each queue have not ended, by status. Each count walks an index that holds nothing else, which the planner
- *  only uses where the status is a literal. */
+/** How many jobs of each queue are open, by status. Each count walks an index of its own, for which the status must be a literal. */
 export async function readOpenCounts(store: Store, tenant: string): Promise<OpenCount[]> {
   const counts = openStatuses.map(
     (status) => sql`select lane.queue, '${rawSql(status)}' as status, count(*) as jobs
@@ -161,8 +160,7 @@ type Standing = Omit<Place, "startsAt"> &
 const lookedAtMax = 1000;
 const countedMax = 100;
 
-/** One statement, so that whatever is claimed meanwhile, place and line are of one moment. The line may be long, so it is
- *  not counted on this thread. */
+/** One statement, so that place and line are of one moment. The line may be long, so it is not counted on this thread. */
 export async function placeOf(store: Store, tenant: string, id: string): Promise<Place | null> {
   const own = { priority: sql`line.priority`, position: sql`line.position`, seq: sql`line.seq` };
   const lane = sql`job.lane_seq`;

@@ -81,8 +81,7 @@ export async function rescueTimedOut(tx: Tx, ports: Ports): Promise<number> {
   return endings.length - (await settle(tx, ports, endings)).late.size;
 }
 
-// The sessions that have ended and own a running job, of which there are no more than places, or a reservation, of which there
-// are few.
+// The sessions that have ended and own a running job (no more than there are places) or a reservation (few).
 const orphans = sql`select session.seq
     from daybook_line line ${indexedBy("jobs_running")} cross join daybook_session session
     where line.status = 'running' and session.seq = line.session_seq and session.status <> 'running'

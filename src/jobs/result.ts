@@ -130,8 +130,7 @@ export type AwaitOptions = {
 /** The end of a job or of a group; with neither, every end that is told. */
 type AwaitedEnd = { readonly job?: number; readonly group?: number };
 
-/** What a look found: the end, what to wait for and after which time to look all the same, or nothing that holds, so that it
- *  looks again. */
+/** What a look found: the end; what to wait for, and when to look all the same; or nothing that holds, so that it looks again. */
 type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly atMostMs?: number } | "again";
 
 /** `what` is undefined while it looks. */
@@ -165,8 +164,8 @@ export function awaitMs(options: AwaitOptions, verb: string): number {
   return options.timeout === undefined ? limits.durationMsMax : durationMs(options.timeout, "timeout");
 }
 
-/** Waits for the end of `what`: looks, and looks again when there is news of it. `look` is told once the time is over, as words,
- *  and throws then unless it finds the end. */
+/** Waits for the end of `what`: looks, and again when there is news. Once the time is over `look` is told how long that was, and
+ *  throws unless it finds the end. */
 export async function awaitEnd<T>(
   store: Store,
   what: string,

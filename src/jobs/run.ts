@@ -95,8 +95,7 @@ function tracedOf({ name, kind, run_id: runId, tenant_id: tenant, attempt, trace
   return { name, kind: kind ?? "job", runId, tenant, attempt, traceparent };
 }
 
-// Params were valid when they were enqueued; another version of the program may see them differently. They would fail again,
-// so the job is given up.
+// Params were valid when they were enqueued. Where another version of the program refuses them they would fail again: given up.
 async function checkParams(definition: AnyJob, params: unknown): Promise<unknown> {
   try {
     return await validateParams(definition, params);

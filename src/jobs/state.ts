@@ -125,8 +125,7 @@ export async function cancelInLine(tx: Tx, which: Sql): Promise<JobRow[]> {
   return afterwards(tx, before);
 }
 
-/** Skips those of `which` that have not begun. A skipped job writes a run, so that the history says that it was not
- *  forgotten. */
+/** Skips those of `which` that have not begun. Each writes a run, so that the history says that it was not forgotten. */
 export async function skipInLine(tx: Tx, which: Sql): Promise<JobRow[]> {
   const before = await leaveLine(tx, which);
   if (before.length === 0) return [];

@@ -115,8 +115,7 @@ function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promi
   return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
 }
 
-// What became due may be another's to run, and that one no longer finds it among what is to come. When we took all of it,
-// nobody is woken for nothing.
+// What became due may be another's to run, which no longer finds it among what is to come. Nobody is woken if we took it all.
 function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
   if (due.length === 0) return;
   const ours = new Set(jobs.map((job) => job.seq));
@@ -164,8 +163,7 @@ type Found = ClaimedJob & {
   readonly taken: boolean;
 };
 
-/** Takes plain jobs of the lanes that are next in turn. Not awaited before the caller's next statement, it costs no round trip
- *  of its own. */
+/** Takes plain jobs of the lanes that are next in turn. Sent before the answer to the statement before it, it costs no round trip. */
 export async function claimQuick(tx: Tx, claimer: Claimer, want: number, attempted: Claimed[]): Promise<QuickClaim> {
   const { turns } = claimer;
   const lanes = turns.next.lanes.slice(0, Math.min(want, limits.claimLanesMax));
@@ -200,9 +198,8 @@ type Wanted = { readonly ids: readonly string[]; readonly want: number; readonly
 
 // A job is plain when the claim needs no answer to know that it may run: no limit, no order, no key that its start frees, not to
 // be run alone, hosted here, its name not paused. The first job of a lane that is not plain ends what is taken from the lane.
-// PostgreSQL guesses that a limit it does not know lets a tenth of the table through, and would read whole tables for that; the
-// lateral job and the arrays make it look up row by row. Each step is materialized once, because a copy of a hundred jobs costs
-// as much as claiming ten of them.
+// PostgreSQL guesses that a limit it does not know lets a tenth of the table through, and would read whole tables; the lateral job
+// and the arrays make it look up row by row. Each step is materialized once: a copy of a hundred jobs costs as much as ten claims.
 function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }: Wanted): Sql {
   const isSpecial = sql`found.ties & ${tie.limit | tie.order} <> 0 or found.alone > 1
     or found.key_scope is not distinct from 'queued' or found.name <> all(${arrayOf("text", [...hosts])})

@@ -198,8 +198,7 @@ export type CommandResult = Artifacts & {
   readonly log: CommandLog;
 };
 
-/** One run, from its arguments to its end. The row is in the book before the program is started, so whatever happens to this
- *  process, somebody knows what to look for. */
+/** One run. Its row is in the book before the program starts: whatever happens here, somebody knows what to look for. */
 async function runCommand(
   engine: Engine,
   plan: CommandPlan,

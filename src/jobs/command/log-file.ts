@@ -1,6 +1,5 @@
-// The log of one run: the beginning of what its program said goes into a file, the end of it is kept in memory, and
-// what lies between is read and counted. So a program is never held up by its own output, and five gigabytes of it cost
-// no more than the limit.
+// The log of one run: the beginning of what its program said goes into a file, the end stays in memory, and what lies between is
+// read and counted. So no program is held up by its own output, and five gigabytes of it cost no more than the limit.
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describeError } from "../../core/error.ts";

@@ -50,8 +50,7 @@ export async function reserveLane(
   ports: Ports,
   { lane, sessionSeq, note, jobId = null, lastsMs = limits.reservationMs }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
-  // A book that closes lets go what it holds, and whoever waits for that in the same book must not get it: nobody would be left
-  // to release it.
+  // A book that closes lets its reservations go. Whoever waits for one in it must not get it: nobody would release it.
   if (!(await isAlive(tx, sessionSeq))) throw new DaybookError("closed", "the session of this book has ended");
   await closeLane(tx, lane);
   await expire(tx, ports, sql`lane_seq = ${lane} and expires_at <= ${tx.now}`);

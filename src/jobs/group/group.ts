@@ -1,6 +1,5 @@
-// A group is several jobs with one fate: they run one after another or side by side, and what happens when one of them
-// fails is said when the group is made. Each job has a slot; its retries keep it, so a pending retry keeps the group
-// waiting.
+// A group is several jobs with one fate: they run one after another or side by side, and whoever makes it says what happens when
+// one fails. Each job has a slot; its retries keep it, so a pending retry keeps the group waiting.
 //
 //   open ──► completed   every slot's last job completed
 //      ├───► failed      one failed and `stop` cancelled the rest

@@ -25,8 +25,7 @@ export type GroupOptions = {
   readonly name?: string;
   /** One after another in the order given, or side by side. */
   readonly mode: GroupMode;
-  /** When a job fails for good or is cancelled: `stop` cancels the rest, `skip` skips what has not begun, `continue`
-   *  lets it run; default `stop`. */
+  /** When one fails for good or is cancelled: `stop` (default) cancels the rest, `skip` skips it, `continue` lets it run. */
   readonly onFailure?: OnFailure;
 };
 

@@ -33,8 +33,7 @@ type Range = { readonly after: number; readonly to: number };
 
 export type Removed = ReturnType<typeof countRemoved>;
 
-/** The bundles that may leave among the jobs of a range, in the order of their first jobs. A group is found at its first job
- *  and nowhere else. */
+/** The bundles that may leave among the jobs of a range, in the order of their first jobs, at which a group is found. */
 export async function findBundles(read: ReadRows, rule: Rule, { after, to }: Range): Promise<Bundle[]> {
   const heads = await read<Root>(sql`select job.seq as head, job.group_seq as "group"
     from daybook_job job left join daybook_line line on line.seq = job.seq left join daybook_run run on run.job_seq = job.seq
@@ -48,9 +47,8 @@ export async function findBundles(read: ReadRows, rule: Rule, { after, to }: Ran
 async function readBundles(read: ReadRows, rule: Rule, roots: readonly Root[], runStays: Sql): Promise<Bundle[]> {
   if (roots.length === 0) return [];
   const heads = roots.flatMap(({ head, group }) => (group === null ? head : []));
-  // A chain is followed by the index that allows each job one retry. One that was tried again by hand after its group had
-  // ended is of no group, and leaves with its chain. `exists` is spelt as a value, because PostgreSQL would read a whole table
-  // to answer it for many.
+  // A chain is followed by the index that allows each job one retry. One that was tried again by hand after its group had ended is
+  // of no group, and leaves with its chain. `exists` is spelt as a value: PostgreSQL would read a whole table to answer many.
   const members = await read<Member>(sql`with recursive root (seq, group_seq) as (
       select seq, group_seq from daybook_job where seq ${anyOf("integer", heads)}
       union all select seq, group_seq from daybook_job

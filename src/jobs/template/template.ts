@@ -123,8 +123,7 @@ async function isStill(tx: Tx, { id, revision }: TemplateRecord): Promise<boolea
   return same !== undefined;
 }
 
-/** Objects are laid over each other, property by property; anything else is replaced as a whole. An override that is
- *  undefined was not given. */
+/** Objects are laid over each other by property, anything else is replaced as a whole. What is undefined was not given. */
 export function mergeParams(defaults: unknown, overrides: unknown): unknown {
   if (overrides === undefined || overrides === null) return defaults;
   if (!isObject(defaults) || !isObject(overrides)) return overrides;
