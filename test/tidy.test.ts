@@ -89,6 +89,13 @@ test("a folder in src that is not a room is refused", () => {
   assertAccepted("src/apps/load.ts", "export const load = 1;");
 });
 
+test("one file moves jobs between states", () => {
+  const moves = "update daybook_line as line set run_id = v.run_id,\n status = 'running' from v where line.seq = v.seq";
+  assertRefused("src/jobs/turn.ts", `\nconst taken = sql\`${moves}\`;`, /^2: .*only src\/jobs\/state\.ts moves jobs/);
+  assertAccepted("src/jobs/state.ts", `const taken = sql\`${moves}\`;`);
+  assertAccepted("src/jobs/a.ts", "sql`update daybook_line set position = 1 where seq = 2 and status = 'queued'`;");
+});
+
 test("a file of src has fewer than 350 lines, a test fewer than 600", () => {
   const lines = (count: number): string => "export const a = 1;\n".repeat(count);
 

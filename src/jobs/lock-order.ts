@@ -8,7 +8,7 @@
 //   5. jobs           by their number, all in one statement: what ends, what its end decides about, what must make room
 //   6. limits         by name, all in one statement
 //
-// Settle, unclaim, cancel, retry and recovery begin this way, and so do cancelling a group, adding to one, moving a job and
+// Settle, cancel, retry and recovery begin this way, and so do cancelling a group, adding to one, moving a job and
 // normalising a queue. Jobs that are locked later are passed by when another holds them: those who wait for a permit, and
 // those who would make room for a job that was lost. A claim comes last in its turn and waits for nobody: what is locked, it
 // leaves for the next look. So does a prune.

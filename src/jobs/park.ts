@@ -132,7 +132,6 @@ export function earlier(a: number | null, b: number | null): number | null {
 // Whoever waits for a limit or a rate is let in, the first of each lane: when a job that held or wanted a permit is gone, in the
 // same transaction; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a
 // clock that was set or more lanes than are looked at left behind, and on PostgreSQL what another transaction was just moving.
-// Who comes too late for what has become free is parked again on contact.
 
 /** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
 export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {

@@ -5,7 +5,16 @@
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type ColumnType } from "../storage/word.ts";
+import {
+  amongThe,
+  anyOf,
+  rowSet,
+  rowsInto,
+  skipLocked,
+  valuesInto,
+  type ColumnType,
+  type Part,
+} from "../storage/word.ts";
 import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
@@ -47,9 +56,14 @@ export async function take(tx: Tx, sessionSeq: number, jobs: readonly TakenJob[]
     return;
   }
   const columns = { ...claimed, timeout_ms: "integer" } as const;
-  await tx.run(sql`update daybook_line as line set status = 'running', run_id = v.run_id, session_seq = ${sessionSeq},
+  await tx.run(taking(tx, sessionSeq, rowSet("v", columns, jobs)));
+}
+
+/** PostgreSQL: the same for the rows `v`, which may come from a claim's own statement (turn.ts). */
+export function taking(tx: Tx, sessionSeq: number, v: Sql | Part): Sql {
+  return sql`update daybook_line as line set status = 'running', run_id = v.run_id, session_seq = ${sessionSeq},
       started_at = ${tx.now}, timeout_at = ${tx.now} + v.timeout_ms
-    from ${rowSet("v", columns, jobs)} where line.seq = v.seq`);
+    from ${v} where line.seq = v.seq`;
 }
 
 export type TakenJob = Claimed & { readonly timeout_ms: number | null };

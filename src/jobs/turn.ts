@@ -28,7 +28,7 @@ import { nextDueAt, releaseDue, releaseHosted, releaseRates } from "./park.ts";
 import { settle, supersededOf } from "./settle.ts";
 import { enterTogether } from "./gate.ts";
 import { lookAhead } from "./lane.ts";
-import { tie } from "./state.ts";
+import { taking, tie } from "./state.ts";
 
 export type TurnWork = Pending & {
   /** How many places are free. */
@@ -204,6 +204,8 @@ function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }:
   const isSpecial = sql`found.ties & ${tie.limit | tie.order} <> 0 or found.alone > 1
     or found.key_scope is not distinct from 'queued' or found.name <> all(${arrayOf("text", [...hosts])})
     or (found.tenant_id, found.name) in (select paused.tenant_id, paused.name from daybook_paused_name paused)`;
+  const fromPlain = sql`unnest(array(select seq from plain), array(select (${arrayOf("text", ids)})[place] from plain),
+    array(select timeout_ms from plain)) as v(seq, run_id, timeout_ms)`;
   return sql`with open as materialized (
       select lane.seq, lane.queue
       from unnest(string_to_array(current_setting('daybook.lanes'), ',')::bigint[]) with ordinality as entered(seq, turn)
@@ -226,11 +228,7 @@ function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }:
     plain as materialized (
       select found.seq, found.timeout_ms, found.place from found join front on front.lane_seq = found.lane_seq
       where found.place <= ${want} and (front.stop is null or found.place < front.stop)),
-    taken as (update daybook_line as line set status = 'running', run_id = v.run_id, session_seq = ${sessionSeq},
-        started_at = ${tx.now}, timeout_at = ${tx.now} + v.timeout_ms
-      from unnest(array(select seq from plain), array(select (${arrayOf("text", ids)})[place] from plain),
-        array(select timeout_ms from plain)) as v(seq, run_id, timeout_ms)
-      where line.seq = v.seq)
+    taken as (${taking(tx, sessionSeq, fromPlain)})
     select open.seq as lane, coalesce(front.stood, 0) as stood, found.*,
       coalesce(found.place <= ${want} and (front.stop is null or found.place < front.stop), false) as taken
     from open left join front on front.lane_seq = open.seq left join found on found.lane_seq = open.seq`;

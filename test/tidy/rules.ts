@@ -156,6 +156,15 @@ const noRegistryHost: Rule = ({ path, text }) =>
         () => "names a registry host; install with omit-lockfile-registry-resolved",
       ).slice(0, 1);
 
+const oneFileMovesJobs: Rule = ({ path, text }) =>
+  !path.startsWith("src/") || path === "src/jobs/state.ts"
+    ? []
+    : search(
+        text,
+        /\bupdate\s+daybook_line\b(?:\s+as\s+\w+)?\s+set\s+(?:(?!\b(?:where|from)\b)[^`"])*?\bstatus\s*=/g,
+        () => "sets the status of a job; only src/jobs/state.ts moves jobs between states: call one of its functions",
+      );
+
 const sourceRules: readonly Rule[] = [
   roomIsKnown,
   importsGoDown,
@@ -166,6 +175,7 @@ const sourceRules: readonly Rule[] = [
   everyTestRuns,
   testsStayInTheirDatabase,
   databasesStayInStorage,
+  oneFileMovesJobs,
 ];
 const textRules: readonly Rule[] = [nameIsPlain, noMachinePath, noRegistryHost];
 
