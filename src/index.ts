@@ -1,7 +1,7 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open.ts";
 export type { Definition } from "./rooms.ts";
-export { job, type JobContext } from "./job.ts";
+export { job, type JobContext, type JobInfo } from "./job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";
 export type { CommandResult } from "./jobs/command/command.ts";
 export type { CommandEnvironment } from "./jobs/command/program.ts";
@@ -31,7 +31,7 @@ export type { RunFilter, RunPage } from "./telemetry/runs.ts";
 export type { Runs } from "./telemetry/runs.ts";
 export type { Session, Sessions, SessionsPage } from "./telemetry/sessions.ts";
 export type { Job, JobOptions } from "./jobs/define.ts";
-export type { FireInfo, JobInfo } from "./jobs/context.ts";
+export type { FireInfo } from "./schedules/schedule.ts";
 export type { EnqueueOptions, OnConflict } from "./jobs/define.ts";
 export type { Enqueued } from "./jobs/enqueue.ts";
 export type { AwaitOptions } from "./jobs/result.ts";

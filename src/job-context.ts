@@ -23,7 +23,8 @@ class HandlerContext implements JobContext {
   }
 
   get job(): JobContext["job"] {
-    return this.#run.job;
+    const { schedule = null } = this.#run.about as { schedule?: JobContext["job"]["schedule"] };
+    return { ...this.#run.job, schedule };
   }
 
   get attempt(): number {

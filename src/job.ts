@@ -4,11 +4,18 @@ import type { Book } from "./book.ts";
 import { defineJob, type Job, type JobOptions } from "./jobs/define.ts";
 import type { RunContext } from "./jobs/context.ts";
 import type { Step } from "./jobs/step.ts";
+import type { FireInfo } from "./schedules/schedule.ts";
 import type { Awaitable } from "./storage/store.ts";
 import type { UserTx } from "./user-tx.ts";
 
+export type JobInfo = RunContext["job"] & {
+  /** What the schedule that fired it says about the slot; null when none did. */
+  readonly schedule: FireInfo | null;
+};
+
 /** What a handler is given besides its params. */
-export type JobContext = Omit<RunContext, "finish" | "step"> & {
+export type JobContext = Omit<RunContext, "job" | "about" | "finish" | "step"> & {
+  readonly job: JobInfo;
   /** The book, seen by the job's tenant. What is written through it commits at once. */
   readonly book: Book;
   /** Runs `work` and completes the job in one transaction: its effects happen exactly once. Call it as the last thing;

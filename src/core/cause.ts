@@ -26,6 +26,11 @@ export function heardBy(cause: Cause | undefined): Heard | undefined {
   return event === undefined ? { depth } : { depth, event };
 }
 
+/** What was heard by the live run that made a job, or made the job that made it. */
+export function heardOf({ about }: { readonly about: string | null }): Heard {
+  return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
+}
+
 const current = new AsyncLocalStorage<Cause>();
 
 export function currentCause(): Cause | undefined {

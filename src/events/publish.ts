@@ -1,5 +1,5 @@
 // Publish: one row for the event and one for each delivery, in whatever transaction the caller is in.
-import type { Cause } from "../core/cause.ts";
+import { heardOf, type Cause } from "../core/cause.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
 import { limits } from "../core/limits.ts";
@@ -8,7 +8,7 @@ import { lockNames } from "../storage/lock-key.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import { jobsChannel, queuedChannel, heardOf } from "../jobs/job.ts";
+import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { eventPublished, eventsChannel, type EventRow, deliveryKind } from "./event.ts";
 import { listenersOf } from "./listener-index.ts";

@@ -15,20 +15,6 @@ export type JobInfo = {
   readonly runId: string;
   readonly createdAt: number;
   readonly tags: readonly string[];
-  /** What the schedule that fired it says about the slot; null when none did. */
-  readonly schedule: FireInfo | null;
-};
-
-export type FireInfo = {
-  readonly name: string;
-  /** The time of the slot by the schedule. */
-  readonly nominalAt: number;
-  readonly firedAt: number;
-  readonly lateMs: number;
-  /** The decision about the slot: `fired`, `late`, `caught_up` … */
-  readonly reason: string;
-  /** How many slots before it were missed and not made up for. */
-  readonly missed: number;
 };
 
 export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: number };
@@ -67,12 +53,13 @@ export class RunContext {
   }
 
   get job(): JobInfo {
-    const { id, name, queue, tenant_id: tenant, run_id: runId, created_at: createdAt, tags, about } = this.#state.job;
-    const told = about === null ? {} : (JSON.parse(about) as { schedule?: FireInfo });
-    return {
-      ...{ id, name, queue, tenant, runId, createdAt, tags: tags === null ? [] : (JSON.parse(tags) as string[]) },
-      schedule: told.schedule ?? null,
-    };
+    const { id, name, queue, tenant_id: tenant, run_id: runId, created_at: createdAt, tags } = this.#state.job;
+    return { id, name, queue, tenant, runId, createdAt, tags: tags === null ? [] : (JSON.parse(tags) as string[]) };
+  }
+
+  /** What the room that made the job tells its handler. */
+  get about(): unknown {
+    return JSON.parse(this.#state.job.about ?? "{}");
   }
 
   /** Counts from 1; a lost process is not counted. */

@@ -22,7 +22,6 @@
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
-import type { Heard } from "../core/cause.ts";
 
 export const openStatuses = ["waiting", "queued", "running"] as const;
 export const endedStatuses = ["completed", "failed", "cancelled", "skipped"] as const;
@@ -30,11 +29,6 @@ export type FinishedStatus = (typeof endedStatuses)[number];
 export type JobStatus = (typeof openStatuses)[number] | FinishedStatus;
 export type WaitsFor = "time" | "key" | "host" | "group" | "reservation" | "order" | "alone" | "release";
 export type JobOrigin = "enqueued" | "retry" | "manual" | "direct";
-
-/** What was heard by the live run that made a job, or made the job that made it. */
-export function heardOf({ about }: Pick<JobRow, "about">): Heard {
-  return about === null ? {} : ((JSON.parse(about) as { heard?: Heard }).heard ?? {});
-}
 
 export const allHave = {
   seq: "integer",

@@ -44,7 +44,7 @@ export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): 
 
 /** Ends one run in its user's serializable transaction, and says whether it was still ours. PostgreSQL runs the user's function again
  *  when another transaction writes what this one reads, so the settle touches only its own job's rows, each by its number, and one
- *  row of its group. The caller lets in those who wait once all of it is on disk (finish.ts). */
+ *  row of its group. The caller lets in those who wait once all of it is on disk (run.ts). */
 export async function settleInUserTx(
   tx: Tx,
   ports: Ports,

@@ -8,7 +8,6 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { rowSet, skipLocked, anyOf, skipLockedOf } from "../storage/word.ts";
 import { cancelJob } from "../jobs/cancel.ts";
-import type { FireInfo } from "../jobs/context.ts";
 import { newJob } from "../jobs/enqueue.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
@@ -17,7 +16,14 @@ import { laneOf } from "../jobs/lane.ts";
 import { waitsKey } from "../jobs/park.ts";
 import { decide, type Fire } from "./decide.ts";
 import { undecided } from "./fired-ahead.ts";
-import { nextFireAt, readTiming, scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import {
+  nextFireAt,
+  readTiming,
+  scheduleKind,
+  type DecisionKind,
+  type FireInfo,
+  type ScheduleRow,
+} from "./schedule.ts";
 import { targetOf, type Target } from "./target.ts";
 import { decisionRow, insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
 

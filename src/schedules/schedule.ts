@@ -17,6 +17,19 @@ export type DecisionKind =
   | ("fired" | "late" | "caught_up" | "shifted_dst" | "backfilled" | "manual")
   | ("skipped_missed" | "skipped_overlap" | "skipped_paused");
 
+/** What a job that a schedule fired is told about its slot. */
+export type FireInfo = {
+  readonly name: string;
+  /** The time of the slot by the schedule. */
+  readonly nominalAt: number;
+  readonly firedAt: number;
+  readonly lateMs: number;
+  /** The decision about the slot: `fired`, `late`, `caught_up` … */
+  readonly reason: string;
+  /** How many slots before it were missed and not made up for. */
+  readonly missed: number;
+};
+
 export type Missed = "latest" | "all" | "skip";
 export type FireConcurrency = "skip" | "queue" | "cancel" | "allow";
 export type ScheduleSource = "code" | "api";
