@@ -3,6 +3,7 @@
 //
 //   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run
 import { tryNames } from "../storage/lock-key.ts";
+import { isAlive } from "../telemetry/session.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -14,6 +15,7 @@ import { candidateColumns, hostChannel, jobsChannel, startableColumns, type Cand
 import { inTurn, nextLanes, served, type Turns, type LaneRow } from "./lane.ts";
 import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
 import { runsAlone } from "./outcome.ts";
+import type { TurnWork } from "./turn.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "./state.ts";
 
 export type { Claimed } from "./state.ts";
@@ -80,6 +82,16 @@ type Batch = Asked & {
   readonly permits: ReturnType<typeof createPermits>;
   readonly found: Claim;
 };
+
+/** What a turn claims: for its reservation, alone, or from the lanes in turn. */
+export function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
+  const { reserved } = claimer;
+  if (work.alone) return claimAlone(tx, claimer, work.attempted);
+  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
+  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
+  if (work.endings.length > 0) return Promise.resolve(noClaim());
+  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
+}
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and PostgreSQL
  *  skips rows that another session has locked. `attempted` gets what is taken, also when the commit's fate stays unknown. */
@@ -263,8 +275,9 @@ async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Startabl
     where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
 }
 
-/** What a claim has taken whose commit nobody confirmed. On PostgreSQL it may still be under way: its locks make us wait. */
-export async function findTaken(tx: Tx, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
+/** What a claim has taken for this session whose commit nobody confirmed. On PostgreSQL it may still be under way: its locks make us wait. */
+export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
+  if (!(await isAlive(tx, by.sessionSeq))) return [];
   if (tx.dialect === "postgres") {
     const seqs = attempted.map(({ seq }) => seq);
     await tx.all(sql`select seq from daybook_line where seq ${anyOf("integer", seqs)} order by seq for update`);
@@ -280,7 +293,7 @@ export async function findTaken(tx: Tx, attempted: readonly Claimed[]): Promise<
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
 
 /** The claim of one who holds a reservation: its own job, once nothing else runs in the lane. */
-export async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
+async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
   const none = noClaim();

@@ -59,7 +59,7 @@ export class RunContext {
 
   /** What the room that made the job tells its handler. */
   get about(): unknown {
-    return JSON.parse(this.#state.job.about ?? "{}");
+    return JSON.parse(this.#state.job.about ?? "{}") as unknown;
   }
 
   /** Counts from 1; a lost process is not counted. */

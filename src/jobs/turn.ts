@@ -7,18 +7,7 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf, rowsInto, rowSet, skipLocked, arrayOf } from "../storage/word.ts";
 import { writeLogs } from "../telemetry/log.ts";
 import { isAlive } from "../telemetry/session.ts";
-import {
-  claim,
-  claimAlone,
-  findAlone,
-  findTaken,
-  noClaim,
-  claimReserved,
-  type Claim,
-  type Claimed,
-  type ClaimedJob,
-  type Claimer,
-} from "./claim.ts";
+import { claimFor, findAlone, noClaim, type Claim, type Claimed, type ClaimedJob, type Claimer } from "./claim.ts";
 import type { Ports } from "./kind.ts";
 import { candidateColumns, jobsChannel } from "./job.ts";
 import type { Pending } from "./worker/pending.ts";
@@ -99,20 +88,6 @@ async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly End
   await writeProgress(tx, work.progress);
   killPoint("jobs.settled");
   return superseded;
-}
-
-/** What a claim whose commit nobody confirmed has taken for this session. */
-export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
-  return (await isAlive(tx, by.sessionSeq)) ? findTaken(tx, attempted) : [];
-}
-
-function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
-  const { reserved } = claimer;
-  if (work.alone) return claimAlone(tx, claimer, work.attempted);
-  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
-  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
-  if (work.endings.length > 0) return Promise.resolve(noClaim());
-  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
 }
 
 // What became due may be another's to run, which no longer finds it among what is to come. Nobody is woken if we took it all.

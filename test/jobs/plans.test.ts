@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { Client } from "pg";
 import { job } from "../../src/index.ts";
 import { sweep } from "../../src/jobs/rescue.ts";
-import { recallClaim } from "../../src/jobs/turn.ts";
+import { recallClaim } from "../../src/jobs/claim.ts";
 import { render, type Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { backends } from "../support/open-test.ts";

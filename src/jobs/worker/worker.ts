@@ -6,7 +6,7 @@ import type { Timer } from "../../core/clock.ts";
 import { isDaybookError, type ErrorCode } from "../../core/error.ts";
 import { jitter } from "../../core/random.ts";
 import { readCancelled } from "../cancel.ts";
-import type { Claimed, ClaimedJob, Claimer } from "../claim.ts";
+import { recallClaim, type Claimed, type ClaimedJob, type Claimer } from "../claim.ts";
 import type { Engine } from "../engine.ts";
 import { jobsClaimed } from "../kind.ts";
 import { onHosting } from "../definition.ts";
@@ -14,7 +14,7 @@ import { cancelChannel, hostChannel, jobsChannel, queuedChannel } from "../job.t
 import { hostNames, sweep } from "../rescue.ts";
 import { ownershipLost, shuttingDown } from "../run.ts";
 import { tellSuperseded } from "../settle.ts";
-import { recallClaim, takeTurn, type TurnWork } from "../turn.ts";
+import { takeTurn, type TurnWork } from "../turn.ts";
 import { lookAgain } from "../result.ts";
 import { passing, writeApart, type Pending } from "./pending.ts";
 import { createRuns } from "./runs.ts";
