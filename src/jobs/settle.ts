@@ -9,7 +9,7 @@ import { directKind, releaseTurnOf } from "./direct/reservation.ts";
 import { freeKeys, freePermits, takePermitsBack } from "./park.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "./group/group.ts";
 import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "./kind.ts";
-import { doneChannel, jobsChannel, readJobs, type JobRow } from "./job.ts";
+import { doneChannel, jobsChannel, readJobs, seqsOf, type JobRow } from "./job.ts";
 import { areLockedAtOnce, lockJobs, lockWithOther } from "./lock-order.ts";
 import { makeRetry, againAfter, type Ending } from "./outcome.ts";
 import { endRuns, tie, type EndedRuns, type Owned } from "./state.ts";
@@ -113,10 +113,7 @@ async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends):
     return job.kind === null || kinds[job.kind]?.quiet?.(ending.job?.attempt ?? 2) === true;
   };
   const wanted = listening ? endings.filter(({ runId }) => !late.has(runId)) : more.filter((job) => !isPlain(job));
-  const rows = await readJobs(
-    tx,
-    wanted.map((job) => job.seq),
-  );
+  const rows = await readJobs(tx, seqsOf(wanted));
   // What stood in the line is gone from there.
   const line = new Map(
     more.map(({ seq, position, awaited, cancel_requested_at }) => [seq, { position, awaited, cancel_requested_at }]),

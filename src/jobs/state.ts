@@ -5,17 +5,8 @@
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import {
-  amongThe,
-  anyOf,
-  rowSet,
-  rowsInto,
-  skipLocked,
-  valuesInto,
-  type ColumnType,
-  type Part,
-} from "../storage/word.ts";
-import { readJobs, type JobRow, type WaitsFor } from "./job.ts";
+import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type ColumnType } from "../storage/word.ts";
+import { readJobs, seqsOf, type JobRow, type WaitsFor } from "./job.ts";
 import type { Ending } from "./outcome.ts";
 
 /** What the end of a job concerns besides itself, as bits of `ties`. */
@@ -56,11 +47,11 @@ export async function take(tx: Tx, sessionSeq: number, jobs: readonly TakenJob[]
     return;
   }
   const columns = { ...claimed, timeout_ms: "integer" } as const;
-  await tx.run(taking(tx, sessionSeq, rowSet("v", columns, jobs)));
+  await tx.run(taking(tx, sessionSeq, sql`${rowSet("v", columns, jobs)}`));
 }
 
 /** PostgreSQL: the same for the rows `v`, which may come from a claim's own statement (turn.ts). */
-export function taking(tx: Tx, sessionSeq: number, v: Sql | Part): Sql {
+export function taking(tx: Tx, sessionSeq: number, v: Sql): Sql {
   return sql`update daybook_line as line set status = 'running', run_id = v.run_id, session_seq = ${sessionSeq},
       started_at = ${tx.now}, timeout_at = ${tx.now} + v.timeout_ms
     from ${v} where line.seq = v.seq`;
@@ -88,7 +79,7 @@ export async function queue(tx: Tx, which: Sql, waitsFor: WaitsFor): Promise<num
     ? eachOf(tx, which, (rows) => valuesInto(onSqlite.queue, rows.map(values)))
     : tx.all<{ seq: number }>(sql`update daybook_line set status = 'queued', waits_for = null, waits_key = null
         where seq ${amongThe(which)} and status = 'waiting' and waits_for = ${waitsFor} returning seq`));
-  return queued.map((row) => row.seq);
+  return seqsOf(queued);
 }
 
 type Numbered = { readonly seq: number };
@@ -134,8 +125,7 @@ export async function retie(tx: Tx, seq: number, bit: number, ties: boolean): Pr
 export async function cancelInLine(tx: Tx, which: Sql): Promise<JobRow[]> {
   const before = await leaveLine(tx, which);
   if (before.length === 0) return [];
-  const seqs = before.map((row) => row.seq);
-  await tx.run(sql`update daybook_job set cancelled_at = ${tx.now} where seq ${anyOf("integer", seqs)}`);
+  await tx.run(sql`update daybook_job set cancelled_at = ${tx.now} where seq ${anyOf("integer", seqsOf(before))}`);
   return afterwards(tx, before);
 }
 
@@ -161,10 +151,7 @@ async function leaveLine(tx: Tx, which: Sql): Promise<Left[]> {
 
 // What it waited for, and whether somebody waits for it, went with its row of the line.
 async function afterwards(tx: Tx, before: readonly Left[]): Promise<JobRow[]> {
-  const rows = await readJobs(
-    tx,
-    before.map((row) => row.seq),
-  );
+  const rows = await readJobs(tx, seqsOf(before));
   const left = new Map(before.map((row) => [row.seq, row]));
   return rows.map((row) => ({ ...row, ...left.get(row.seq) }));
 }
@@ -227,11 +214,8 @@ function endOf(columns: Readonly<Record<string, ColumnType>>, ended: string) {
 export async function endRuns(tx: Tx, endings: readonly Ending[]): Promise<EndedRuns> {
   // Most batches only succeed and have a result to keep: every value that travels costs each job.
   const plain = endings.every(isPlain);
-  return (tx.dialect === "sqlite" ? endOnSqlite : endOnPostgres)(
-    tx,
-    plain,
-    endings.map((ending) => toRow(tx, ending, plain)),
-  );
+  const rows = endings.map((ending) => toRow(tx, ending, plain));
+  return tx.dialect === "sqlite" ? endOnSqlite(tx, plain, rows) : endOnPostgres(tx, plain, rows);
 }
 
 function isPlain({ status, resultRefused, endedAt }: Ending): boolean {

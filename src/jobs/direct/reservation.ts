@@ -15,7 +15,7 @@ import { tellCancelled } from "../cancel.ts";
 import type { Engine } from "../engine.ts";
 import { closeLane } from "../gate.ts";
 import type { Ports } from "../kind.ts";
-import { doneChannel, jobsChannel, type JobRow } from "../job.ts";
+import { doneChannel, jobsChannel, seqsOf, type JobRow } from "../job.ts";
 import type { Within } from "../jobs.ts";
 import { laneOf } from "../lane.ts";
 import { cancelInLine } from "../state.ts";
@@ -102,16 +102,12 @@ export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${t
 /** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
 async function endReservations(tx: Tx, ports: Ports, rows: readonly ReservationRow[], status: Over): Promise<void> {
   if (rows.length === 0) return;
-  const seqs = rows.map(({ seq }) => seq);
   await tx.run(sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now}
-    where seq ${anyOf("integer", seqs)}`);
+    where seq ${anyOf("integer", seqsOf(rows))}`);
   const ids = rows.map(({ id }) => id);
-  const unbegun = await cancelInLine(
-    tx,
-    sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
-      and line.waits_for = 'reservation' and line.waits_key ${anyOf("text", ids)} and line.waits_key is not null`,
-  );
-  for (const row of unbegun) await tellCancelled(tx, ports, row);
+  const unbegun = sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")} where line.status = 'waiting'
+      and line.waits_for = 'reservation' and line.waits_key ${anyOf("text", ids)} and line.waits_key is not null`;
+  for (const row of await cancelInLine(tx, unbegun)) await tellCancelled(tx, ports, row);
   tx.wake(jobsChannel);
   tx.wake(doneChannel);
 }

@@ -7,17 +7,7 @@ import type { Tx } from "../../storage/store.ts";
 import { refusal } from "../cancel.ts";
 import { validateParams, checkPriority, limitsOf, type AnyJob, type Prepared } from "../define.ts";
 import { passOn } from "../park.ts";
-import {
-  findJobRow,
-  jobsChannel,
-  seqOf,
-  seqsOf,
-  stands,
-  type JobKey,
-  type JobRow,
-  type JobStatus,
-  type Standing,
-} from "../job.ts";
+import { findJobRow, jobsChannel, seqOf, stands, type JobKey, type JobRow, type Standing } from "../job.ts";
 import { limitsOf as limitsOfRow } from "../limit.ts";
 import { holdLines, lockLines } from "../lock-order.ts";
 import { restand, retie, tie } from "../state.ts";
@@ -26,7 +16,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { anyOf } from "../../storage/word.ts";
 import { gapAt, renumber, roomIn, type Line, type Where } from "./room.ts";
 
-export type Edited = { readonly id: string; readonly name: string; readonly status: JobStatus };
+export type Edited = Readonly<Pick<JobRow, "id" | "name" | "status">>;
 
 /** Params that fit the definition, and the limits that follow from them; undefined when nobody here knows. */
 export type NewParams = {
@@ -141,7 +131,8 @@ async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Pro
   if (priority === job.priority && isThere) return { id, priority, position: job.position };
   const { position, others } = await roomIn(tx, line, gap);
   // On PostgreSQL whoever is just claiming it is waited for. One whose priority was changed meanwhile stands where that put it.
-  await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", [seq, ...seqsOf(others)])}`);
+  const changed = [job, ...others].map((each) => each.seq);
+  await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", changed)}`);
   const moved = await tx.run(sql`update daybook_line set priority = ${priority}, position = ${position}
     where seq = ${seq} and started_at is null and priority = ${job.priority}`);
   if (moved === 0 && !stands(await findJobRow(tx, key)))
