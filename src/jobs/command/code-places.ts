@@ -34,6 +34,9 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
     words: /^(?:run|exec|x)$/,
   },
   deno: { short: "c:L:", long: "config= import-map= lock=", words: /^(?:run|eval|test|serve)$/ },
+  elixir: { short: "e:r:", long: "eval= rpc-eval=", code: /^(?:e|eval|rpc-eval)$/ },
+  groovy: { short: "e:", code: /^e$/ },
+  julia: { short: "qie:E:p:t:L:J:", long: "eval= print= load=", code: /^(?:[eE]|eval|print)$/ },
   lua: { short: "iEvWe:l:", code: /^e$/ },
   luajit: { short: "e:l:j?", code: /^e$/ },
   node: {
@@ -58,7 +61,14 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
   },
   tclsh: { long: "encoding=" },
 };
-const alike: Readonly<Record<string, string>> = { nodejs: "node", pypy: "python", jruby: "ruby" };
+const alike: Readonly<Record<string, string>> = {
+  nodejs: "node",
+  tsx: "node",
+  "ts-node": "node",
+  pypy: "python",
+  ipython: "python",
+  jruby: "ruby",
+};
 
 const editors = /^(?:[gmn]?awk|g?sed|jq)$/;
 /** Options of editors whose value is the next argument; that of these is a script. */
