@@ -39,12 +39,19 @@ export type ErrorOptions = { cause?: unknown; details?: Record<string, unknown> 
 // A registered symbol, so that an error made by another copy of the package is still known as ours.
 const brand = Symbol.for("daybook.error");
 
+/** The ten frames that are usual may all be ours, and the one that helps is the user's. */
+const framesMin = 40;
+
 export class DaybookError extends Error {
   readonly code: ErrorCode;
   readonly details: Record<string, unknown>;
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    const { stackTraceLimit } = Error;
+    // A program may have frozen its built-in objects, or want no stacks at all.
+    if (stackTraceLimit > 0) Reflect.set(Error, "stackTraceLimit", Math.max(stackTraceLimit, framesMin));
     super(message, "cause" in options ? { cause: options.cause } : undefined);
+    Reflect.set(Error, "stackTraceLimit", stackTraceLimit);
     this.code = code;
     this.details = options.details ?? {};
   }

@@ -57,16 +57,16 @@ function valueMs(value: unknown, what: string): number | undefined {
 function textMs(input: string, what: string): number | undefined {
   const text = input.toUpperCase();
   const [date = "", rest] = text.split("T", 2);
-  if (rest === undefined && !datePattern.test(date)) return undefined;
+  const day = datePattern.exec(date)?.[1];
+  if (day === undefined) return undefined;
   const zone = rest === undefined ? undefined : zonePattern.exec(rest)?.[0];
   if (rest === undefined || zone === undefined) {
     // Taking it as local time would mean another moment on the next machine.
     const advice = 'append "Z" for UTC or an offset such as "+01:00"';
     throw invalid(`${what} is ${quote(input)}, which has no time of day with a zone; ${advice}`);
   }
-  const day = datePattern.exec(date)?.[1];
   const clock = rest.slice(0, -zone.length);
-  if (day === undefined || !clockPattern.test(clock)) return undefined;
+  if (!clockPattern.test(clock)) return undefined;
   // Date.parse takes the 30th of February for the 2nd of March.
   if (new Date(Date.parse(`${date}T00:00Z`)).getUTCDate() !== Number(day)) return undefined;
   const offset = zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;

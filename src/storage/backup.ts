@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { DaybookError, invalid, type ErrorCode } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { bookBytes, checkBookFile, refuseFullDisk } from "./sqlite/book-file.ts";
+import { bytesInUse, checkBookFile, refuseFullDisk } from "./sqlite/book-file.ts";
 import { createReader } from "./sqlite/reader.ts";
 import { render, sql, type Sql } from "./sql.ts";
 import type { Store } from "./store.ts";
@@ -36,7 +36,7 @@ export async function backupBook(
   const unchecked = `${target}.${store.ids()}.partial`;
   try {
     refuseTarget(store, target, options.overwrite === true);
-    if (store.location !== ":memory:") refuseFullDisk(dirname(target), "the backup", bookBytes(store.location));
+    refuseFullDisk(dirname(target), "the backup", await bytesInUse(store));
     look(`${unchecked}-journal`); // the longest of the names that are needed: the system says here if it is too long
   } catch (error) {
     throw fromFileError(error, target);

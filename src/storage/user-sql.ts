@@ -80,8 +80,11 @@ const fillers = new Set([
 /** The first of Daybook's tables that the statement would write to, alter, drop, or make. A foreign key to one counts: it
  *  would keep Daybook from removing rows. */
 function changedTable(first: string, tokens: readonly string[]): string | undefined {
+  // What else `alter table` names are columns and constraints of the user's own.
+  const altersTable = first === "alter" && tokens[tokens.indexOf(first) + 1] === "table";
   const namesAny =
-    changesAll.has(first) || (first === "create" && /^(?:function|procedure|rule|policy)$/.test(kindMade(tokens)));
+    (changesAll.has(first) && !altersTable) ||
+    (first === "create" && /^(?:function|procedure|rule|policy)$/.test(kindMade(tokens)));
   const isOn = first === "create" && /^(?:index|trigger|statistics)$/.test(kindMade(tokens));
   // These take the name of a table or a whole statement as a text.
   if (tokens.some((token) => /^"?(?:setval|nextval|query_to_xml\w*|lo_import|dblink\w*)"?$/.test(token))) {
@@ -98,9 +101,15 @@ function changedTable(first: string, tokens: readonly string[]): string | undefi
       token === "references" ||
       (token === "from" && tokens[at - 1] === "delete") ||
       (token === "of" && tokens[at - 1] === "partition");
+    const alters =
+      altersTable &&
+      ((token === "table" && tokens[at - 1] === "alter") ||
+        token === "inherit" ||
+        (token === "to" && tokens[at - 1] === "rename") ||
+        (token === "partition" && /^(?:at|de)tach$/.test(tokens[at - 1] ?? "")));
     const inherits = token === "(" && tokens[at - 1] === "inherits";
     const makes = first === "create" && at < 4 && /^(?:table|view|index|trigger|sequence)$/.test(token);
-    if (!isVerb && !inherits && !makes && token !== "update" && !(isOn && token === "on")) continue;
+    if (!isVerb && !alters && !inherits && !makes && token !== "update" && !(isOn && token === "on")) continue;
     const name = tableAt(tokens, at + 1);
     if (name?.startsWith("daybook_")) return name;
   }

@@ -70,7 +70,7 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   ["jobs enqueue x --params @.", "invalid", /--params cannot be read from "\.": EISDIR/],
   ["jobs enqueue x --priority 1.5", "invalid", /--priority is "1\.5": give a whole number/],
   ["jobs enqueue x --priority 1001", "invalid", /--priority is 1001: give a whole number from -1000 to 1000/],
-  ["jobs enqueue x --at tomorrow", "invalid", /--at is "tomorrow", which has no time of day with a zone/],
+  ["jobs enqueue x --at tomorrow", "invalid", /--at is "tomorrow", which is not a time/],
   ["jobs enqueue x --in -5s", "invalid", /--in is "-5s", which is not a duration/],
   ["jobs enqueue x --in 5m --at 2050-01-01T00:00:00Z", "invalid", /give "at" or "in", not both/],
   ["jobs enqueue x --key k --key-scope ever", "invalid", /--key-scope is "ever", which is not a duration/],

@@ -46,7 +46,7 @@ const bad: readonly (readonly [unknown, RegExp])[] = [
   [{ url, tags: "one" }, /list of texts/],
   [{ url, tags: ["x".repeat(129)] }, /at most 128/],
   [{ url, at: "+010000-01-01T00:00:00Z" }, /after the year 9999/],
-  [{ url, at: "tomorrow" }, /no time of day/],
+  [{ url, at: "tomorrow" }, /which is not a time/],
   [{ url, at: 1, in: 1 }, /not both/],
   [{ url, in: "200y" }, /not a duration/],
   [{ url, attempts: 0 }, /attempts 0/],

@@ -58,7 +58,7 @@ test("a value that cannot be meant is refused when the job is defined, with the 
     [{ priority: 0.5 }, /priority 0.5 is not/],
     [{ priority: Number.NaN }, /priority NaN is not/],
     [{ attempts: 0 }, /attempts 0 is not a whole number from 1/],
-    [{ attempts: "3" }, /attempts 3 is not a whole number/],
+    [{ attempts: "3" }, /attempts "3" is not a whole number/],
     [{ losses: -1 }, /losses -1 is not a whole number from 0/],
     [{ concurrency: 0 }, /concurrency 0 is not a whole number from 1/],
     [{ limit: { key: () => "k", concurrency: 0 } }, /concurrency 0 is not a whole number from 1/],

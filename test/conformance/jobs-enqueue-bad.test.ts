@@ -36,7 +36,7 @@ for (const backend of backends) {
         [{ in: -1 }, /in is -1, which is not a duration/],
         [{ in: "-5m" }, /in is "-5m", which is not a duration/],
         [{ in: "1h", at: 0 }, /give "at" or "in", not both/],
-        [{ at: "tomorrow" }, /at is "tomorrow", which has no time of day/],
+        [{ at: "tomorrow" }, /at is "tomorrow", which is not a time/],
         [{ at: Number.NaN }, /at is NaN/],
         [{ priority: 1001 }, /priority 1001 is not a whole number from -1000 to 1000/],
         [{ priority: -1001 }, /priority -1001/],

@@ -152,7 +152,7 @@ for (const backend of backends) {
         [{ kind: "delivry" }, "invalid", /kind "delivry" is not known: did you mean "delivery"\? Known: job, schedule/],
         [{ kind: "x" }, "invalid", /kind "x" is not known\. Known: job/],
         [{ kind: [] }, "invalid", /kind is an empty list/],
-        [{ since: "yesterday" }, "invalid", /since is "yesterday", which has no time of day/],
+        [{ since: "yesterday" }, "invalid", /since is "yesterday", which is not a time/],
         [{ until: "2026-01-31" }, "invalid", /until is "2026-01-31", which has no time of day with a zone/],
         [{ since: 20, until: 20 }, "invalid", /since 1970-01-01T00:00:00.020Z is not before until/],
       ];

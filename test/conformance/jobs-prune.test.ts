@@ -309,7 +309,7 @@ for (const backend of backends) {
         [{ name: "plain" }, /prune needs "olderThan", "keep" or both/],
         [{ keep: -1 }, /keep -1 is not a whole number from 0/],
         [{ keep: 1.5 }, /keep 1.5 is not/],
-        [{ keep: "5" }, /keep 5 is not a whole number/],
+        [{ keep: "5" }, /keep "5" is not a whole number/],
         [{ olderThan: "soon" }, /olderThan is "soon", which is not a duration/],
         [{ olderThan: -1 }, /olderThan is -1, which is not a duration/],
         [{ oldThan: "1d" }, /unknown option "oldThan" for prune: did you mean "olderThan"\?/],

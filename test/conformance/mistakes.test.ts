@@ -4,10 +4,11 @@ import { readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { entity, job, open, type Book, type UserTx } from "../../src/index.ts";
+import { entity, job, open, schedule, type Book, type UserTx } from "../../src/index.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const pay = job("pay", { params: z.object({ order: z.string() }), run: () => undefined });
+const tell = job("tell", { run: (_params: Readonly<Record<string, unknown>>) => undefined });
 const Note = entity("note", { schema: z.object({ id: z.string(), text: z.string().nullable() }), key: "id" });
 
 type Mistake = { readonly make: (book: Book) => Promise<unknown>; readonly says: string | Record<Backend, string> };
@@ -129,6 +130,93 @@ const mistakes: Record<string, Mistake> = {
     },
     says: 'the document does not fit the schema of "note": text: Invalid input: expected string, received number',
   },
+  "a cron that cannot be": {
+    async make() {
+      schedule("s", { cron: "61 * * * *", job: pay, params: { order: "1" } }); // a cron that cannot be
+    },
+    says: 'cron: the minute is "61"; "61" is not a number from 0 to 59, a range, a step such as "*/2"',
+  },
+  "a duration in words": {
+    async make(book) {
+      await book.jobs.enqueue(pay, { order: "1" }, { in: "5 minuts" }); // a duration in words
+    },
+    says: 'in is "5 minuts", which is not a duration; use milliseconds as a whole number, or text such as "250ms", "30s", "5m", "1h30m", "7d", "2w"',
+  },
+  "a time in words": {
+    async make(book) {
+      await book.jobs.enqueue(pay, { order: "1" }, { at: "tomorrow" }); // a time in words
+    },
+    says: 'at is "tomorrow", which is not a time; use epoch milliseconds, a Date, or ISO 8601 text with a zone such as "2026-01-31T09:30:00+01:00"',
+  },
+  "a number as a text": {
+    async make() {
+      job("other", { attempts: "3" as never, run: () => undefined }); // a number as a text
+    },
+    says: 'attempts "3" is not a whole number from 1 to 1000000',
+  },
+  "params that no JSON holds": {
+    async make(book) {
+      await book.jobs.enqueue(tell, { at: new Date() }); // params that no JSON holds
+    },
+    says: "params.at is a Date, which JSON cannot carry; pass date.toISOString()",
+  },
+  "params that are not awaited": {
+    async make(book) {
+      await book.jobs.enqueue(tell, Promise.resolve({}) as never); // params that are not awaited
+    },
+    says: "params is a Promise, which JSON cannot carry; await it first",
+  },
+  "a schema of no library": {
+    async make() {
+      job("other", { params: { order: "string" } as never, run: () => undefined }); // a schema of no library
+    },
+    says: 'the params of job "other" are no schema: give a Standard Schema (zod, valibot, arktype …)',
+  },
+  "two jobs of one name": {
+    async make() {
+      await open(":memory:", { use: [pay, job("pay", { run: () => undefined })] }); // two jobs of one name
+    },
+    says: 'two jobs in "use" are named "pay": rename one',
+  },
+  "a definition that is undefined": {
+    async make() {
+      await open(":memory:", { use: [undefined as never] }); // a definition that is undefined
+    },
+    says: "use[0] is undefined, which is no definition: look for a misspelt export, or for files that import each other",
+  },
+  "a folder that is not there": {
+    async make() {
+      await open("/not-there/shop.db"); // a folder that is not there
+    },
+    says: "the folder /not-there does not exist: create it first",
+  },
+  "a url without its scheme": {
+    async make(book) {
+      await book.calls.submit({ method: "POST", url: "stock.example/reserve" }); // a url without its scheme
+    },
+    says: "the url cannot be read: write it in full, such as https://api.example.com/orders",
+  },
+  "a missing value in a statement": {
+    make: (book) =>
+      book.write(async (tx) => {
+        await tx.sql`select ${undefined as never} as one`; // a missing value in a statement
+      }),
+    says: "undefined was given to SQL: use null for a missing value",
+  },
+  "a statement in brackets": {
+    make: (book) =>
+      book.write(async (tx) => {
+        await tx.sql("select 1" as never); // a statement in brackets
+      }),
+    says: "tx.sql is used as a template, without brackets: tx.sql`select … where id = ${id}`",
+  },
+  "a write inside write": {
+    make: (book) =>
+      book.write(async () => {
+        await book.write((tx) => tx.sql`select 1 as one`); // a write inside write
+      }),
+    says: "book.write was called inside book.write: use the tx that your function was given instead",
+  },
   "a book that is closed": {
     async make(book) {
       await book.close();
@@ -145,7 +233,7 @@ for (const backend of backends) {
   describe(backend, () => {
     for (const [name, { make, says }] of Object.entries(mistakes)) {
       test(`${name}: the error says what was wrong, what to do, and where`, async (t) => {
-        const { book } = await openTest(t, backend, { use: [pay, Note] });
+        const { book } = await openTest(t, backend, { use: [pay, tell, Note] });
         const line = lines.findIndex((each) => each.endsWith(`// ${name}`)) + 1;
 
         const error = await make(book).then(

@@ -40,6 +40,52 @@ for (const backend of backends) {
       assert.equal((await book.jobs.get(id)).status, "queued");
     });
 
+    test("a column of one's own may have any name, and its table is altered as any other", async (t) => {
+      const { book } = await openTest(t, backend, { worker: false });
+
+      await book.write(async (tx) => {
+        await tx.sql`create table note (id text, daybook_job_id text)`;
+        await tx.sql`create index notes_by_job on note (daybook_job_id)`;
+        await tx.sql`alter table note rename column daybook_job_id to daybook_id`;
+        await tx.sql`alter table note add column daybook_run_id text`;
+        await tx.sql`insert into note (id, daybook_id, daybook_run_id) values ('a', 'b', 'c')`;
+        await tx.sql`update note set daybook_id = 'd'`;
+        await tx.sql`alter table note drop column daybook_run_id`;
+        await tx.sql`alter table note rename to remark`;
+      });
+
+      const found = await book.read((tx) => tx.sql`select * from remark`);
+      assert.deepEqual(found, [{ id: "a", daybook_id: "d" }]);
+    });
+
+    test("Daybook's tables are known however they are written", async (t) => {
+      const { book } = await openTest(t, backend, { use: [pay], worker: false });
+      const { id } = await book.jobs.enqueue(pay, {});
+      const schema = backend === "sqlite" ? "main" : "daybook";
+      const names = [`${schema}.daybook_job`, "DAYBOOK_JOB", '"daybook_job"', `${schema} . "daybook_job"`];
+      const ofSqlite = ['"DAYBOOK_JOB"', "[daybook_job]", "`Daybook_Job`", 'MAIN."daybook_job"'];
+
+      for (const name of backend === "sqlite" ? [...names, ...ofSqlite] : names) {
+        for (const text of [
+          `update ${name} set name = 'other'`,
+          `delete from ${name}`,
+          `insert into ${name} (id) values ('a')`,
+          `alter table ${name} rename to mine`,
+          `alter table ${name} drop column name`,
+          `drop table ${name}`,
+          `create index mine on ${name} (name)`,
+        ]) {
+          const texts = Object.assign([text], { raw: [text] });
+          await assert.rejects(
+            book.write((tx) => tx.sql(texts)),
+            { code: "invalid", message: /is a table of Daybook/ },
+            text,
+          );
+        }
+      }
+      assert.equal((await book.jobs.get(id)).name, "pay");
+    });
+
     test("an object from outside is a value, whatever it says of itself", async (t) => {
       const { book } = await openTest(t, backend, { worker: false });
       const [strings, values] = [Object.freeze(["'1'; delete from daybook_job"]), Object.freeze([])];
@@ -91,6 +137,43 @@ for (const backend of backends) {
     });
   });
 }
+
+test("SQLite refuses temporary views and triggers that would write to Daybook's tables", async (t) => {
+  const { book } = await openTest(t, "sqlite", { use: [pay], worker: false });
+  const { id } = await book.jobs.enqueue(pay, {});
+  await book.write(async (tx) => {
+    await tx.sql`create table note (id text)`;
+    await tx.sql`create temp view shown as select id, name from daybook_job`;
+  });
+  const refused = { code: "invalid", message: /is a table of Daybook/ };
+
+  for (const text of [
+    "create temp trigger mine after insert on daybook_job begin select 1; end",
+    "create temp trigger mine after insert on main.daybook_job begin insert into note values (new.id); end",
+    "create temp trigger mine instead of update on shown begin update daybook_job set name = new.name; end",
+    "create temp trigger mine after insert on note begin delete from daybook_job; end",
+    "create temp table daybook_job (id text)",
+    "create temp view daybook_job as select 1 as id",
+    "create view daybook_own as select 1 as id",
+  ]) {
+    const texts = Object.assign([text], { raw: [text] });
+    await assert.rejects(
+      book.write((tx) => tx.sql(texts)),
+      refused,
+      text,
+    );
+  }
+  // Another program of this connection may have made one.
+  await tamper(
+    book,
+    (tx) => tx.sql`create temp trigger written instead of update on shown begin update daybook_job set name = 'x'; end`,
+  );
+  await assert.rejects(
+    book.write((tx) => tx.sql`update shown set name = 'x'`),
+    refused,
+  );
+  assert.equal((await book.jobs.get(id)).name, "pay");
+});
 
 test("SQLite refuses what the text of a statement hides, and Daybook's own statements go on", async (t) => {
   const { book } = await openTest(t, "sqlite", { use: [pay], worker: false });

@@ -21,6 +21,18 @@ test("an error carries its code, details and cause", () => {
   assert.equal("cause" in invalid("no cause given"), false);
 });
 
+test("an error that arises deep inside names its caller, and the program's own number of frames stays what it was", () => {
+  const deep = (depth: number): DaybookError => (depth === 0 ? invalid("no") : deep(depth - 1));
+  const { stackTraceLimit } = Error;
+
+  function caller(): DaybookError {
+    return deep(25);
+  }
+
+  assert.match(caller().stack ?? "", /at caller /);
+  assert.equal(Error.stackTraceLimit, stackTraceLimit);
+});
+
 test("every code has an HTTP error status, an exit code and a meaning", () => {
   for (const [code, { status, exit, meaning }] of Object.entries(errorCodes)) {
     assert.ok(status >= 400 && status < 600, code);

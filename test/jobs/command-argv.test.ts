@@ -9,8 +9,12 @@ import { fc } from "../support/property.ts";
 const fill = (argv: readonly string[], params: unknown): string[] =>
   fillArgv("c", parseArgv("c", argv, undefined), params);
 
-function assertInvalid(make: () => unknown, message: RegExp): void {
-  assert.throws(make, (error) => isDaybookError(error) && error.code === "invalid" && message.test(error.message));
+function assertInvalid(make: () => unknown, message: RegExp, what?: string): void {
+  assert.throws(
+    make,
+    (error) => isDaybookError(error) && error.code === "invalid" && message.test(error.message),
+    what,
+  );
 }
 
 test("a placeholder is replaced inside its argument, and double braces are braces", () => {
@@ -61,7 +65,7 @@ test("-- of a program that starts another does not make operands of the other's 
   for (const argv of refused) assertInvalid(() => fill(argv, attack), /put "--" just before the first such argument/);
 
   const allowed = [
-    ["env", "A={file}", "tar", "-x", "--", "{file}"],
+    ["env", "A=b", "tar", "-x", "--", "{file}"],
     ["sudo", "-u", "root", "--", "tar", "-x", "--", "{file}", "and", "{file}"],
     ["timeout", "-s", "KILL", "10", "tar", "--", "{file}"],
     ["tar", "--directory={file}", "--", "{file}"],
@@ -92,14 +96,21 @@ test("shells and remote shells take no params, also behind programs that start t
     ["watch", "ls", "{x}"],
     ["env", "sh", "-c", "{x}"],
     ["env", "-i", "A=b", "/usr/bin/zsh", "{x}"],
-    ["env", "-S", "sh -c", "{x}"],
-    ["env", "-vSsh -c", "{x}"],
     ["busybox", "sh", "-c", "{x}"],
     ["nice", "-n", "10", "sudo", "-u", "root", "--", "bash", "{x}"],
     ["timeout", "--signal=KILL", "5", "ssh", "host", "{x}"],
     ["xargs", "-n", "1", "fish", "-c", "{x}"],
-    ["sudo", "-s", "{x}"],
     ["flock", "/tmp/lock", "ksh", "{x}"],
+    ["runuser", "-u", "me", "--", "ls", "{x}"],
+    ["script", "-c", "{x}"],
+    ["parallel", "ls", "{x}"],
+    ["gosu", "me", "sh", "-c", "{x}"],
+    ["tini", "-g", "--", "bash", "-c", "{x}"],
+    ["dumb-init", "-c", "sh", "-c", "{x}"],
+    ["nsenter", "-t", "1", "-m", "--net=/run/netns/a", "--", "sh", "-c", "{x}"],
+    ["chroot", "--userspec=me", "/srv", "sh", "{x}"],
+    ["setpriv", "--reuid", "me", "--clear-groups", "sh", "{x}"],
+    ["unshare", "-rfp", "--mount-proc", "sh", "-c", "{x}"],
   ];
   for (const argv of refused) {
     assertInvalid(
@@ -129,13 +140,111 @@ test("a param never chooses the program that another one starts", () => {
     ["sudo", "-u", "{x}", "ls"],
     ["xargs", "-I", "{x}"],
     ["busybox", "{x}"],
+    ["gosu", "{x}", "ls"],
+    ["env", "PATH={x}", "ls"],
+    ["env", "LD_PRELOAD={x}", "ls"],
+    ["env", "-i", "NODE_OPTIONS=--require={x}", "node", "app.js"],
+    ["sudo", "PERL5OPT={x}", "perl", "app.pl"],
   ];
   for (const argv of refused) {
     assertInvalid(
       () => parseArgv("c", argv, undefined),
-      /before the program that ".*" starts, so a param could choose the program: place params behind/,
+      /before the program that ".*" starts, so a param could choose the program or what it loads: place params behind/,
     );
   }
+});
+
+test("params are not given to a program that another starts in a way that is not known here", () => {
+  const refused = [
+    ["env", "-S", "sh -c", "{x}"],
+    ["env", "-vSsh -c", "{x}"],
+    ["sudo", "-s", "{x}"],
+    ["sudo", "-u", "me", "-i", "ls", "{x}"],
+    ["doas", "-s", "{x}"],
+    ["flock", "/tmp/lock", "-c", "ls {x}"],
+    ["flock", "-c", "/tmp/lock", "ls", "{x}"],
+    ["setpriv", "--new-option", "sh", "-c", "{x}"],
+    ["unshare", "-z", "ls", "{x}"],
+    ["timeout", "--new-option", "5", "ls", "{x}"],
+    ["setarch", "x86_64", "sh", "-c", "{x}"],
+    ["linux32", "ls", "{x}"],
+    ["systemd-run", "--user", "ls", "{x}"],
+    ["expect", "-c", "{x}"],
+    ["nice", "/usr/bin/valgrind", "ls", "{x}"],
+  ];
+  for (const argv of refused) {
+    assertInvalid(
+      () => parseArgv("c", argv, undefined),
+      /gives params to what ".*" starts.*, and which program that is cannot be told here: write the call in a file/,
+    );
+  }
+
+  for (const argv of [
+    ["env", "-S", "sh -c date"],
+    ["nsenter", "--new-option", "sh", "-c", "date"],
+    ["./expect", "./{x}"],
+    ["nsenter", "-t1", "-mun", "--", "ls", "./{x}"],
+    ["sudo", "-nu", "me", "ls", "./{x}"],
+  ]) {
+    parseArgv("c", argv, undefined);
+  }
+});
+
+test("only the program that is started counts, and only its own options", () => {
+  const allowed = [
+    ["git", "grep", "awk", "{x}"],
+    ["git", "grep", "python", "{x}"],
+    ["curl", "-o", "sed", "{x}"],
+    ["python", "manage.py", "-c", "{x}"],
+    ["python3", "-u", "-W", "error", "manage.py", "-e", "{x}"],
+    ["python3", "-m", "shop", "-c", "{x}"],
+    ["python3", "-c", "import sys", "-c", "{x}"],
+    ["node", "--no-warnings", "app.js", "-e", "{x}"],
+    ["node", "-r", "./hook.js", "app.js", "-p", "{x}"],
+    ["node", "--some-flag", "--", "app.js", "-e", "{x}"],
+    ["node", "-e", "console.log(process.argv[1])", "--", "{x}"],
+    ["node", "{x}"],
+    ["perl", "-n", "app.pl", "-e", "{x}"],
+    ["ruby", "-rjson", "app.rb", "-e", "{x}"],
+    ["php", "-d", "memory_limit=1G", "app.php", "-r", "{x}"],
+    ["deno", "run", "--allow-net=a.example", "app.ts", "{x}"],
+    ["docker", "exec", "shop", "sh", "-c", 'echo "$1"', "sh", "{x}"],
+    ["mytool", "--language", "python", "--file", "{x}"],
+  ];
+  for (const argv of allowed) parseArgv("c", argv, undefined);
+
+  const refused = [
+    ["node", "--no-warnings", "-p", "{x}"],
+    ["node", "-pe", "{x}"],
+    ["node", "--title", "shop", "-e", "{x}"],
+    ["node", "--some-option", "shop", "-e", "{x}"],
+    ["node", "--import", "{x}", "app.js"],
+    ["node", "--require={x}", "app.js"],
+    ["php", "-d", "x=1", "-r", "{x}"],
+    ["php", "-d", "auto_prepend_file={x}", "app.php"],
+    ["perl", "-ne", "{x}"],
+    ["perl", "-i.bak", "-lpe", "{x}", "file"],
+    ["perl", "-e", "1", "-e", "{x}"],
+    ["perl", "-M{x}", "app.pl"],
+    ["ruby", "-rjson", "-e", "{x}"],
+    ["ruby", "-W0", "-ne", "{x}"],
+    ["python3", "-uc", "{x}"],
+    ["python3", "-W", "error", "-c", "{x}"],
+    ["python3", "-m", "{x}"],
+    ["lua5.4", "-l", "json", "-e", "{x}"],
+    ["Rscript", "--vanilla", "-e", "{x}"],
+    ["deno", "eval", "--ext=ts", "{x}"],
+    ["deno", "--quiet", "eval", "{x}"],
+    ["bun", "--print", "{x}"],
+    ["npx", "tsx", "-e", "{x}"],
+    ["julia", "-q", "-E", "{x}"],
+    ["elixir", "--eval={x}"],
+    ["gosu", "me", "node", "-e", "{x}"],
+    ["docker", "exec", "shop", "bash", "-lc", "echo {x}"],
+    ["kubectl", "exec", "shop", "--", "python3", "-c", "print({x})"],
+  ];
+  for (const argv of refused)
+    assertInvalid(() => parseArgv("c", argv, undefined), /puts a param into a script.*run as code/, argv.join(" "));
 });
 
 test("a definition that cannot be meant is refused with what to do", () => {

@@ -1,21 +1,18 @@
 // What a book is on disk: who may read it, by which name it may be opened, and what looking at it leaves alone.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { hash } from "node:crypto";
 import {
   chmodSync,
   existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test, type TestContext } from "node:test";
@@ -24,54 +21,12 @@ import { open, type Book } from "../../src/index.ts";
 import { migrations } from "../../src/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { keptWrongly, openConnection } from "../../src/storage/sqlite/connection.ts";
+import { applicationId } from "../../src/storage/sqlite/place.ts";
 import { sql } from "../../src/storage/sql.ts";
-import { backends, cleanup, openTest, testFolder, testUrl } from "../support/open-test.ts";
+import { cleanup, testFolder } from "../support/open-test.ts";
+import { changeAndDie, everything, makeBook, note, notes } from "./book-on-disk.ts";
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
-
-async function note(book: Book, body: string): Promise<void> {
-  await book.write((tx) => tx.sql`insert into note values (${body})`);
-}
-const notes = (book: Book): Promise<object[]> => book.read((tx) => tx.sql`select body from note order by body`);
-
-/** A closed book with one note. */
-async function makeBook(t: TestContext): Promise<{ folder: string; path: string }> {
-  const folder = testFolder(t);
-  const path = join(folder, "shop.db");
-  const book = await open(path, { attach: false });
-  await book.write((tx) => tx.sql`create table note (body text)`);
-  await note(book, "milk");
-  await book.close();
-  return { folder, path };
-}
-
-/** Changes the file from a process that is killed before it can close it: the change is in the log alone. */
-function changeAndDie(path: string, script: string): void {
-  const program = `const db = new (require("node:sqlite").DatabaseSync)(process.argv[1]);
-    db.exec("pragma journal_mode = wal"); db.exec(process.argv[2]); process.kill(process.pid, "SIGKILL");`;
-  assert.equal(spawnSync(process.execPath, ["-e", program, path, script]).signal, "SIGKILL");
-  assert.ok(statSync(`${path}-wal`).size > 0, "the log is empty");
-}
-
-/** Every file with its bytes, its mode and when it was last changed. */
-function everything(folder: string): object {
-  return readdirSync(folder).map((name) => {
-    const path = join(folder, name);
-    const { mtimeNs, mode } = statSync(path, { bigint: true });
-    return [name, statSync(path).isFile() ? hash("sha256", readFileSync(path)) : null, mtimeNs, mode];
-  });
-}
-
-/** For a moment this process is nobody, because root may do everything. */
-async function asNobody<T>(run: () => Promise<T>): Promise<T> {
-  const isRoot = process.geteuid?.() === 0;
-  if (isRoot) process.seteuid?.(65_534);
-  try {
-    return await run();
-  } finally {
-    if (isRoot) process.seteuid?.(0);
-  }
-}
 
 /** Shows a file or a folder at a second path; false where nothing may be mounted. */
 function mount(t: TestContext, path: string, at: string): boolean {
@@ -247,106 +202,45 @@ describe("a book that is refused stays as it is", () => {
   }
 });
 
-describe("a file that may not be written", () => {
-  async function lookAt(path: string): Promise<void> {
-    await using book = await open(path, { readOnly: true });
-    assert.ok((await notes(book)).length > 0);
-    assert.equal((await book.jobs.list()).items.length, 0);
-    assert.deepEqual(await book.doctor(), []);
-    const copy = join(tmpdir(), `daybook-copy-${process.pid}.db`);
-    await book.backup(copy, { overwrite: true }).finally(() => rmSync(copy, { force: true }));
-    await assert.rejects(note(book, "bread"), { code: "forbidden", message: /opened with readOnly.*open it without/ });
-  }
+describe("a book whose first commit was not finished", () => {
+  // The first pages are in the file, and its journal says that it was empty before.
+  const halfACommit = `pragma locking_mode = exclusive; pragma cache_size = 1; begin immediate; pragma application_id = ${applicationId};
+    create table daybook_place (id integer primary key check (id = 1), place text not null) strict;
+    create table other (body text); insert into other select hex(zeroblob(2000)) from json_each(json_array(1, 2, 3, 4, 5, 6, 7, 8))`;
 
-  test("can be looked at when it was closed, and nothing is made beside it", async (t) => {
-    const { folder, path } = await makeBook(t);
-    chmodSync(path, 0o444);
-    chmodSync(folder, 0o555);
-    cleanup(t, () => chmodSync(folder, 0o755));
-    const before = everything(folder);
+  test("is made as if nobody had tried", async (t) => {
+    const path = join(testFolder(t), "shop.db");
+    changeAndDie(path, halfACommit, "delete");
+    assert.ok(statSync(path).size > 0 && existsSync(`${path}-journal`), "there is no half of a commit");
 
-    await asNobody(() => lookAt(path));
-
-    assert.deepEqual(everything(folder), before);
-  });
-
-  test("can be looked at with the log of a process that was killed", async (t) => {
-    const { folder, path } = await makeBook(t);
-    changeAndDie(path, "insert into note values ('eggs')");
-    for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o444);
-    chmodSync(folder, 0o555);
-    cleanup(t, () => chmodSync(folder, 0o755));
-    const before = everything(folder);
-
-    await asNobody(async () => {
-      await lookAt(path);
-      await using book = await open(path, { readOnly: true });
-      assert.deepEqual(await notes(book), [{ body: "eggs" }, { body: "milk" }]);
-    });
-
-    assert.deepEqual(everything(folder), before);
-  });
-
-  test("can be looked at while another process writes it", async (t) => {
-    const { folder, path } = await makeBook(t);
-    const book = await open(path, { attach: false });
+    await assert.rejects(open(path, { readOnly: true }), { code: "not_found" });
+    const book = await open(path);
     cleanup(t, () => book.close());
-    await note(book, "bread");
-    for (const name of readdirSync(folder)) chmodSync(join(folder, name), 0o644);
-    chmodSync(folder, 0o755);
 
-    await asNobody(async () => {
-      await using reader = await open(path, { readOnly: true });
-      assert.equal((await notes(reader)).length, 2);
-      await note(book, "eggs");
-      assert.equal((await notes(reader)).length, 3);
-    });
-  });
-});
-
-for (const backend of backends) {
-  test(`${backend}: a book that is opened read-only shows all and takes nothing`, async (t) => {
-    const { book, url } = await openTest(t, backend);
-    await book.write((tx) => tx.sql`create table note (body text)`);
-    await note(book, "milk");
-
-    const reader = await open(url, { readOnly: true });
-    cleanup(t, () => reader.close());
-
-    assert.deepEqual(await notes(reader), [{ body: "milk" }]);
-    assert.equal(reader.sessionId, null);
-    assert.equal((await reader.sessions.list()).items.length, 1);
-    const refused = { code: "forbidden", message: /opened with readOnly/ };
-    await assert.rejects(note(reader, "bread"), refused);
-    await assert.rejects(reader.jobs.enqueue("any", {}), refused);
-    await assert.rejects(reader.events.publish("any", {}), refused);
-    await assert.rejects(reader.startWorker(), { code: "invalid" });
-    await assert.rejects(open(url, { readOnly: true, views: true }), { code: "invalid", message: /leave that out/ });
+    assert.deepEqual(await book.doctor(), []);
+    await assert.rejects(
+      book.read((tx) => tx.sql`select * from other`),
+      /no such table/,
+    );
   });
 
-  test(`${backend}: a book that is not there is not made by who opens it read-only`, async (t) => {
-    const url = await testUrl(t, backend);
+  test("another program's database with the journal of a later commit is refused and stays as it is", async (t) => {
+    const folder = testFolder(t);
+    const path = join(folder, "theirs.db");
+    const db = new DatabaseSync(path);
+    db.exec("create table theirs (body text)");
+    db.close();
+    changeAndDie(
+      path,
+      "pragma cache_size = 1; begin; create table other as select hex(zeroblob(90000)) as body",
+      "delete",
+    );
+    const before = everything(folder);
 
-    await assert.rejects(open(url, { readOnly: true }), { code: "not_found" });
+    await assert.rejects(open(path), { code: "incompatible" });
 
-    if (backend === "sqlite") assert.equal(existsSync(url), false);
+    assert.deepEqual(everything(folder), before);
   });
-}
-
-test("a read-only look at a closed book leaves nothing beside it, and its journal mode alone", async (t) => {
-  const { folder, path } = await makeBook(t);
-  const copy = join(folder, "copy.db");
-  await using book = await open(path, { attach: false });
-  await book.backup(copy);
-  const before = hash("sha256", readFileSync(copy));
-
-  await (await open(copy, { readOnly: true })).close();
-
-  assert.equal(hash("sha256", readFileSync(copy)), before);
-  assert.deepEqual(
-    readdirSync(folder).filter((name) => name.startsWith("copy")),
-    ["copy.db"],
-  );
 });
 
 describe("what is acknowledged is kept", () => {

@@ -142,3 +142,21 @@ test("a backup or an index that does not fit is refused before it begins", async
   );
   await book.close();
 });
+
+test("a backup needs room for what the book holds, not for the pages of what was removed", async (t) => {
+  const small = mountSmallDisk(t);
+  if (small === undefined) return t.diagnostic("nothing may be mounted here, so no disk is full");
+  const url = join(testFolder(t), "test.db");
+  const book = await open(url, { worker: false });
+  cleanup(t, () => book.close());
+  await book.write((tx) => tx.sql`create table note (body text)`);
+  for (let at = 0; at < 4; at++)
+    await book.write((tx) => tx.sql`insert into note values (${"x".repeat(diskBytes / 2)})`);
+  await assert.rejects(book.backup(join(small, "copy.db")), { code: "full", message: /no room for the backup/ });
+  await book.write((tx) => tx.sql`delete from note`);
+
+  const { bytes } = await book.backup(join(small, "copy.db"));
+
+  assert.ok(bytes < diskBytes / 2, String(bytes));
+  assert.ok(statSync(url).size + statSync(`${url}-wal`).size > diskBytes, "the file has become smaller");
+});

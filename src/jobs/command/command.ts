@@ -9,7 +9,7 @@ import { refuseUnknown, nearest } from "../../core/suggest.ts";
 import { defineJob, jobOptionNames, type Job, type JobOptions } from "../define.ts";
 import { checkPatterns, collectArtifacts, type Artifacts } from "./artifacts.ts";
 import { runVariable, commandError, runProgram, type CommandEnvironment, type ProgramEnd } from "./program.ts";
-import { operandsFrom } from "./started-program.ts";
+import { operandsFrom } from "./code-places.ts";
 import { join, resolve } from "node:path";
 import { killPoint } from "../../core/fault.ts";
 import { thisProcess } from "../../telemetry/process-identity.ts";

@@ -3,7 +3,7 @@
 import { dirname } from "node:path";
 import type { Keep } from "../../storage/keep.ts";
 import { type Dialect, rawSql, render, sql } from "../../storage/sql.ts";
-import { bookBytes, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
+import { bytesInUse, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import { openSideWriter } from "../../storage/side-writer.ts";
 import type { Store } from "../../storage/store.ts";
 import type { Path } from "../define/field-index.ts";
@@ -51,7 +51,7 @@ async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRe
   const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
   if (missing.length > 0 && store.dialect === "sqlite" && store.location !== ":memory:") {
     // An index holds less than a quarter of what is indexed, and is in the WAL before it is in the file.
-    refuseFullDisk(dirname(store.location), "an index", bookBytes(store.location) / 2);
+    refuseFullDisk(dirname(store.location), "an index", (await bytesInUse(store)) / 2);
   }
   for (const index of missing) await build(store, index);
   // Without statistics the planner takes a new index for no better than the ones it knows.

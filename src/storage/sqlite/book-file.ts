@@ -1,10 +1,12 @@
 // Whether a path may be opened as a book, decided before SQLite touches it: opening the wrong thing must neither
 // change it nor leave files beside it.
-import { statfsSync, statSync, type Stats } from "node:fs";
+import { readFileSync, statfsSync, statSync, type Stats } from "node:fs";
 import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { DaybookError, isDaybookError, type ErrorOptions } from "../../core/error.ts";
 import type { AppliedMigration } from "../migrate.ts";
+import { sql } from "../sql.ts";
+import type { Store } from "../store.ts";
 import { openConnection } from "./connection.ts";
 import { appliedMigrations } from "./migrate-sqlite.ts";
 import { applicationId, readPlace } from "./place.ts";
@@ -40,7 +42,7 @@ export function inspectBookFile(path: string): BookFile {
         "remove the other names, or copy the file",
     );
   }
-  if (stat.size === 0) return nothingYet;
+  if (stat.size === 0 || isHalfOfFirstCommit(path)) return nothingYet;
   if (stat.size < pageBytesMin) throw noDatabase(path);
   try {
     return inspectDatabase(path);
@@ -57,6 +59,23 @@ function inWords(path: string, error: unknown): unknown {
   return number === 14
     ? new DaybookError("unavailable", `${path} cannot be read: check its permissions`, options)
     : error;
+}
+
+const journalMagic = "d9d505f920a163d7";
+const journalHeaderBytes = 28;
+
+// A process that is killed in the first commit of a file leaves pages in it and a journal that says that it was empty before. SQLite
+// empties it again when it opens it for writing, so there is nothing in it. The journal has no locks that reading it could end.
+function isHalfOfFirstCommit(path: string): boolean {
+  let journal: Buffer;
+  try {
+    journal = readFileSync(`${path}-journal`);
+  } catch {
+    return false;
+  }
+  if (journal.length < journalHeaderBytes || journal.toString("hex", 0, 8) !== journalMagic) return false;
+  const pagesBefore = journal.readUInt32BE(16);
+  return pagesBefore === 0;
 }
 
 // SQLite takes a file of a few bytes for an empty one.
@@ -98,9 +117,13 @@ export function refuseFullDisk(folder: string, what = "a new book", bytes = newB
   );
 }
 
-/** What a book takes on its disk, with its WAL. */
-export function bookBytes(path: string): number {
-  return ["", "-wal"].reduce((sum, end) => sum + (statOf(`${path}${end}`)?.size ?? 0), 0);
+/** What a book holds: a file keeps the pages of what was removed, and they are in no copy of it. */
+export async function bytesInUse(store: Pick<Store, "read">): Promise<number> {
+  const [found] = await store.read<{ bytes: number }>(
+    sql`select (page_count - freelist_count) * page_size as bytes
+      from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+  );
+  return found?.bytes ?? 0;
 }
 
 /** How to look at a file that is not to change: nothing is made beside it, and nobody is waited for. */
@@ -108,9 +131,11 @@ export function unchanging(path: string): string {
   return `${pathToFileURL(path).href}?immutable=1`;
 }
 
-/** How to look at a file with its log: the index of the log is read, and what it lacks is kept in memory. */
+/** How to look at a file with its log: the index of the log is read, and what it lacks is kept in memory. Only where there is no index
+ *  SQLite makes one. Who may not write the file never moves its log into it. */
 export function withItsLog(path: string): string {
-  return `${pathToFileURL(path).href}?readonly_shm=1`;
+  const readsIndex = statOf(`${path}-shm`) === undefined ? "" : "&readonly_shm=1";
+  return `${pathToFileURL(path).href}?mode=ro${readsIndex}`;
 }
 
 export function hasLog(path: string): boolean {

@@ -7,6 +7,7 @@ import { closeSync, lstatSync, openSync, readlinkSync, realpathSync, statSync } 
 import { basename, dirname, join, resolve } from "node:path";
 import { DaybookError } from "../../core/error.ts";
 import { openConnection, type Connection } from "./connection.ts";
+import { isDenied } from "./sqlite-error.ts";
 
 /** "Dybk" as SQLite's application id: what tells a book from another program's database. */
 export const applicationId = 0x4479626b;
@@ -81,9 +82,14 @@ export function moveIn(location: string, place: string): void {
   });
 }
 
-/** Busy while anybody has the file open: what is looked at under another name lacks what is in the log of the first. */
+/** Busy while anybody has the file open: what is looked at under another name lacks what is in the log of the first. Who may not write the
+ *  file cannot ask. A file with a log at hand must not be asked: the only connection moves the log into the file when it closes. */
 export function refuseInUse(location: string): void {
-  alone(location, (connection) => connection.get({ text: "pragma user_version", params: [] }));
+  try {
+    alone(location, (connection) => connection.get({ text: "pragma user_version", params: [] }));
+  } catch (error) {
+    if (!isDenied(error)) throw error;
+  }
 }
 
 function alone(location: string, run: (connection: Connection) => void): void {

@@ -48,6 +48,7 @@ export function fromSqliteError(error: unknown, location: string): unknown {
 
 // A file that is only looked at is opened by a URL, which is nobody else's business.
 function pathOf(location: string): string {
+  if (location.endsWith("vfs=memdb")) return ":memory:";
   return location.startsWith("file:///") ? fileURLToPath(location.replace(/\?.*$/, "")) : location;
 }
 

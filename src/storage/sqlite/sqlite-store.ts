@@ -155,6 +155,8 @@ export async function openSqlite(
         await Promise.all([queue.drain(), underWay.settled()]);
         waker.close();
         await readers.close();
+        // The last connection moves the log into the file when it may write. Who only looked leaves a log that others have begun since.
+        if (options.readOnly === true && hasLog(file)) writer.close();
         point.close();
         writer.close();
       })()),
@@ -167,19 +169,31 @@ type Opened = {
   readonly location: string;
 };
 
-/** Opens the file, for looking also one that may not be written. Nothing can be made beside that either, so it is looked at as
- *  it is: with its log if it has one, and otherwise as a file that does not change. */
 async function openFile(file: string, migrations: readonly Migration[], options: StoreOptions): Promise<Opened> {
-  if (options.readOnly !== true || mayWrite(file)) {
+  if (options.readOnly === true) return openToLook(file, migrations, options);
+  return { writer: await openWriter(file, migrations, { ...options, inMemory: false }), location: file };
+}
+
+/** Opens the file for looking, which changes nothing, whether it may be written or not. A log is read as it is and never moved into
+ *  the file: it may be all that a killed process has left. A file without one is opened as usual, because only that also sees what others write
+ *  from now on; where nothing can be made beside it, it is looked at as one that does not change. */
+async function openToLook(file: string, migrations: readonly Migration[], options: StoreOptions): Promise<Opened> {
+  await settleIn(file, migrations, options);
+  if (!hasLog(file) && mayWrite(file)) {
     try {
-      return { writer: await openWriter(file, migrations, { ...options, inMemory: false }), location: file };
+      return { writer: await patiently(options, () => openConnection(file)), location: file };
     } catch (error) {
-      if (options.readOnly !== true || !isDenied(error)) throw error;
+      if (!isDenied(error)) throw error;
     }
   }
-  await patiently(options, () => refuseUnfit(file, migrations, options));
   const location = hasLog(file) ? withItsLog(file) : unchanging(file);
-  return { writer: await patiently(options, () => openConnection(location, { readOnly: true })), location };
+  try {
+    return { writer: await patiently(options, () => openConnection(location, { readOnly: true })), location };
+  } catch (error) {
+    // Its last user may have closed the book since we looked, and the log is gone.
+    if (isDenied(error) && !hasLog(file) && location !== unchanging(file)) return openToLook(file, migrations, options);
+    throw error;
+  }
 }
 
 /** The connection that writes. From here on the file is in use, so nobody can begin to use it under another name. */
@@ -188,14 +202,14 @@ async function openWriter(
   migrations: readonly Migration[],
   options: StoreOptions & { readonly inMemory: boolean },
 ): Promise<Connection> {
-  const { clock, waitClock, random, durability, fault, inMemory, readOnly = false } = options;
+  const { clock, waitClock, random, durability, fault, inMemory } = options;
   for (;;) {
     if (!inMemory) await settleIn(location, migrations, options);
     const connection = await patiently(options, () => openConnection(location, { durability, fault }));
     try {
-      if (!inMemory && !readOnly) await patiently(options, () => useWal(connection, location, durability));
+      if (!inMemory) await patiently(options, () => useWal(connection, location, durability));
       // Somebody may have moved in elsewhere since we looked. Now that it is open, nobody can.
-      if (inMemory || readOnly || readPlace(connection) === placeOf(location)) {
+      if (inMemory || readPlace(connection) === placeOf(location)) {
         const apply = options.migrate !== false;
         await migrateSqlite({ connection, clock, waitClock, random }, migrations, { apply });
         return connection;
@@ -218,7 +232,7 @@ async function settleIn(location: string, migrations: readonly Migration[], opti
       comesFrom = place === here ? null : place;
       if (place === here) return;
       if (options.readOnly !== true) moveIn(location, here);
-      else if (place !== null) refuseInUse(location);
+      else if (place !== null && !hasLog(location)) refuseInUse(location);
     });
   } catch (error) {
     throw comesFrom !== null && isBusy(error) ? usedElsewhere(location, error) : error;
