@@ -15,6 +15,8 @@ export type Report = {
   costs(what: string, rounds: Rounds & { readonly goalMax?: number }): void;
   /** Prints the median and the 99th percentile of times in milliseconds. */
   times(what: string, samplesMs: readonly number[], options?: TimesOptions): void;
+  /** Prints a size in megabytes, and whether it is within its goal. */
+  size(what: string, size: { readonly mb: number; readonly goalMbMax: number }): void;
   /** A line between the figures: what was left out, and why. */
   note(text: string): void;
 };
@@ -102,6 +104,10 @@ export function createReport(verdict: Verdict): Report {
             ? ""
             : judge(ms <= goalMsMax, "above goal"),
       ]);
+    },
+    size(what, { mb, goalMbMax }) {
+      const judged = [`≤ ${goalMbMax} MB`, judge(mb <= goalMbMax, "above goal")];
+      printRow([what, `${digits(mb)} MB`, "", "", "", ...judged]);
     },
     note: (text) => console.log(`  ${text}`),
   };

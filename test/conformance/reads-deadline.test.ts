@@ -97,6 +97,22 @@ for (const backend of backends) {
       await Promise.all(flooded);
     });
 
+    test("a row that is larger than a page is a page, and the page says whether there are more", async (t) => {
+      const { store } = await openTestStore(t, backend);
+      const bytes = limits.pageBytesMax + 1;
+      const text = rawSql(backend === "sqlite" ? `printf('%.*c', ${bytes}, 'x')` : `repeat('x', ${bytes})`);
+      const large = (rows: number): Sql => sql`with recursive n (i) as (select 1 union all select i + 1 from n
+        where i < ${rows}) select i, case when i = 1 then ${text} end as text from n`;
+
+      const [alone, followed] = [
+        await store.readPage<{ i: number }>(large(1)),
+        await store.readPage<{ i: number }>(large(3)),
+      ];
+
+      assert.deepEqual([alone.rows.map(({ i }) => i), alone.more], [[1], false]);
+      assert.deepEqual([followed.rows.map(({ i }) => i), followed.more], [[1], true]);
+    });
+
     test("an answer that is too large is refused, and the next is given", async (t) => {
       const { store } = await openTestStore(t, backend);
       const text = rawSql(backend === "sqlite" ? "printf('%.*c', 1000000, 'x')" : "repeat('x', 1000000)");

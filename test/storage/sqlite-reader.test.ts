@@ -1,14 +1,15 @@
 // The processes that read, and the connection under them.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { getPriority } from "node:os";
 import { test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
 import { openConnection, type Connection } from "../../src/storage/sqlite/connection.ts";
 import { createReader, type SqliteReader } from "../../src/storage/sqlite/reader.ts";
 import { createReaders } from "../../src/storage/sqlite/readers.ts";
-import { render, sql } from "../../src/storage/sql.ts";
+import { render, sql, type Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { until } from "../cli/until.ts";
 import { cleanup, openTestStore } from "../support/open-test.ts";
@@ -16,6 +17,8 @@ import { cleanup, openTestStore } from "../support/open-test.ts";
 // About half a second of work for SQLite.
 const slow = sql`with recursive number (n) as (select 1 union all select n + 1 from number where n < 2000000)
   select max(n) as n from number`;
+
+const quick = sql`select 1 as one`;
 
 /** Reads a table for ever, so that the WAL cannot begin anew meanwhile. */
 const endless = sql`with recursive n (i) as (select 1 union all select i from n)
@@ -189,6 +192,101 @@ test("who cost a reader its life waits for the next one itself, and others keep 
   assert.equal((await readerOf("noisy")) === kept, false);
   assert.equal(await readerOf("other"), await readerOf("other"));
 });
+
+/** Readers of a book in a file, and which one serves a tenant's statement. */
+async function servedBy(t: TestContext): Promise<(tenant: string, statement: Sql) => Promise<SqliteReader>> {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  return (tenant, statement) =>
+    readers.use(tenant, signal, async (reader) => (await reader.all(render(statement, "sqlite")), reader));
+}
+
+test("a slow reader keeps its low priority to its tenant, until that has asked for quick reads alone", async (t) => {
+  const serve = await servedBy(t);
+  const slowOne = await serve("noisy", slow);
+  const quiet = await serve("quiet", quick);
+
+  assert.equal(slowOne.yielded, true);
+  assert.equal(quiet.yielded, false);
+  for (let turn = 0; turn < limits.readsPatient; turn++) assert.equal(await serve("noisy", quick), slowOne);
+  assert.equal(await serve("noisy", quick), quiet);
+});
+
+test("who cost a reader its life gets one that lets others come first", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const [deadline, never] = [new AbortController(), new AbortController()];
+  const late = readers.use("noisy", deadline.signal, async (reader) => {
+    deadline.abort();
+    return reader.all(render(quick, "sqlite"));
+  });
+  await assert.rejects(late);
+
+  const yielded = await readers.use("noisy", never.signal, async (reader) => {
+    await reader.all(render(quick, "sqlite"));
+    return reader.yielded;
+  });
+
+  assert.equal(yielded, true);
+});
+
+test("after slow reads of many tenants, no more readers stay than may read at once", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  const readersMax = limits.readsMax + limits.snapshotsMax;
+  const used: SqliteReader[] = [];
+
+  for (let tenant = 0; tenant <= readersMax; tenant++) {
+    await readers.use(`tenant ${tenant}`, signal, async (reader) => {
+      used.push(reader);
+      reader.yield();
+    });
+  }
+
+  assert.deepEqual(
+    used.map(({ alive }) => alive),
+    [false, ...Array<boolean>(readersMax).fill(true)],
+  );
+});
+
+test("a snapshot whose reader ends before its first answer gets another one", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const readers = createReaders({ location: url, writable: false }, "process");
+  cleanup(t, () => readers.close());
+  const { signal } = new AbortController();
+  let turns = 0;
+
+  const { rows } = await readers.use("a", signal, async (reader) => {
+    const asked = reader.all(render(quick, "sqlite"));
+    if (turns++ === 0) void reader.kill();
+    return asked;
+  });
+
+  assert.deepEqual([rows, turns], [[{ one: 1 }], 2]);
+});
+
+if (process.platform === "linux") {
+  // A low priority counts among the processes of a session where the system weighs sessions against each other.
+  test("a reader is of its program's session, and a slow one has a lower priority there", async (t) => {
+    const { store } = await openTestStore(t, "sqlite");
+    const session = (pid: number | "self"): string | undefined =>
+      readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[3];
+    const children = (): number[] =>
+      readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ").map(Number);
+    const others = children();
+
+    await store.readHeavy(slow);
+
+    const [reader = 0] = children().filter((pid) => !others.includes(pid));
+    assert.equal(session(reader), session("self"));
+    assert.ok(getPriority(reader) > getPriority(), "it comes after the program");
+  });
+}
 
 test("a reader that has closed refuses, and does not start again", async (t) => {
   const { url } = await openTestStore(t, "sqlite");

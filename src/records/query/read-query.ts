@@ -68,16 +68,25 @@ export async function readPage<Type extends AnyRecordType>(
   if (asked === undefined) return { items: [], next: null };
   const { subject, moment, where, scope, words } = asked;
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
-  const { rows, more } = await reader.page<EntryRow>(sql`
-    select r.key, r.from_key, r.to_key, r.instance_key, r.body${asText} as body, r.revision, r.from_commit, r.schema_version
+  const found = sql`
+    select r.key, r.from_key, r.to_key, r.instance_key, r.body, r.revision, r.from_commit, r.schema_version
     ${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${orderBy(scope, orders)}
-    limit ${limit + 1} offset ${offset}`);
+    limit ${limit + 1} offset ${offset}`;
+  const { rows, more } = await reader.page<EntryRow>(withText(reader, found));
   const page = rows.slice(0, limit);
   const items = page.map((row) => toEntry<Type>(name, row));
   const [last, lastRow] = [items.at(-1), page.at(-1)];
   if ((rows.length <= limit && !more) || last === undefined || lastRow === undefined) return { items, next: null };
   const values = orders.map(({ at }) => orderValue(valueAt(last, lastRow, at)));
   return { items, next: writeCursor({ values, key: lastRow.key }, mark) };
+}
+
+/** The same rows with their documents as text. PostgreSQL sorts what it is asked for, and large documents are sorted where they
+ *  lie: a text would be made of each of them first, and carried along. */
+function withText({ dialect }: RecordReader, found: Sql): Sql {
+  if (dialect === "sqlite") return found;
+  return sql`select key, from_key, to_key, instance_key, body${asText} as body, revision, from_commit, schema_version
+    from (${found}) as found`;
 }
 
 /** One row for each group; one in all when there are no groups. */

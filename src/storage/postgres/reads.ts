@@ -84,6 +84,9 @@ export function createPostgresReads(parts: Parts): PostgresReads {
   async function askPage<R>(client: PoolClient, statement: Sql): Promise<Some<R>> {
     return toSome<R>(await ask(client, pageOf(render(statement, "postgres"))));
   }
+  async function askAll<R>(client: PoolClient, statement: Sql): Promise<R[]> {
+    return (await ask(client, render(statement, "postgres"))) as R[];
+  }
 
   async function read<T>(who: Partial<Reading> | undefined, work: (client: PoolClient) => Promise<T>): Promise<T> {
     const reading = readingNow(who);
@@ -102,7 +105,7 @@ export function createPostgresReads(parts: Parts): PostgresReads {
       begun.catch(() => undefined);
       const result = await run({
         dialect: "postgres",
-        all: async <R>(statement: Sql) => (await ask(checked(), render(statement, "postgres"))) as R[],
+        all: async <R>(statement: Sql) => askAll<R>(checked(), statement),
         page: async <R>(statement: Sql) => askPage<R>(checked(), statement),
       });
       // Without it each statement would have read of a moment of its own.
@@ -115,8 +118,7 @@ export function createPostgresReads(parts: Parts): PostgresReads {
   }
 
   return {
-    all: <R>(statement: Sql, who?: Partial<Reading>) =>
-      read(who, async (client) => (await ask(client, render(statement, "postgres"))) as R[]),
+    all: <R>(statement: Sql, who?: Partial<Reading>) => read(who, (client) => askAll<R>(client, statement)),
     page: <R>(statement: Sql, who?: Partial<Reading>) => read(who, (client) => askPage<R>(client, statement)),
     async snapshot(run, who) {
       const reading = readingNow(who);
@@ -131,24 +133,27 @@ export function createPostgresReads(parts: Parts): PostgresReads {
   };
 }
 
-/** The rows that fit on a page, and how many there are without that. The server sends no others. */
+/** The rows that fit on a page, and the one after them; the server sends no others. It keeps all of them for each window of
+ *  another kind, so there is one. */
 function pageOf({ text, params }: Query): Query {
   return {
-    text: `select * from (select page.*, sum(pg_column_size(page)) over (rows unbounded preceding) as page_bytes,
-        row_number() over () as page_row, count(*) over () as page_rows from (${text}) as page) as sized
-      where page_row = 1 or page_bytes <= ${limits.pageBytesMax}`,
+    text: `select * from (select page.*, sum(page_size) over before as page_bytes, row_number() over before as page_row
+        from (select asked.*, pg_column_size(asked) as page_size from (${text}) as asked) as page
+        window before as (rows unbounded preceding)) as sized
+      where page_row <= 2 or page_bytes - page_size <= ${limits.pageBytesMax}`,
     params,
   };
 }
 
+type Sized = { readonly page_size: number; readonly page_bytes: number; readonly page_row: number };
+
 function toSome<R>(found: unknown[]): Some<R> {
   // Sorted here: the server would carry all documents through another sort.
-  const rows = (found as { page_bytes: unknown; page_row: number; page_rows: number }[]).toSorted(
-    (one, other) => one.page_row - other.page_row,
-  );
-  const all = rows[0]?.page_rows ?? 0;
+  const all = (found as Sized[]).toSorted((one, other) => one.page_row - other.page_row);
+  // The first is on the page whatever its size.
+  const rows = all.filter((row) => row.page_row === 1 || row.page_bytes <= limits.pageBytesMax);
   return {
-    rows: rows.map(({ page_bytes: _b, page_row: _r, page_rows: _a, ...row }) => row as R),
-    more: all > rows.length,
+    rows: rows.map(({ page_size: _s, page_bytes: _b, page_row: _r, ...row }) => row as R),
+    more: all.length > rows.length,
   };
 }

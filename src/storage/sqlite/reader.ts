@@ -1,7 +1,7 @@
 // The main thread's end of a reader. It starts with its first request, because most programs that open a book never
 // need one.
 import { fork } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, extname } from "node:path";
 import { isSea } from "node:sea";
@@ -24,9 +24,8 @@ export type SqliteReader = {
   end(): Promise<void>;
   /** False once it has ended, or was told to. */
   readonly alive: boolean;
-  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. False as long as it is
-   *  still to be asked again. */
-  yield(): boolean;
+  /** Lets every other process come first, for the rest of its life: only the system's owner may take that back. */
+  yield(): void;
   readonly yielded: boolean;
   /** For how long it has had a processor, in all; null where the system does not say. */
   busyMs(): number | null;
@@ -53,7 +52,6 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
   let running: Running | undefined;
   let ended = false;
   let yielded = false;
-  let lowered = false;
   let started = false;
   let lastId = 0;
 
@@ -77,7 +75,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
 
   function start(): Running {
     const begun = (where === "thread" ? startInThread : startProcess)(data, hear, gone);
-    lowered = yielded && begun.yield();
+    if (yielded) begun.yield();
     return begun;
   }
 
@@ -126,7 +124,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
     },
     yield() {
       yielded = true;
-      return (lowered ||= running?.yield() ?? false);
+      running?.yield();
     },
     get yielded() {
       return yielded;
@@ -152,7 +150,7 @@ export function createReader(data: ReaderData, where: "process" | "thread" = "th
 type Running = {
   send(request: ReaderRequest): void;
   hold(alive: boolean): void;
-  yield(): boolean;
+  yield(): void;
   busyMs(): number | null;
   kill(): Promise<void>;
 };
@@ -172,7 +170,9 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
     env: { SQLITE_TMPDIR: dirname(data.location), ...env },
     execArgv: ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"],
     serialization: "advanced",
-    detached: process.platform !== "win32",
+    // Of the program's session, and not its own: Linux may weigh sessions against each other, and in one of its own a reader
+    // would let nobody come first.
+    detached: false,
     // The fourth ends with this process, which tells the reader that nobody waits any more.
     stdio: ["ignore", "ignore", "ignore", "pipe", "ipc"],
   });
@@ -195,7 +195,10 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
       child[change]();
       child.channel?.[change]();
     },
-    yield: () => child.pid === undefined || lowerPriority(child.pid),
+    yield() {
+      // Where the system does not let it, it competes with the others.
+      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_BELOW_NORMAL));
+    },
     busyMs: () => (child.pid === undefined ? null : processorMs(child.pid)),
     kill() {
       child.ref();
@@ -213,7 +216,7 @@ function startInThread(data: ReaderData, hear: Hear, gone: (cause: unknown) => v
   return {
     send: (request) => worker.postMessage(request),
     hold: (alive) => (alive ? worker.ref() : worker.unref()),
-    yield: () => true,
+    yield: () => undefined,
     busyMs: () => null,
     // Not awaited: it does not end before its statement does.
     async kill() {
@@ -223,18 +226,11 @@ function startInThread(data: ReaderData, hear: Hear, gone: (cause: unknown) => v
   };
 }
 
-/** False when the system wants to be asked again. Where it does not let us, the process competes with the others. */
-function lowerPriority(pid: number): boolean {
-  const priority = constants.priority.PRIORITY_BELOW_NORMAL;
+function attempt(run: () => void): void {
   try {
-    setPriority(pid, priority);
-    if (process.platform !== "linux") return true;
-    // Linux may weigh whole sessions against each other, and a reader has one of its own, in which it comes before nobody.
-    writeFileSync(`/proc/${pid}/autogroup`, String(priority));
-    return true;
-  } catch (error) {
-    // It takes this of a user ten times a second.
-    return (error as NodeJS.ErrnoException).code !== "EAGAIN";
+    run();
+  } catch {
+    // Nothing depends on it.
   }
 }
 

@@ -11,11 +11,14 @@ import { createReader, type Answered, type SqliteReader } from "./reader.ts";
 export type Readers = {
   /** Runs one statement. A reader that ended by itself, or by the system's hand, is no reason to fail: another is asked. */
   ask(tenant: string, signal: AbortSignal, query: Query, bytesMax: number | undefined): Promise<Answered>;
-  /** Runs `work` with a reader of its own. When the signal aborts, the reader is ended. */
+  /** Runs `work` with a reader of its own, and with another if that ends before its first answer. When the signal aborts, the
+   *  reader is ended. */
   use<T>(tenant: string, signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T>;
   /** Resolves once no reader holds the file. */
   close(): Promise<void>;
 };
+
+type Work<T> = (reader: SqliteReader) => Promise<T>;
 
 export function createReaders(data: ReaderData, where: "process" | "thread"): Readers {
   // The one that was used last is taken first, so that the others may rest and end. Whoever has let others come first does so
@@ -66,9 +69,7 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
     else patient.delete(tenant);
   }
 
-  async function use<T>(tenant: string, signal: AbortSignal, work: (reader: SqliteReader) => Promise<T>): Promise<T> {
-    signal.throwIfAborted();
-    const reader = take(tenant);
+  async function run<T>(tenant: string, signal: AbortSignal, work: Work<T>, reader = take(tenant)): Promise<T> {
     busy++;
     const killed = (): void => kill(reader);
     signal.addEventListener("abort", killed, { once: true });
@@ -84,18 +85,33 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
       else kill(reader);
     }
   }
+  /** `again`: whether the work may be given to another reader after this one has ended. */
+  async function runSurely<T>(
+    tenant: string,
+    signal: AbortSignal,
+    work: Work<T>,
+    again: (reader: SqliteReader) => boolean,
+  ): Promise<T> {
+    signal.throwIfAborted();
+    const reader = take(tenant);
+    try {
+      return await run(tenant, signal, work, reader);
+    } catch (error) {
+      if (signal.aborted || reader.alive || !again(reader)) throw error;
+      return run(tenant, signal, work);
+    }
+  }
 
   return {
-    use,
-    async ask(tenant, signal, query, bytesMax) {
-      let first: SqliteReader | undefined;
-      try {
-        return await use(tenant, signal, (reader) => (first = reader).all(query, bytesMax));
-      } catch (error) {
-        if (signal.aborted || first?.alive !== false) throw error;
-        return use(tenant, signal, (reader) => reader.all(query, bytesMax));
-      }
-    },
+    // A signal to all processes of a terminal ends one that has just been started, and that has answered nothing yet.
+    use: (tenant, signal, work) => runSurely(tenant, signal, work, (reader) => !reader.started),
+    ask: (tenant, signal, query, bytesMax) =>
+      runSurely(
+        tenant,
+        signal,
+        (reader) => reader.all(query, bytesMax),
+        () => true,
+      ),
     async close() {
       for (const reader of [...idle.keys()]) end(reader);
       await Promise.all(dying);
@@ -118,7 +134,8 @@ function watchPace(reader: SqliteReader): Pace {
 
   function look(): void {
     isSlow ||= reader.started && hasBeenLong();
-    if (!isSlow || !reader.yield()) timer = systemClock.after(limits.readYieldMs, look);
+    if (isSlow) reader.yield();
+    else timer = systemClock.after(limits.readYieldMs, look);
   }
   // The system is asked for the first time when the read is no quick one any more.
   function hasBeenLong(): boolean {
