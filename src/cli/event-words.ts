@@ -1,80 +1,9 @@
-// Events, listeners and dead letters in words.
+// Listeners and dead letters in words.
 import { isoTime } from "../core/time.ts";
-import type { EventInfo } from "../events/event.ts";
 import type { ListenerRecord } from "../events/listeners.ts";
 import type { DeadLetterRecord } from "../events/read-dead-letter.ts";
-import type { EventRecord, EventTree } from "../events/read-event.ts";
 import { isoOrNull } from "./job-words.ts";
 import { plainCell, showFields, showJson, showTable, timeCell } from "./show.ts";
-
-export function infoJson(info: EventInfo): Record<string, unknown> {
-  return { ...info, publishedAt: isoTime(info.publishedAt), availableAt: isoTime(info.availableAt) };
-}
-
-export function eventJson(event: EventRecord): Record<string, unknown> {
-  const deliveries = event.deliveries.map((each) => ({
-    ...each,
-    availableAt: isoTime(each.availableAt),
-    endedAt: isoOrNull(each.endedAt),
-  }));
-  return { ...event, ...infoJson(event), deliveries };
-}
-
-export function eventTable(events: readonly EventRecord[]): Promise<string> {
-  return showTable(
-    ["id", "topic", "status", "listeners", "published"],
-    events.map((event) => [
-      plainCell(event.id),
-      plainCell(event.topic),
-      event.status,
-      plainCell(event.deliveries.map(({ listener, status }) => `${listener}: ${status}`).join(", "), 80),
-      timeCell(event.publishedAt),
-    ]),
-  );
-}
-
-/** Everything about one event, and what it caused. */
-export async function eventWords(event: EventRecord, tree: EventTree): Promise<string> {
-  const fields: readonly (readonly [string, string | null])[] = [
-    ["event", plainCell(event.id, 200)],
-    ["topic", plainCell(event.topic, 500)],
-    ["status", event.status],
-    ["priority", String(event.priority)],
-    ["key", event.key === null ? null : plainCell(event.key, 200)],
-    ["published", isoTime(event.publishedAt)],
-    ["not before", event.availableAt === event.publishedAt ? null : isoTime(event.availableAt)],
-    ["depth", event.chainDepth === 0 ? null : String(event.chainDepth)],
-    ["published by run", event.causeRunId],
-    ["replay of", event.replayOf],
-    ["headers", Object.keys(event.headers).length === 0 ? null : plainCell(JSON.stringify(event.headers), 500)],
-  ];
-  const said = fields.filter((field): field is readonly [string, string] => field[1] !== null);
-  const parts = [await showFields(said), "", "payload", showJson(event.payload), ""];
-  parts.push(event.deliveries.length === 0 ? "No listener was told of it." : await deliveryTable(event));
-  if (tree.caused.length > 0) parts.push("", "chain", ...treeLines(tree, event.id));
-  return parts.join("\n");
-}
-
-function deliveryTable(event: EventRecord): Promise<string> {
-  return showTable(
-    ["listener", "status", "tries", "job", "error"],
-    event.deliveries.map((each) => [
-      plainCell(each.listener),
-      each.waitsFor === null ? each.status : `${each.status} (${each.waitsFor})`,
-      String(each.attempts),
-      each.jobId,
-      plainCell(each.error === null ? "" : `${each.error.type}: ${each.error.message}`),
-    ]),
-  );
-}
-
-function treeLines(tree: EventTree, here: string, indent = ""): string[] {
-  const mark = tree.id === here ? "  ← this one" : "";
-  return [
-    `${indent}${plainCell(tree.topic)}  ${plainCell(tree.id)}${mark}`,
-    ...tree.caused.flatMap((each) => treeLines(each, here, `${indent}  `)),
-  ];
-}
 
 type Seen = Pick<ListenerRecord, "state" | "paused" | "hosted" | "registeredAt">;
 

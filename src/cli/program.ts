@@ -13,7 +13,6 @@ import { deadLetters } from "./dead-letters.ts";
 import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
-import { events } from "./events.ts";
 import { addNoun } from "./commands.ts";
 import { groups } from "./groups.ts";
 import { heldCommands } from "./held.ts";
@@ -38,7 +37,19 @@ import { views } from "./views.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
-  ...[run, apps, "jobs" as const, groups, templates, schedules, events, listeners, deadLetters, calls, sinks],
+  ...[
+    run,
+    apps,
+    "jobs" as const,
+    groups,
+    templates,
+    schedules,
+    "events" as const,
+    listeners,
+    deadLetters,
+    calls,
+    sinks,
+  ],
   ...["queues" as const, reservations],
   ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
   ...[migrate, info, sessions, tenants, "book" as const, backup, heldCommands, doctor, views],

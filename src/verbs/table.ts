@@ -15,6 +15,11 @@ export const nouns = {
     about: "look at jobs, make and run them, and change those that have not started",
     load: async () => (await import("./jobs.ts")).jobs,
   },
+  events: {
+    about: "publish, list, follow, replay and clean up events",
+    more: "An event is heard by every durable listener whose patterns match its topic (docs/events.md).",
+    load: async () => (await import("./events.ts")).events,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { listener } from "../../src/index.ts";
+import { listener, manualClock } from "../../src/index.ts";
 import { openTest } from "../support/open-test.ts";
 import { answer, items, refusal } from "./answer-of.ts";
-import { cliBackends, runCli, startCli } from "./run-cli.ts";
+import { cliBackends, parsed, runCli, startCli } from "./run-cli.ts";
 
 const broken = { yes: true };
 const hear = listener("hear", {
@@ -64,7 +64,7 @@ for (const backend of cliBackends) {
     await answer(["listeners", "resume", "hear"], url);
     const which = await refusal(["listeners", "rewind", "hear"], url);
     const replayed = await answer(["events", "replay", "--topic", "order.*", "--dry-run"], url);
-    const cleaned = await answer(["events", "cleanup", "--older-than", "90d", "--dry-run"], url);
+    const cleaned = await answer(["events", "cleanup", "--older-than", "90d"], url);
     const removed = await answer(["listeners", "remove", "hear"], url);
 
     assert.deepEqual(paused, { name: "hear", paused: true });
@@ -74,28 +74,76 @@ for (const backend of cliBackends) {
     assert.deepEqual([skipped["skipped"], rewound["to"]], [1, { event: "e-1" }]);
     assert.match(which[2], /give one of --to beginning/);
     assert.equal(replayed["count"], 2);
-    assert.equal(cleaned["removed"], 0);
+    assert.deepEqual([cleaned["dryRun"], cleaned["removed"]], [true, 0]);
     assert.deepEqual(removed, { name: "hear", removed: true });
     assert.deepEqual((await refusal(["listeners", "pause", "hear"], url)).slice(0, 2), [4, "not_found"]);
   });
 
   test(`${backend}: events are followed as they are published`, async (t) => {
     const { book, url } = await openTest(t, backend);
-    const tail = startCli(["events", "tail", "--topic", "a.*", "--count", "2", "--book", url]);
+    const args = ["events", "tail", "--topic", "a.*", "--count", "2", "--book", url];
+    const [tail, asJson] = [startCli(args), startCli([...args, "--json"])];
     let over = false;
-    void tail.ended.then(() => (over = true));
+    void Promise.all([tail.ended, asJson.ended]).then(() => (over = true));
 
     const badTopic = await refusal(["events", "tail", "--topic", "a..b", "--count", "1"], url);
     const badCount = await refusal(["events", "tail", "--count", "some"], url);
-    assert.match(`${badTopic[2]} ${badCount[2]}`, /empty segment.*--count/);
+    assert.match(`${badTopic[2]} ${badCount[2]}`, /--topic "a\.\.b" has an empty segment.*--count is "some"/);
     for (let n = 0; !over; n++) {
       await book.events.publish("a.b", { n });
       await book.events.publish("c.d", { n });
       await systemClock.nextTurn();
     }
-    const { stdout: said } = await tail.ended;
+    const [{ stdout: said }, { stdout: lines }] = await Promise.all([tail.ended, asJson.ended]);
 
-    assert.match(said, /a\.b {2}\{"n":\d+\}\n.*a\.b/);
-    assert.doesNotMatch(said, /c\.d/);
+    assert.match(said, /^\d{4}-\S+T\S+\ta\.b\t\{"n":\d+\}\n\S+\ta\.b\t.*\n$/);
+    const events = lines.trimEnd().split("\n").map(parsed);
+    assert.deepEqual(
+      events.map(({ topic, publishedAt }) => [topic, typeof publishedAt]),
+      [
+        ["a.b", "string"],
+        ["a.b", "string"],
+      ],
+    );
   });
 }
+
+test("events that are old enough are removed when --apply says so, and the list of what stays is right", async (t) => {
+  const clock = manualClock({ at: "2026-03-01T00:00:00Z" });
+  const { book, url } = await openTest(t, "sqlite", { clock });
+  for (const topic of ["a.b", "a.c", "a.d"]) await book.events.publish(topic, null);
+
+  const would = await runCli(["events", "cleanup", "--older-than", "1d", "--book", url]);
+  const kept = items(await answer(["events", "list"], url));
+  const did = await runCli(["events", "cleanup", "--older-than", "1d", "--apply", "--book", url]);
+  const left = await runCli(["events", "list", "--book", url]);
+  const missing = await refusal(["events", "cleanup", "--apply"], url);
+
+  assert.equal(would.stdout, "2 events would be removed; remove them with --apply\n");
+  assert.equal(kept.length, 3);
+  assert.equal(did.stdout, "2 events removed\n");
+  assert.match(left.stdout, /^id\ttopic\tstatus\tlisteners\tpublished\n\S+\ta\.d\t.*\n$/);
+  assert.match(missing[2], /required option '--older-than <duration>'/);
+});
+
+test("the page of an event has its payload, its deliveries and the chain it belongs to", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", {
+    use: [
+      listener("relay", {
+        on: "first",
+        run: (_payload, { book: own }) => own.events.publish("second", { of: 1 }, { id: "e-2" }).then(() => undefined),
+      }),
+    ],
+  });
+  await book.events.publish("first", { n: 1 }, { id: "e-1", key: "k" });
+  const worker = await book.startWorker();
+  while ((await book.events.list()).items.length < 2) await worker.idle();
+  await worker.idle();
+
+  const shown = await runCli(["events", "show", "e-2", "--book", url]);
+  const root = (await answer(["events", "show", "e-2"], url))["root"] as { id: string; caused: { id: string }[] };
+
+  assert.match(shown.stdout, /event\te-2[^]*depth\t1[^]*payload\n\{\n {2}"of": 1\n\}[^]*deliveries\n/);
+  assert.match(shown.stdout, /chain\nfirst {2}e-1\n {2}second {2}e-2 {2}← this one\n$/);
+  assert.deepEqual([root.id, root.caused.map(({ id }) => id)], ["e-1", ["e-2"]]);
+});
