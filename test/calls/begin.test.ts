@@ -12,9 +12,10 @@ const begins = () => createBegins({ settings: { keys: undefined }, ears: undefin
 function failing(): { store: Store; writes(): number } {
   let writes = 0;
   const all = (): Promise<never> => Promise.reject(new DaybookError("busy", "the file is busy"));
+  // As in a real store, a unit begins after the call that asks for it has returned.
   const write = async (unit: (tx: Tx) => Promise<unknown>): Promise<unknown> => {
     writes++;
-    await Promise.resolve(); // whoever asks before it begins goes along
+    await Promise.resolve();
     return unit({ all } as unknown as Tx);
   };
   return { store: { write } as unknown as Store, writes: () => writes };
