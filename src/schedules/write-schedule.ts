@@ -6,6 +6,7 @@ import { quote } from "../core/quote.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { assigned, oneRow } from "../storage/word.ts";
 import { cancelUnstarted } from "../jobs/cancel.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { onTimeMs } from "./decide.ts";
@@ -95,7 +96,7 @@ async function put(
   old: ScheduleRow | undefined,
 ): Promise<ScheduleRow> {
   await refuseMissingTemplate(tx, checked);
-  const { timing, unknown: _unknown, inMs: _inMs, ...settings } = checked;
+  const { timing, unknown: _unknown, inMs: _inMs, warning: _warning, ...settings } = checked;
   const begun = old === undefined || old.removed_at !== null;
   // An edit that lets a finished schedule go on starts it anew.
   const over = !begun && old.next_at === null && old.paused_at === null && old.held === 0;
@@ -149,33 +150,15 @@ async function passBy(tx: Tx, old: ScheduleRow, until: number): Promise<void> {
 
 export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
   tx.wake(schedulesChannel);
-  if (isNew) {
-    const made =
-      await tx.run(sql`insert into daybook_schedule (tenant_id, id, name, source, kind, expression, zone, gap, overlap, starts_at,
-        ends_at, anchor_at, target, target_name, job, missed, max_lateness_ms, concurrency, jitter_ms, max_fires,
-        pause_after, cursor_at, next_at, created_at, updated_at, revision)
-      values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.source}, ${row.kind}, ${row.expression}, ${row.zone},
-        ${row.gap}, ${row.overlap}, ${row.starts_at}, ${row.ends_at}, ${row.anchor_at}, ${row.target},
-        ${row.target_name}, ${row.job}, ${row.missed}, ${row.max_lateness_ms}, ${row.concurrency}, ${row.jitter_ms},
-        ${row.max_fires}, ${row.pause_after}, ${row.cursor_at}, ${row.next_at}, ${row.created_at}, ${row.updated_at},
-        ${row.revision}) on conflict do nothing`);
-    if (made === 1) return;
-    const { name } = row;
-    throw new DaybookError("conflict", `schedule "${name}" was made by another at this moment: look again`, {
-      details: { name },
-    });
-  }
-  await tx.run(sql`update daybook_schedule set source = ${row.source}, kind = ${row.kind}, expression = ${row.expression},
-      zone = ${row.zone}, gap = ${row.gap}, overlap = ${row.overlap}, starts_at = ${row.starts_at},
-      ends_at = ${row.ends_at}, anchor_at = ${row.anchor_at}, target = ${row.target},
-      target_name = ${row.target_name}, job = ${row.job}, missed = ${row.missed},
-      max_lateness_ms = ${row.max_lateness_ms}, concurrency = ${row.concurrency}, jitter_ms = ${row.jitter_ms},
-      max_fires = ${row.max_fires}, pause_after = ${row.pause_after}, fires = ${row.fires},
-      failures = ${row.failures}, cursor_at = ${row.cursor_at}, next_at = ${row.next_at},
-      paused_at = ${row.paused_at}, paused_note = ${row.paused_note}, removed_at = ${row.removed_at},
-      created_at = ${row.created_at},
-      held = ${row.held}, revision = ${row.revision}, updated_at = ${row.updated_at}
-    where seq = ${row.seq}`);
+  const { seq, tenant_id, id, name, ahead_until: _ahead, last_fired_at: _last, pruned_until: _pruned, ...saved } = row;
+  if (!isNew) return void (await tx.run(sql`update daybook_schedule set ${assigned(saved)} where seq = ${seq}`));
+  const made = await tx.run(
+    sql`insert into daybook_schedule ${oneRow({ tenant_id, id, name, ...saved })} on conflict do nothing`,
+  );
+  if (made === 1) return;
+  throw new DaybookError("conflict", `schedule "${name}" was made by another at this moment: look again`, {
+    details: { name },
+  });
 }
 
 export async function pauseSchedule(tx: Tx, name: string, note: string | null): Promise<void> {

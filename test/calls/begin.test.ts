@@ -21,7 +21,7 @@ function failing(): { store: Store; writes(): number } {
   return { store: { write } as unknown as Store, writes: () => writes };
 }
 
-test("a call whose attempt could not be written down was not sent: no attempt is counted, and it is tried again", async () => {
+test("a call whose attempt could not be written was not sent: it is tried again and no attempt is counted", async () => {
   const { store } = failing();
 
   const error = await begins()
@@ -32,7 +32,7 @@ test("a call whose attempt could not be written down was not sent: no attempt is
   assert.deepEqual(adviceOf(error), { counts: false, atLeastMs: 1000 });
 });
 
-test("attempts that begin together are written together, and each by itself when that fails", async () => {
+test("attempts that begin together share a write, and are written one by one if that fails", async () => {
   const { store, writes } = failing();
   const begin = begins();
 
