@@ -6,6 +6,7 @@ import { DaybookError, describeError, isDaybookError, type ErrorDescription } fr
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { excluded, oneRow } from "../storage/word.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import { ceaseToHost, hostJobs, knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
@@ -166,12 +167,11 @@ export async function writeInstance(
   { status, error, sessionSeq }: InstanceState,
 ): Promise<void> {
   const { type = null, message = null, trace = null } = error ?? {};
-  await tx.run(sql`insert into daybook_app_instance (tenant_id, app_key, instance_index, session_seq, status, error_type,
-      error_message, error_trace, changed_at)
-    values (${tenant}, ${app}, ${instance}, ${sessionSeq}, ${status}, ${type}, ${message}, ${trace}, ${tx.now})
-    on conflict (tenant_id, app_key, instance_index) do update set session_seq = excluded.session_seq,
-      status = excluded.status, error_type = excluded.error_type, error_message = excluded.error_message,
-      error_trace = excluded.error_trace, changed_at = excluded.changed_at`);
+  const failure = { error_type: type, error_message: message, error_trace: trace };
+  const row = { session_seq: sessionSeq, status, ...failure, changed_at: tx.now };
+  await tx.run(sql`insert into daybook_app_instance
+    ${oneRow({ tenant_id: tenant, app_key: app, instance_index: instance, ...row })}
+    on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
 }
 
 /** Writes that the instance has stopped, unless another process has taken it over since. */

@@ -2,7 +2,7 @@
 // transaction, so after a power failure the book has the registrations of one setup or of the other.
 import { sql } from "../storage/sql.ts";
 import type { Tx, Store } from "../storage/store.ts";
-import { anyOf, forUpdate } from "../storage/word.ts";
+import { anyOf, excluded, forUpdate, greatest, oneRow } from "../storage/word.ts";
 import { hasHistory } from "../telemetry/run.ts";
 import type { CheckedSchedule } from "../schedules/options.ts";
 import { retireSchedule, upsertSchedule } from "../schedules/write-schedule.ts";
@@ -47,23 +47,29 @@ async function upsert(tx: Tx, { tenant, app, instance }: InstanceIdentity, ready
   const { does, settings, name, handlerMethod, args, kwargs } = registration;
   const live = does.kind === "listener" ? does.live : null;
   const trigger = does.kind === "schedule" ? does.trigger : null;
-  const priority = Number(settings["priority"] ?? 0);
-  await tx.run(sql`insert into daybook_registration as registration (tenant_id, id, app_key, instance_index, name, kind, handler_method, topic,
-      debounce_ms, throttle_ms, once, priority, predicate, trigger_type, trigger_value, repeat, args, kwargs, settings,
-      source_location, registration_source, first_registered_at, last_registered_at)
-    values (${tenant}, ${tx.ids()}, ${app}, ${instance}, ${name}, ${does.kind}, ${handlerMethod},
-      ${live === null ? null : live.topics.join(", ")}, ${live?.debounceMs ?? null}, ${live?.throttleMs ?? null},
-      ${live?.once === true ? 1 : 0}, ${priority}, ${live?.where?.describe() ?? null}, ${trigger?.type ?? null},
-      ${trigger?.value ?? null}, ${trigger?.repeat === true ? 1 : 0}, ${args}, ${kwargs}, ${safeJson(settings)},
-      ${source.location}, ${source.text}, ${tx.now}, ${tx.now})
-    on conflict (tenant_id, app_key, instance_index, name) do update set kind = excluded.kind,
-      handler_method = excluded.handler_method, topic = excluded.topic, debounce_ms = excluded.debounce_ms,
-      throttle_ms = excluded.throttle_ms, once = excluded.once, priority = excluded.priority,
-      predicate = excluded.predicate, trigger_type = excluded.trigger_type, trigger_value = excluded.trigger_value,
-      repeat = excluded.repeat, args = excluded.args, kwargs = excluded.kwargs, settings = excluded.settings,
-      source_location = excluded.source_location, registration_source = excluded.registration_source,
-      last_registered_at = case when excluded.last_registered_at > registration.last_registered_at
-        then excluded.last_registered_at else registration.last_registered_at end, retired_at = null`);
+  const row = {
+    kind: does.kind,
+    handler_method: handlerMethod,
+    topic: live === null ? null : live.topics.join(", "),
+    debounce_ms: live?.debounceMs ?? null,
+    throttle_ms: live?.throttleMs ?? null,
+    once: live?.once === true ? 1 : 0,
+    priority: Number(settings["priority"] ?? 0),
+    predicate: live?.where?.describe() ?? null,
+    trigger_type: trigger?.type ?? null,
+    trigger_value: trigger?.value ?? null,
+    repeat: trigger?.repeat === true ? 1 : 0,
+    args,
+    kwargs,
+    settings: safeJson(settings),
+    source_location: source.location,
+    registration_source: source.text,
+  };
+  const first = { first_registered_at: tx.now, last_registered_at: tx.now };
+  const identity = { tenant_id: tenant, id: tx.ids(), app_key: app, instance_index: instance, name };
+  await tx.run(sql`insert into daybook_registration as registration ${oneRow({ ...identity, ...row, ...first })}
+    on conflict (tenant_id, app_key, instance_index, name) do update set ${excluded(Object.keys(row))}, retired_at = null,
+      last_registered_at = ${greatest}(excluded.last_registered_at, registration.last_registered_at)`);
 }
 
 async function letGo(

@@ -4,11 +4,12 @@ import type { Store } from "../storage/store.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { refuseDestination } from "./client/destination.ts";
+import { cancelCall, deleteCall, rescheduleCall, resendCall } from "./commands.ts";
+import type { CancelledCall, ResendOptions } from "./commands.ts";
 import { explainCall, findCall, listCalls } from "./read-calls.ts";
 import type { CallDetails, CallExplanation, CallFilter, CallPage } from "./read-calls.ts";
 import { shownUrl } from "./request/redact.ts";
 import type { CallsRoom } from "./room.ts";
-import { cancelCall, deleteCall, rescheduleCall, resendCall, type CancelledCall, type ResendOptions } from "./steer.ts";
 import { prepareCall, type PreparedCall, type SubmitOptions, type When, submitCall, type Submitted } from "./submit.ts";
 
 /** Verbs that write. In a transaction they are part of it; on the book each commits by itself. */

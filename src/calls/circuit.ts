@@ -1,6 +1,6 @@
-// A host that does not answer again and again is left alone for a while. Its calls wait outside the line, so that they hold
-// no place that others could use. One of them is due when the pause ends and tries it; if that is answered the others follow,
-// a few with each answer. Each tenant has its own view of a host: nobody learns from this, or suffers by it, what another does.
+// A host that fails to answer several times in a row is paused. Its calls are parked, so they hold no place that others could
+// use. One of them is due when the pause ends and tries the host; if it is answered, the others follow, a few with each answer.
+// Each tenant has its own view of a host, so no tenant learns about or suffers from another's calls.
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
@@ -14,7 +14,7 @@ import { callKind, hostKey, hostOfKey } from "./call.ts";
 const failuresMax = 5;
 const pauseMs = 15_000;
 export const pauseMsMax = 300_000;
-/** How many follow with each answer. */
+/** How many calls follow with each answer. */
 const releasedEach = 10;
 const sweptMax = 100;
 
@@ -27,7 +27,7 @@ type Host = {
   readonly failures: number;
   readonly opened_at: number | null;
   readonly probe_at: number | null;
-  /** The call that tries the host then. Should it be cancelled, the sweep finds another. */
+  /** The call that tries the host then. If it is cancelled, the sweep finds another. */
   readonly probe_call_seq: number | null;
 };
 
@@ -36,10 +36,10 @@ async function readHost(tx: Tx, { tenant, host }: Of): Promise<Host | undefined>
     where tenant_id = ${tenant} and host = ${host}`);
 }
 
-/** What the attempts of one transaction say about a host: whether one was answered, and how many failed since. */
+/** What the attempts of one transaction say about a host: whether it answered, and how many attempts failed since. */
 export type HostNote = Of & { readonly answered: boolean; readonly failures: number };
 
-/** Whoever ends a call holds the lock of its limit, so nobody decides beside us. */
+/** Notes that. A transaction that ends a call holds the lock of its limit, so no other decides about the host meanwhile. */
 export async function noteHost(tx: Tx, { answered, failures: failed, ...of }: HostNote): Promise<void> {
   const known = await readHost(tx, of);
   if (answered && known !== undefined) await letFollow(tx, of, known);
@@ -57,7 +57,7 @@ export async function noteHost(tx: Tx, { answered, failures: failed, ...of }: Ho
       probe_at = excluded.probe_at, probe_call_seq = excluded.probe_call_seq`);
 }
 
-// The host is there: the one that was to try it goes at once, and some of the others with it.
+// The host is up: the call that was to try it goes at once, and some of the others with it.
 async function letFollow(tx: Tx, of: Of, { probe_at: probeAt, probe_call_seq: probes }: Host): Promise<void> {
   const { tenant, host } = of;
   if (probes !== null) {
@@ -67,7 +67,7 @@ async function letFollow(tx: Tx, of: Of, { probe_at: probeAt, probe_call_seq: pr
     tx.wake(jobsChannel);
   }
   await release(tx, { tenant, waitsFor: "order", key: hostKey(host) }, releasedEach);
-  // One that another transaction holds just now was passed by, and only what is known here leads the sweep to it.
+  // `release` passes over a call that another transaction has locked; the row must stay, because it leads the sweep to that call.
   await (!(await anyWaits(tx, of))
     ? tx.run(sql`delete from daybook_call_host where tenant_id = ${tenant} and host = ${host}`)
     : tx.run(sql`update daybook_call_host set failures = 0, opened_at = null, probe_at = null, probe_call_seq = null
@@ -78,7 +78,7 @@ async function anyWaits(tx: Tx, { tenant, host }: Of): Promise<boolean> {
   return (await lanesThatWait(tx, { tenant, waitsFor: "order", key: hostKey(host) })).length > 0;
 }
 
-/** Makes the first of those that wait for the host due when its pause ends; null when none does. */
+/** Makes the first call that waits for the host due when the pause ends; null when none waits. */
 async function appoint(tx: Tx, { tenant, host }: Of, probeAt: number): Promise<number | null> {
   const waits = waitsKey({ tenant, waitsFor: "order", key: hostKey(host) });
   const first = await tx.get<{ seq: number; kind_seq: number }>(sql`select seq, kind_seq
@@ -91,19 +91,24 @@ async function appoint(tx: Tx, { tenant, host }: Of, probeAt: number): Promise<n
   return first.kind_seq;
 }
 
-// The hosts that a claim has found to be in order. It holds their limits and has ended what it ends, so they stay so.
-const inOrder = new WeakMap<Tx, Set<string>>();
+// The hosts that a claim has found to be up. The claim holds their limits and has ended what it ends, so they stay so.
+function hostsUp(tx: Tx): Set<string> {
+  const claims = tx.keep("hosts that are up", () => new WeakMap<Tx, Set<string>>());
+  const found = claims.get(tx) ?? new Set();
+  claims.set(tx, found);
+  return found;
+}
 
-/** Whether a call must wait for its host. The first one after the pause may go, and the next pause begins with it. */
+/** Whether a call must wait for its host. After a pause the first call may go, and the next pause begins with it. */
 export function mustWaitForHost(tx: Tx, job: OrderedJob): Awaitable<MustWait> {
-  return inOrder.get(tx)?.has(`${job.tenant_id}\n${job.limit_key}`) === true ? false : askHost(tx, job);
+  return hostsUp(tx).has(`${job.tenant_id}\n${job.limit_key}`) ? false : askHost(tx, job);
 }
 
 async function askHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
   const of = { tenant: job.tenant_id, host: hostOfKey(job.limit_key ?? "") };
   const known = await readHost(tx, of);
   if (known === undefined || known.probe_at === null) {
-    inOrder.set(tx, (inOrder.get(tx) ?? new Set()).add(`${job.tenant_id}\n${job.limit_key}`));
+    hostsUp(tx).add(`${job.tenant_id}\n${job.limit_key}`);
     return false;
   }
   if (known.probe_at <= tx.now) {
@@ -117,8 +122,8 @@ async function askHost(tx: Tx, job: OrderedJob): Promise<MustWait> {
   return { until: known.probe_at };
 }
 
-/** Lets one call go for each host whose pause is over, and some where the host is back: those that followed its last answer
- *  may all have been cancelled. */
+/** Releases one call for each host whose pause is over, and some where the host is up again: the calls that followed its last
+ *  answer may all have been cancelled. */
 export async function sweepHosts(tx: Tx): Promise<number> {
   const due = await tx.all<{ tenant_id: string; host: string; probe_at: number | null }>(
     sql`select tenant_id, host, probe_at from daybook_call_host call_host where probe_at <= ${tx.now}
@@ -139,13 +144,13 @@ export async function sweepHosts(tx: Tx): Promise<number> {
   return released;
 }
 
-// Nobody waits for it. What was known of it long ago would only be in the way of the others' sweep.
+// No call waits for it: an old row would only slow the sweep.
 async function forget(tx: Tx, { tenant, host }: Of): Promise<void> {
   await tx.run(sql`delete from daybook_call_host where tenant_id = ${tenant} and host = ${host}
     and (failures = 0 or probe_at <= ${tx.now - pauseMsMax})`);
 }
 
-/** Pauses that a clock which ran ahead has begun end now, and the call that was to try the host then goes at once. */
+/** Ends pauses that began while the clock ran ahead. The call that was to try the host goes at once. */
 export async function endLongPauses(tx: Tx): Promise<number> {
   const isLong = sql`probe_at > ${tx.now + limits.clockAheadMs + pauseMsMax}`;
   const probes = await tx.all<{ seq: number }>(sql`select line.seq from daybook_call_host call_host

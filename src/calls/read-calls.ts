@@ -9,10 +9,9 @@ import { sql, joinSql, rawSql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { explainJob, type Explanation } from "../jobs/explain.ts";
-import { callKind, callStatuses } from "./call.ts";
-import type { CallOutcome, CallPolicy, CallStatus, ErrorKind } from "./call.ts";
+import { callKind, callStatuses, type CallOutcome, type CallPolicy, type CallStatus, type ErrorKind } from "./call.ts";
+import { notFound } from "./commands.ts";
 import type { ShownRequest } from "./request/content.ts";
-import { notFound } from "./steer.ts";
 
 export type CallRecord = {
   readonly id: string;

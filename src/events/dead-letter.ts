@@ -1,5 +1,5 @@
-// A dead letter is a delivery whose last try failed. There is one for each event and listener, from its first failure to
-// its end; it keeps its event and its job in the book, and others of an ordered key behind it.
+// A dead letter is a delivery whose last try failed. An event and a listener have at most one. Until it ends, it keeps its event
+// and its job in the book, and later deliveries of an ordered key behind it.
 //
 //   (last try fails) ──► dead ──► redriving ──► recovered      its redrive succeeded
 //                         ▲  │         │
@@ -13,7 +13,6 @@ import type { JobEnded } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { deadLetterTopic, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";
-import { eventPriority } from "./prepare.ts";
 import { insertEvent, newEvent } from "./publish.ts";
 
 export type DeadLetterStatus = "dead" | "redriving" | "recovered" | "discarded";
@@ -37,13 +36,13 @@ export type DeadLetterRow = {
   reason: string | null;
 };
 
-/** The letter of a delivery, locked; undefined when it has none. */
+/** Locks and returns the letter of a delivery; undefined when it has none. */
 export async function letterOf(tx: Tx, job: JobRow): Promise<DeadLetterRow | undefined> {
   return tx.get<DeadLetterRow>(sql`select * from daybook_dead_letter where tenant_id = ${job.tenant_id}
       and event_seq = ${job.kind_seq} and listener_seq = (${listenerOf(job)}) ${forUpdate}`);
 }
 
-/** The last try of a delivery failed: it is dead now, whether for the first time or again. */
+/** Writes that the last try of a delivery failed, for the first time or again. */
 export async function writeLetter(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
   const event = await tx.get<EventRow>(sql`select * from daybook_event where seq = ${job.kind_seq}`);
   if (event === undefined) return;
@@ -65,7 +64,7 @@ export async function writeLetter(tx: Tx, job: JobRow, ended: JobEnded): Promise
       error_type, error_message, first_failed_at, failed_at)
     values (${job.tenant_id}, ${id}, ${event.seq}, (${listenerOf(job)}), ${job.limit_key}, ${job.id}, 'dead',
       ${job.attempt}, ${error.type}, ${error.message}, ${tx.now}, ${tx.now})`);
-  // A dead letter about a dead letter is one, but it is not told: else the two could go on for ever.
+  // The failed delivery of a dead letter's own event gets a letter but no further event: otherwise this could go on for ever.
   if (event.topic !== deadLetterTopic) await tellDead(tx, { id, job, event, error });
 }
 
@@ -82,16 +81,12 @@ async function tellDead(
     listener: job.name.slice(deliveryName("").length),
     topic: event.topic,
   });
-  const prepared = {
-    ...{ id: null, topic: deadLetterTopic, payload, priority: eventPriority, key: null, dedupeKey: null },
-    ...{ dedupeWindowMs: null, at: null, delayMs: 0, headers: null, cause: undefined },
-  };
   const parent = { id: event.id, rootId: event.root_event_id, depth: event.chain_depth };
-  const row = newEvent(tx, job.tenant_id, prepared, parent);
+  const row = newEvent(tx, job.tenant_id, { topic: deadLetterTopic, payload }, parent);
   await insertEvent(tx, { ...row, cause_run_id: job.run_id, root_run_id: job.root_run_id ?? job.run_id });
 }
 
-/** The letter has ended: its event and its job may go by retention. */
+/** Ends a letter: retention may then remove its event and its job. */
 export async function endLetter(
   tx: Tx,
   letter: DeadLetterRow,

@@ -1,5 +1,5 @@
-// An event is something said: it is appended and never changed. Whoever must hear it gets a delivery, which is a job, made
-// in the transaction that publishes; so an event is in the book together with every delivery of it, or not at all.
+// An event is something said. It is appended and never changed. The transaction that publishes it also makes a delivery, which
+// is a job, for each durable listener; so an event is in the book together with all of its deliveries, or not at all.
 //
 //   publish ──► event ──► delivery (a job of kind `delivery`) for each durable listener whose patterns match
 //                             ├─► acknowledged            its run succeeded
@@ -27,7 +27,7 @@ export type EventRow = {
   published_at: number;
   /** Not to be delivered before. */
   available_at: number;
-  /** How long that is from its publishing on; null when a moment was given, or nothing. */
+  /** The delay that was asked for; null when the publisher gave a time, or neither. */
   delay_ms: number | null;
   root_event_id: string;
   parent_event_id: string | null;
@@ -39,27 +39,26 @@ export type EventRow = {
   deliveries: number;
 };
 
-/** All columns of an event, by name: of a star SQLite cannot make rows as quickly (decision 017). */
+/** All columns of an event. SQLite reads named columns faster than a star (decision 017). */
 export const eventColumns = sql`seq, tenant_id, id, topic, payload, priority, key, dedupe_key, dedupe_until, headers, published_at,
   available_at, delay_ms, root_event_id, parent_event_id, chain_depth, cause_run_id, root_run_id, replay_of, deliveries`;
 
-/** The kind of the jobs that bring events to listeners; their `kind_seq` is the event. */
+/** The kind of jobs that deliver an event to a listener; `kind_seq` is the event. */
 export const deliveryKind = "delivery";
-/** The kind of the jobs that bring what was said before to a new listener; their `kind_seq` is the listener. */
+/** The kind of jobs that deliver past events to a new listener; `kind_seq` is the listener. */
 export const catchUpKind = "catch_up";
 
-/** The channel that tells processes that something was published. */
+/** The channel that wakes processes when an event is published. */
 export const eventsChannel = "events";
 
-/** The topic under which a dead letter is told. */
+/** The topic of the event that tells of a dead letter. */
 export const deadLetterTopic = "event.dead_letter";
 
-/** An event was published, and is on disk. Said in the process that published it; others hear of `eventsChannel`, and
- *  find the event by its `seq`. On PostgreSQL one of a lower `seq` may be committed later. */
+/** An event is on disk. Only the process that published it states this; other processes are woken by `eventsChannel` and read
+ *  the event by its `seq`. On PostgreSQL an event with a lower `seq` may be committed later. */
 export const eventPublished = defineFact<EventRow>("event.published");
 
-// An event as people and listeners see it.
-
+/** An event as people and listeners see it. */
 export type EventInfo = {
   readonly id: string;
   readonly tenant: string;
@@ -68,12 +67,12 @@ export type EventInfo = {
   readonly key: string | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly publishedAt: number;
-  /** Not delivered before; the same as `publishedAt` unless it was delayed. */
+  /** No delivery starts before this; the same as `publishedAt` unless the event was delayed. */
   readonly availableAt: number;
-  /** The event that began the chain; its own id when nothing caused it. */
+  /** The event that began the chain; its own id when no event caused it. */
   readonly rootEventId: string;
   readonly parentEventId: string | null;
-  /** How many events lie between the root and this one, and one more; 0 for a root. */
+  /** How many steps the event is from its root; 0 for a root. */
   readonly chainDepth: number;
   /** The run that published it, if one did. */
   readonly causeRunId: string | null;

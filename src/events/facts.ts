@@ -1,6 +1,6 @@
-// What the engine states becomes an event when somebody listens to it: users can listen to the system itself. Nobody
-// pays for what nobody hears. It is stored for durable listeners; live ones alone hear it in the process where it happened,
-// as they hear what is emitted.
+// A fact of the engine becomes an event if a listener hears its topic, so users can listen to the system itself. A fact without
+// a listener costs nothing. It is stored for durable listeners; if only live ones hear it, they hear it in the process where it
+// happened, like an emitted event.
 import { limits } from "../core/limits.ts";
 import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
@@ -12,29 +12,28 @@ import { newTenants } from "./listener.ts";
 import { catchUpKind, deliveryKind } from "./event.ts";
 import { parentOf, type Parent, insertEvent, newEvent } from "./publish.ts";
 import { anybodyHears, listenersOf } from "./listener-index.ts";
-import { factEar } from "./live/ears.ts";
+import { factFeed } from "./live/local-feed.ts";
 import type { LiveEvent } from "./live/live-event.ts";
-import { eventPriority } from "./prepare.ts";
 
-/** The topics that jobs are told under. */
+/** The topics of facts about jobs. */
 const jobTopics = ["job.completed", "job.failed", "job.cancelled", "job.skipped"];
 
 /** What `job.completed`, `job.failed`, `job.cancelled` and `job.skipped` say: `event<JobEndedPayload>("job.failed")`. */
 export type JobEndedPayload = Omit<JobEnded, "tenant">;
 
-/** Whether anybody, in any tenant, listens to jobs. */
+/** Whether any tenant has a listener to jobs. */
 export function wantsJobFacts(tx: Tx): Promise<boolean> {
   return wantsAny(tx, jobTopics);
 }
 
-/** Whether anybody, in any tenant, listens to one of these: here and now, or durably. */
+/** Whether any tenant has a live or durable listener to one of these topics. */
 export async function wantsAny(tx: Tx, topics: readonly string[]): Promise<boolean> {
-  const ear = factEar(tx);
-  if (ear !== undefined && topics.some((topic) => ear.tenants(topic).size > 0)) return true;
+  const feed = factFeed(tx);
+  if (feed !== undefined && topics.some((topic) => feed.tenants(topic).size > 0)) return true;
   return anybodyHears(tx, topics);
 }
 
-/** A job ended. Deliveries are not told: a listener to the ends of jobs would hear its own for ever. */
+/** Tells that a job ended. Deliveries are left out: a listener to the ends of jobs would hear its own for ever. */
 export async function tellJobEnded(tx: Tx, ended: JobEnded, row: JobRow): Promise<void> {
   if (row.kind === deliveryKind || row.kind === catchUpKind) return;
   const { id, name, status, attempt, run, retriedBy } = ended;
@@ -53,55 +52,55 @@ type Fact = {
   readonly cause?: Cause | undefined;
 };
 
-/** Says something to one tenant, if it has a listener for it. */
+/** Publishes a fact in one tenant, if it has a listener to it. */
 export async function tell(tx: Tx, tenant: string, { topic, payload, key = null, cause }: Fact): Promise<void> {
   const isStored = (await listenersOf(tx, tenant, topic)).length > 0;
-  const ear = factEar(tx);
-  if (!isStored && ear?.wants(tenant, topic) !== true) return;
+  if (!isStored && factFeed(tx)?.wants(tenant, topic) !== true) return;
   const parent = await parentOf(tx, tenant, cause);
-  // A circle through the ends of jobs stops here. The work itself must not fail for it.
+  // A circle through the ends of jobs stops here, without failing the job.
   if (parent !== undefined && parent.depth >= limits.chainDepthMax) return;
   if (!isStored) return emit(tx, tenant, { topic, payload, cause }, parent);
-  const prepared = {
-    ...{ id: null, topic, payload: toJson(payload, { what: "payload" }), priority: eventPriority, key },
-    ...{ dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, headers: null },
-    cause: cause === undefined || cause.runId === "" ? undefined : cause,
-  };
-  await insertEvent(tx, newEvent(tx, tenant, prepared, parent));
+  const by = cause === undefined || cause.runId === "" ? undefined : cause;
+  const fact = { topic, payload: toJson(payload, { what: "payload" }), key, cause: by };
+  await insertEvent(tx, newEvent(tx, tenant, fact, parent));
 }
 
-// A circle through live listeners alone stops at the same depth, although nothing of it is in the book.
+// A circle through live listeners alone stops at the same depth, although none of it is in the book.
 function emit(tx: Tx, tenant: string, { topic, payload, cause }: Fact, parent: Parent | undefined): void {
   const depth = cause?.depth ?? parent?.depth;
   const chainDepth = depth === undefined ? 0 : depth + 1;
   if (chainDepth > limits.chainDepthMax) return;
   const fact: LiveEvent = {
-    ...{ id: null, tenant, topic, payload, key: null, headers: {}, at: tx.now, chainDepth },
+    id: null,
+    tenant,
+    topic,
+    payload,
+    key: null,
+    headers: {},
+    at: tx.now,
+    chainDepth,
     stored: parent === undefined ? null : { id: parent.id, rootId: parent.rootId },
     causeRunId: cause === undefined || cause.runId === "" ? null : cause.runId,
     rootRunId: cause === undefined || cause.rootRunId === "" ? null : cause.rootRunId,
   };
-  const ear = factEar(tx);
-  tx.afterCommit(() => ear?.hear(fact));
+  const feed = factFeed(tx);
+  tx.afterCommit(() => feed?.hear(fact));
 }
 
-/** Says something in the name of another room, whoever listens. Nothing caused it. Returns its id. */
+/** Publishes an event for another room, whether or not it has a listener. It has no cause. Returns its id. */
 export async function say(
   tx: Tx,
   tenant: string,
   said: ToSay,
   headers: Readonly<Record<string, string>>,
 ): Promise<string> {
-  const prepared = {
-    ...{ ...said, id: null, key: null, dedupeKey: null, dedupeWindowMs: null, at: null, delayMs: 0, cause: undefined },
-    headers: toJson(headers, { what: "headers" }),
-  };
-  return (await insertEvent(tx, newEvent(tx, tenant, prepared, undefined))).id;
+  const event = { ...said, headers: toJson(headers, { what: "headers" }) };
+  return (await insertEvent(tx, newEvent(tx, tenant, event, undefined))).id;
 }
 
-/** Says something to every tenant that listens to it: a session belongs to none of them. */
+/** Publishes a fact in every tenant that has a listener to it, for facts that belong to no tenant (a session's). */
 export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
-  const live = factEar(tx)?.tenants(fact.topic) ?? new Set<string>();
+  const live = factFeed(tx)?.tenants(fact.topic) ?? new Set<string>();
   if (live.size === 0 && !(await anybodyHears(tx, [fact.topic]))) return;
   const tenants = await tx.all<{ tenant_id: string }>(
     sql`select distinct tenant_id from daybook_listener where state = 'live' and tenant_id <> ${newTenants} order by tenant_id`,

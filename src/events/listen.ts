@@ -81,24 +81,23 @@ type Asked = {
   readonly reject: (error: unknown) => void;
 };
 
-const waiting = new WeakMap<Store, Asked[]>();
-
 /** The event with this id; undefined when it is gone. Deliveries that start together share one read, which is far cheaper than
  *  a copy of the payload in every job. */
 function loadEvent(store: Store, tenant: string, id: string): Promise<EventRow | undefined> {
   return new Promise((resolve, reject) => {
-    const asked = { tenant, id, resolve, reject };
-    const line = waiting.get(store);
-    if (line !== undefined) return void line.push(asked);
-    waiting.set(store, [asked]);
-    queueMicrotask(() => void answerAll(store));
+    const waiting = waitingFor(store);
+    waiting.push({ tenant, id, resolve, reject });
+    if (waiting.length === 1) queueMicrotask(() => void answerAll(store));
   });
 }
 
+function waitingFor({ keep }: Store): Asked[] {
+  return keep("events to load", () => []);
+}
+
 async function answerAll(store: Store): Promise<void> {
-  const line = waiting.get(store) ?? [];
-  waiting.delete(store);
-  for (const [tenant, asked] of Map.groupBy(line, (each) => each.tenant)) {
+  const all = waitingFor(store).splice(0);
+  for (const [tenant, asked] of Map.groupBy(all, (each) => each.tenant)) {
     try {
       const ids = [...new Set(asked.map((each) => each.id))];
       const rows = await store.read<EventRow>(

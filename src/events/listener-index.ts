@@ -1,7 +1,7 @@
 // The live listeners of every tenant, in memory, by the patterns they hear: a publish costs what matches, not what exists. The
 // index is valid while its stamp is the book's; a publisher that finds another stamp reads the listeners anew.
 import { sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
+import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { holdListeners, newTenants, type ListenerRow } from "./listener.ts";
@@ -16,9 +16,6 @@ type Known = {
   /** The listeners for all tenants, for tenants that are still to come. */
   readonly forAll: readonly ListenerRow[];
 };
-
-// A stamp is never used twice, so what a transaction that was rolled back left here is never taken for valid.
-const known = new WeakMap<Store["ids"], Known>();
 
 /** The live listeners of a tenant that hear the topic. None is missed, and no new one begins until the transaction ends. */
 export async function listenersOf(tx: Tx, tenant: string, topic: string): Promise<readonly ListenerRow[]> {
@@ -68,15 +65,15 @@ export async function anybodyHears(tx: Tx, topics: readonly string[]): Promise<b
 }
 
 async function knownAt(tx: Tx, stamp: string): Promise<Known> {
-  const found = known.get(tx.ids);
-  if (found?.stamp === stamp) return found;
+  // A stamp is never used twice, so what a transaction that was rolled back left here is never taken for valid.
+  const kept = tx.keep("listener index", (): { index: Known | undefined } => ({ index: undefined }));
+  if (kept.index?.stamp === stamp) return kept.index;
   const rows = await tx.all<ListenerRow>(sql`select * from daybook_listener order by seq`);
   const tenants = new Map<string, Own>();
   for (const row of rows) add(tenants, row);
   const forAll = rows.filter((row) => row.tenant_id === newTenants && row.state === "live");
-  const read = { stamp, tenants, forAll };
-  known.set(tx.ids, read);
-  return read;
+  kept.index = { stamp, tenants, forAll };
+  return kept.index;
 }
 
 function add(tenants: Map<string, Own>, row: ListenerRow): void {

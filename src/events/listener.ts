@@ -1,5 +1,6 @@
-// A durable listener as the book keeps it, by its name. Its deliveries are jobs of one name, so that they are hosted,
-// paused, limited and explained like any other.
+// A durable listener as the book keeps it, by its name. All its deliveries are jobs with one name, so jobs' own means to host,
+// pause, limit and explain serve them too.
+import { DaybookError } from "../core/error.ts";
 import { lockKeyOf, lockNames } from "../storage/lock-key.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -22,14 +23,14 @@ export type ListenerRow = {
   concurrency: number | null;
   starts_from: "now" | "beginning" | "time" | "event";
   starts_at: number | null;
-  /** It hears what comes after this. */
+  /** It hears events after this one. */
   starts_seq: number;
   state: ListenerState;
-  /** While it catches up: what was said up to here has its delivery, if it needs one. */
+  /** While it catches up: every event up to here that it hears has a delivery. */
   heard_seq: number;
-  /** While it catches up: everything up to here is committed. */
+  /** While it catches up: every event up to here is committed. */
   heard_to: number | null;
-  /** 1: it is one of each tenant. */
+  /** 1: every tenant has this listener. */
   for_all: number;
   registered_at: number;
   updated_at: number;
@@ -41,33 +42,33 @@ export type ListenerRow = {
  *  in the same transaction, so the listener hears that first event too. No tenant can have this name. */
 export const newTenants = "*";
 
-/** The name of a listener's deliveries among jobs. A job of that name cannot be defined beside it. */
+/** The name of a listener's deliveries among jobs. No job with that name can be defined beside it. */
 export function deliveryName(listener: string): string {
   return `listener:${listener}`;
 }
 
-/** The order that a delivery keeps: of one listener, by the key of the event. */
+/** What an ordered delivery is ordered by: its listener and the key of its event. */
 export function orderKey(listener: string, key: string): string {
   return `${deliveryName(listener)}\n${key}`;
 }
 
-/** The listener of such an order. A name holds no line break, whatever a key holds. */
+/** The listener of an order key. A listener's name has no line break, whatever the event's key has. */
 export function listenerOfOrder(order: string): string {
   return order.slice(deliveryName("").length, order.indexOf("\n"));
 }
 
-// Which listeners there are must not change between the moment a publisher looks and its commit: else an event could be
-// committed after a listener has begun, and have no delivery for it. SQLite has one writer. On PostgreSQL publishers share
-// a lock and whoever changes listeners holds it alone; an advisory one, because those who wait for it do so in turn, and
-// steady publishers cannot keep a new listener out for ever. The row is read after the lock, and locked as well: a
-// serializable transaction that began before the change is refused and run again instead of seeing the old row.
+// The set of listeners must not change between a publisher's look and its commit: otherwise an event could be committed after
+// a listener has begun, without a delivery for it. SQLite has one writer. On PostgreSQL publishers share a lock, and a change
+// of listeners takes it exclusively. It is an advisory lock because those are granted in turn, so steady publishers cannot
+// keep a new listener out for ever. The row is read after the lock and locked too: PostgreSQL then refuses and reruns a
+// serializable transaction that began before the change, instead of showing it the old row.
 const lockName = "listeners";
 
-/** The stamp of what listeners there are; it stays true until the transaction ends. */
+/** The stamp of the set of listeners, which cannot change until the transaction ends. */
 export async function holdListeners(tx: Tx): Promise<string> {
   const read = sql`select stamp from daybook_listener_change where one = 1 ${forShare}`;
   if (tx.dialect === "sqlite") return (await tx.get<{ stamp: string }>(read))?.stamp ?? "";
-  // Both are on the way at once; the server takes one after the other.
+  // Both statements travel together; the server runs them in this order.
   const [, row] = await Promise.all([
     tx.all(sql`select pg_catalog.pg_advisory_xact_lock_shared(${lockKeyOf(lockName)})`),
     tx.get<{ stamp: string }>(read),
@@ -75,21 +76,29 @@ export async function holdListeners(tx: Tx): Promise<string> {
   return row?.stamp ?? "";
 }
 
-/** Waits for publishers that are under way, and keeps new ones out until the transaction ends. Everything that was
- *  published is committed then, and has a lower number than whatever comes. */
+/** Waits for publishers that are under way, and keeps new ones out until the transaction ends. By then every published event
+ *  is committed and has a lower number than any later one. */
 export async function closeListeners(tx: Tx): Promise<void> {
   await lockNames(tx, [lockName]);
 }
 
-/** Tells publishers, in this process and in others, that what they know of listeners is old. */
+/** Tells the publishers of every process to read the listeners anew. */
 export async function stampListeners(tx: Tx): Promise<void> {
   await tx.run(sql`update daybook_listener_change set stamp = ${tx.ids()} where one = 1`);
 }
 
-/** The number of the last event of a tenant; all before it are committed while listeners are closed. */
+/** The number of a tenant's last event. While listeners are closed, all events before it are committed. */
 export async function lastSeq(tx: Tx, tenant: string): Promise<number> {
   const row = await tx.get<{ seq: number | null }>(
     sql`select max(seq) as seq from daybook_event where tenant_id = ${tenant}`,
   );
   return row?.seq ?? 0;
+}
+
+/** The listener with this name, unless it was removed. */
+export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
+  const row = await tx.get<ListenerRow>(sql`select * from daybook_listener
+    where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`);
+  if (row !== undefined) return row;
+  throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
 }

@@ -1,4 +1,4 @@
-// What a publish will write, checked and complete, before any transaction begins.
+// Checks what a publish will write, before any transaction begins.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { currentCause, type Cause } from "../core/cause.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
@@ -15,47 +15,50 @@ import type { AnyEvent } from "./define.ts";
 import { checkTopic } from "./topic.ts";
 
 export type PublishOptions = {
-  /** Your own id. An event of this id that is in the book already is the one: nothing is published then. */
+  /** Your own id. If the book already has an event with this id, nothing is published. */
   readonly id?: string;
-  /** −1000 … 1000, default 100: deliveries stand in line with jobs, whose default is 0. */
+  /** −1000 … 1000, default 100: deliveries share the line with jobs, whose default is 0. */
   readonly priority?: number;
   /** Events of one key are heard in order, by listeners that ask for it. */
   readonly key?: string;
-  /** While an event of this key is in the book, and `dedupeWindow` is not over, nothing is published. */
+  /** Nothing is published while the book has an event with this key, or until `dedupeWindow` is over. */
   readonly dedupeKey?: string;
   /** How long a dedupe key counts; default as long as its event is kept. */
   readonly dedupeWindow?: Duration;
-  /** Not to be delivered before this time. */
+  /** Delivered at this time or later. */
   readonly at?: TimeInput;
-  /** Not to be delivered before this long from now. */
+  /** Delivered after this long or later. */
   readonly in?: Duration;
-  /** Texts that travel beside the payload: a trace, a version, who said it. */
+  /** Texts that travel beside the payload: a trace, a version, the author. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-const known: readonly (keyof PublishOptions)[] = [
-  ...(["id", "priority", "key", "dedupeKey", "dedupeWindow", "at", "in", "headers"] as const),
-];
+const known = ["id", "priority", "key", "dedupeKey", "dedupeWindow", "at", "in", "headers"] as const;
 
+/** What a publish writes. What is left out has its default: see `newEvent`. */
 export type PreparedEvent = {
-  readonly id: string | null;
   readonly topic: string;
+  /** Canonical JSON. */
   readonly payload: string;
-  readonly priority: number;
-  readonly key: string | null;
-  readonly dedupeKey: string | null;
-  readonly dedupeWindowMs: number | null;
-  readonly at: number | null;
-  readonly delayMs: number;
-  readonly headers: string | null;
-  readonly cause: Cause | undefined;
+  readonly id?: string | null;
+  readonly priority?: number;
+  readonly key?: string | null;
+  readonly dedupeKey?: string | null;
+  readonly dedupeWindowMs?: number | null;
+  readonly at?: number | null;
+  readonly delayMs?: number;
+  /** JSON: an object of texts. */
+  readonly headers?: string | null;
+  readonly cause?: Cause | undefined;
+  /** The id of the event that this one repeats. */
+  readonly replayOf?: string;
 };
 
 export async function prepareEvent(
   definition: AnyEvent,
   payload: unknown,
   options: PublishOptions = {},
-): Promise<PreparedEvent> {
+): Promise<Required<Omit<PreparedEvent, "replayOf">>> {
   const { topic } = definition;
   checkTopic(topic);
   refuseUnknown(options, known, `publish of "${topic}"`);
@@ -63,7 +66,7 @@ export async function prepareEvent(
   if (options.dedupeWindow !== undefined && options.dedupeKey === undefined) {
     throw invalid('"dedupeWindow" says something about "dedupeKey", which is missing');
   }
-  // What is kept is what was given: a schema may transform, and then its output is not its input when it is delivered.
+  // The book keeps the payload as it was given. A schema may transform it, and listeners apply the schema once more.
   const given = payload ?? null;
   await validatePayload(definition, given);
   return {
@@ -82,15 +85,15 @@ export async function prepareEvent(
   };
 }
 
-/** Before jobs, whose default is 0: what was said is heard before new work begins. */
+/** Higher than the default of jobs, which is 0: listeners hear an event before new work begins. */
 export const eventPriority = 100;
 
-/** The payload as the event's schema gives it back. */
+/** The payload as the event's schema returns it. */
 export async function validatePayload({ topic, schema }: AnyEvent, payload: unknown): Promise<unknown> {
   return schema === undefined ? payload : fittingPayload(topic, await schema["~standard"].validate(payload));
 }
 
-/** What a schema made of a payload; throws when it does not fit. */
+/** The payload that a schema returned; throws when the schema refused it. */
 export function fittingPayload(topic: string, result: StandardSchemaV1.Result<unknown>): unknown {
   return fitting(result, `the payload of "${topic}" does not fit its schema`, { topic });
 }

@@ -1,4 +1,4 @@
-// Publish: one row for the event and one for each delivery, in whatever transaction the caller is in.
+// Publish: one row for the event and one job for each delivery, in the caller's transaction.
 import { heardOf, type Cause } from "../core/cause.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { killPoint } from "../core/fault.ts";
@@ -13,15 +13,15 @@ import { laneOf } from "../jobs/lane.ts";
 import { eventPublished, eventsChannel, type EventRow, deliveryKind } from "./event.ts";
 import { listenersOf } from "./listener-index.ts";
 import { type ListenerRow, deliveryName, orderKey } from "./listener.ts";
-import { tellPublished } from "./live/ears.ts";
-import type { PreparedEvent } from "./prepare.ts";
+import { feedPublished } from "./live/local-feed.ts";
+import { eventPriority, type PreparedEvent } from "./prepare.ts";
 
 export type Published = {
   readonly id: string;
   readonly topic: string;
-  /** False when the id or the dedupe key was in the book already; this is then that event. */
+  /** False when the book already had the id or the dedupe key: this is then the older event. */
   readonly created: boolean;
-  /** To how many durable listeners it is delivered. */
+  /** How many durable listeners it is delivered to. */
   readonly deliveries: number;
 };
 
@@ -33,42 +33,39 @@ export async function publishEvent(tx: Tx, prepared: PreparedEvent): Promise<Pub
 
 export type NewEvent = Omit<EventRow, "seq" | "deliveries">;
 
-export function newEvent(
-  tx: Tx,
-  tenant: string,
-  prepared: PreparedEvent,
-  parent: Parent | undefined,
-  replayOf: string | null = null,
-): NewEvent {
+/** The row of a new event, with the default of everything that was not given. */
+export function newEvent(tx: Tx, tenant: string, prepared: PreparedEvent, parent: Parent | undefined): NewEvent {
+  const { at = null, delayMs = 0, dedupeWindowMs = null, cause } = prepared;
   const id = prepared.id ?? tx.ids();
   return {
     tenant_id: tenant,
     id,
     topic: prepared.topic,
     payload: prepared.payload,
-    priority: prepared.priority,
-    key: prepared.key,
-    dedupe_key: prepared.dedupeKey,
-    dedupe_until: prepared.dedupeWindowMs === null ? null : tx.now + prepared.dedupeWindowMs,
-    headers: prepared.headers,
+    priority: prepared.priority ?? eventPriority,
+    key: prepared.key ?? null,
+    dedupe_key: prepared.dedupeKey ?? null,
+    dedupe_until: dedupeWindowMs === null ? null : tx.now + dedupeWindowMs,
+    headers: prepared.headers ?? null,
     published_at: tx.now,
-    available_at: Math.max(tx.now, prepared.at ?? tx.now + prepared.delayMs),
-    delay_ms: prepared.at === null && prepared.delayMs > 0 ? prepared.delayMs : null,
+    available_at: Math.max(tx.now, at ?? tx.now + delayMs),
+    delay_ms: at === null && delayMs > 0 ? delayMs : null,
     root_event_id: parent?.rootId ?? id,
     parent_event_id: parent?.id ?? null,
     chain_depth: parent === undefined ? 0 : parent.depth + 1,
-    cause_run_id: prepared.cause?.runId ?? null,
-    root_run_id: prepared.cause?.rootRunId ?? null,
-    replay_of: replayOf,
+    cause_run_id: cause?.runId ?? null,
+    root_run_id: cause?.rootRunId ?? null,
+    replay_of: prepared.replayOf ?? null,
   };
 }
 
-/** `only`: who is to hear it; by default every live listener of its topic. */
+/** Delivers to `only` if given; by default to every live listener of its topic. */
 export async function insertEvent(tx: Tx, row: NewEvent, only?: readonly ListenerRow[]): Promise<Published> {
-  // First: nobody begins to listen from here on, so what is numbered below is numbered after every listener's start.
+  // This comes first. It keeps new listeners out until the commit, so the event gets its number after every listener's start.
   const live = await listenersOf(tx, row.tenant_id, row.topic);
   const listeners = only ?? live;
-  await lockKey(tx, row);
+  // A publisher holds its key until it commits, so the events of a key are numbered in the order of their commits.
+  if (row.key !== null) await lockNames(tx, [`${row.tenant_id}\nevent key\n${row.key}`]);
   for (let tries = 0; tries < conflictTriesMax; tries++) {
     const seq = await insertRow(tx, row, listeners.length);
     if (seq !== undefined) {
@@ -77,7 +74,7 @@ export async function insertEvent(tx: Tx, row: NewEvent, only?: readonly Listene
       await deliver(tx, event, listeners);
       killPoint("events.delivered");
       tx.wake(eventsChannel);
-      tellPublished(tx, event);
+      feedPublished(tx, event);
       if (eventPublished.heard) tx.afterCommit(() => eventPublished.state(event));
       return { id: row.id, topic: row.topic, created: true, deliveries: listeners.length };
     }
@@ -93,23 +90,17 @@ async function deliver(tx: Tx, event: EventRow, listeners: readonly ListenerRow[
   if (listeners.length === 0) return;
   const jobs: NewJob[] = [];
   for (const listener of listeners) jobs.push(await newDelivery(tx, listener, event));
-  // A number that an older event had would be taken for it: rather nothing is published than something unheard.
+  // A number that an older event had would make these deliveries look like the older event's: refuse to publish instead.
   if ((await insertJobs(tx, jobs)) !== jobs.length) {
     throw new DaybookError("internal", `event ${event.id} has a delivery already, as number ${event.seq}: report it`);
   }
   tx.wake(event.available_at > tx.now ? jobsChannel : queuedChannel);
 }
 
-// Whoever publishes under a key holds it until its commit, so that the numbers of a key's events are in the order of
-// their commits. SQLite's only writer needs no lock.
-async function lockKey(tx: Tx, { tenant_id: tenant, key }: NewEvent): Promise<void> {
-  if (key !== null) await lockNames(tx, [`${tenant}\nevent key\n${key}`]);
-}
-
 async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<number | undefined> {
-  const made = await tx.get<{
-    seq: number;
-  }>(sql`insert into daybook_event (tenant_id, id, topic, payload, priority, key,
+  const made = await tx.get<
+    Pick<EventRow, "seq">
+  >(sql`insert into daybook_event (tenant_id, id, topic, payload, priority, key,
       dedupe_key, dedupe_until, headers, published_at, available_at, delay_ms, root_event_id, parent_event_id, chain_depth,
       cause_run_id, root_run_id, replay_of, deliveries)
     values (${row.tenant_id}, ${row.id}, ${row.topic}, ${row.payload}, ${row.priority}, ${row.key},
@@ -120,7 +111,7 @@ async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<num
   return made?.seq;
 }
 
-/** The event whose id or dedupe key was taken; undefined when it is free by now. */
+/** The event that has the id or the dedupe key; undefined when the key has become free. */
 async function existing(tx: Tx, row: NewEvent): Promise<Omit<Published, "created"> | undefined> {
   const same = await tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from daybook_event
     where tenant_id = ${row.tenant_id} and id = ${row.id}`);
@@ -132,10 +123,8 @@ async function existing(tx: Tx, row: NewEvent): Promise<Omit<Published, "created
     where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key}`);
 }
 
-// Which chain an event belongs to: one that is published while another is listened to is caused by it. Also through
-// jobs: a listener that enqueues a job which publishes what the listener hears is the same circle.
-
-/** The event that caused a new one; undefined when none did. */
+/** The event that caused a new one. An event that a listener publishes is caused by the event it was handed, also when a job
+ *  lies between: a listener that enqueues a job which publishes what the listener hears is the same circle. */
 export type Parent = { readonly id: string; readonly rootId: string; readonly depth: number };
 
 export async function parentOf(tx: Tx, tenant: string, cause: Cause | undefined): Promise<Parent | undefined> {
@@ -145,8 +134,8 @@ export async function parentOf(tx: Tx, tenant: string, cause: Cause | undefined)
   return eventBehind(tx, tenant, cause.parentRunId);
 }
 
-/** Two listeners that feed each other end here, instead of filling the disk. */
-export function refuseTooDeep(topic: string, parent: Parent): void {
+/** Stops two listeners that feed each other before they fill the disk. */
+function refuseTooDeep(topic: string, parent: Parent): void {
   if (parent.depth < limits.chainDepthMax) return;
   throw invalid(
     `"${topic}" would be number ${parent.depth + 1} in a chain of events that cause each other, after the limit of ` +
@@ -158,8 +147,8 @@ export function refuseTooDeep(topic: string, parent: Parent): void {
 
 type Step = { kind: string | null; kind_seq: number | null; cause_run_id: string | null; about: string | null };
 
-// From run to the run that made its job, until one of them was listening. A longer way is not followed: what runs for
-// weeks by enqueueing itself has no beginning worth finding.
+// Walks from a run to the run that made its job, until one of them was a delivery. It gives up after as many steps as a chain
+// may have: a job that has enqueued itself for weeks has no beginning worth finding.
 async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Parent | undefined> {
   let at: string | null = runId;
   for (let steps = 0; at !== null && steps < limits.chainDepthMax; steps++) {
@@ -176,8 +165,7 @@ async function eventBehind(tx: Tx, tenant: string, runId: string): Promise<Paren
   return undefined;
 }
 
-// One statement, because the run may end meanwhile. One that goes on is its job's row; there are never more of these than
-// workers have hands.
+// One statement, because the run may end meanwhile. A run that has not ended is a row of the line.
 async function jobOfRun(tx: Tx, tenant: string, runId: string): Promise<Step | undefined> {
   return tx.get<Step>(sql`select job.kind, job.kind_seq, job.cause_run_id, job.about
       from daybook_run run join daybook_job job on job.seq = run.job_seq
@@ -187,14 +175,12 @@ async function jobOfRun(tx: Tx, tenant: string, runId: string): Promise<Step | u
       where line.status = 'running' and job.tenant_id = ${tenant} and line.run_id = ${runId}`);
 }
 
-// A delivery brings one event to one listener. It is a job, which names the event and does not copy it.
-
 export type Delivered = Pick<
   EventRow,
   "tenant_id" | "seq" | "id" | "priority" | "key" | "available_at" | "delay_ms" | "cause_run_id" | "root_run_id"
 >;
 
-/** What a delivery is given as its params. */
+/** A delivery brings one event to one listener. It is a job that names the event and does not copy it. */
 export type DeliveryParams = { readonly event: string };
 
 export async function newDelivery(tx: Tx, listener: ListenerRow, event: Delivered): Promise<NewJob> {
@@ -226,7 +212,7 @@ export async function newDelivery(tx: Tx, listener: ListenerRow, event: Delivere
   };
 }
 
-// One at a time of a key: it is what order means, and its lock is what order is decided under.
+// An ordered listener runs one delivery of a key at a time. `order.ts` decides under the lock of that limit.
 function limitsJson(concurrency: number | null, ordered: boolean): string | null {
   if (concurrency === null && !ordered) return null;
   return JSON.stringify({

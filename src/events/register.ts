@@ -5,7 +5,7 @@ import { toJson } from "../core/json.ts";
 import { timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
+import { anyOf, assigned, excluded, oneRow } from "../storage/word.ts";
 import { laneOf } from "../jobs/lane.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { AnyListener, StartFrom } from "./define.ts";
@@ -75,29 +75,26 @@ async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<
   if (tenant !== newTenants) await laneOf(tx, tenant, settings.queue);
   const old = await find(tx, listener.name, tenant);
   if (old !== undefined && old.state !== "removed") {
-    await tx.run(sql`update daybook_listener set topics = ${settings.topics}, queue = ${settings.queue},
-        ordered = ${settings.ordered}, attempts = ${settings.attempts}, backoff = ${settings.backoff},
-        timeout_ms = ${settings.timeout_ms}, losses = ${settings.losses}, concurrency = ${settings.concurrency},
-        for_all = ${settings.for_all}, updated_at = ${tx.now}
-      where seq = ${old.seq}`);
+    await tx.run(
+      sql`update daybook_listener set ${assigned({ ...settings, updated_at: tx.now })} where seq = ${old.seq}`,
+    );
     return;
   }
   const last = await lastSeq(tx, tenant);
   const start = await startOf(tx, listener, last);
   const behind = start.starts_from !== "now" && start.starts_seq < last;
   // A listener that was removed keeps its row and its history under its name.
-  await tx.run(sql`insert into daybook_listener (tenant_id, name, topics, queue, ordered, attempts, backoff, timeout_ms, losses,
-      concurrency, starts_from, starts_at, starts_seq, state, heard_seq, heard_to, for_all, registered_at, updated_at)
-    values (${tenant}, ${listener.name}, ${settings.topics}, ${settings.queue}, ${settings.ordered},
-      ${settings.attempts}, ${settings.backoff}, ${settings.timeout_ms}, ${settings.losses}, ${settings.concurrency},
-      ${start.starts_from}, ${start.starts_at}, ${start.starts_seq}, ${behind ? "catching_up" : "live"},
-      ${behind ? start.starts_seq : last}, ${behind ? last : null}, ${settings.for_all}, ${tx.now}, ${tx.now})
-    on conflict (tenant_id, name) do update set topics = excluded.topics, queue = excluded.queue,
-      ordered = excluded.ordered, attempts = excluded.attempts, backoff = excluded.backoff,
-      timeout_ms = excluded.timeout_ms, losses = excluded.losses, concurrency = excluded.concurrency,
-      starts_from = excluded.starts_from, starts_at = excluded.starts_at, starts_seq = excluded.starts_seq,
-      state = excluded.state, heard_seq = excluded.heard_seq, heard_to = excluded.heard_to, for_all = excluded.for_all,
-      updated_at = excluded.updated_at, removed_at = null`);
+  const row = {
+    ...settings,
+    ...start,
+    state: behind ? "catching_up" : "live",
+    heard_seq: behind ? start.starts_seq : last,
+    heard_to: behind ? last : null,
+    updated_at: tx.now,
+  };
+  await tx.run(sql`insert into daybook_listener
+    ${oneRow({ tenant_id: tenant, name: listener.name, registered_at: tx.now, ...row })}
+    on conflict (tenant_id, name) do update set ${excluded(Object.keys(row))}, removed_at = null`);
   const made = await find(tx, listener.name, tenant);
   if (behind && made !== undefined) await beginCatchUp(tx, made);
 }

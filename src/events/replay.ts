@@ -1,4 +1,4 @@
-// Replay: what was said is said again, as a new event with a beginning of its own.
+// Replay publishes a past event once more, as a new event that begins a chain of its own.
 import { currentCause } from "../core/cause.ts";
 import { DaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -6,17 +6,17 @@ import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import type { EventRow } from "./event.ts";
-import type { ListenerRow } from "./listener.ts";
+import { findListener, type ListenerRow } from "./listener.ts";
 import { insertEvent, newEvent, type Published } from "./publish.ts";
-import { whichEvents, type EventFilter } from "./read-event.ts";
+import { findEvent, whichEvents, type EventFilter } from "./read-event.ts";
 import { matchesTopic } from "./topic.ts";
 
 export type ReplayFilter = Pick<EventFilter, "topic" | "since" | "until">;
 
 export type ReplayOptions = {
-  /** Only this listener hears it; default every one that listens now. */
+  /** Only this listener hears it; default every listener that is live now. */
   readonly listener?: string;
-  /** Reads only, and says how many there are. */
+  /** Counts the events and publishes nothing. */
   readonly dryRun?: boolean;
 };
 
@@ -26,7 +26,7 @@ export type Replayed = {
   readonly events: readonly Published[];
 };
 
-/** One event by its id, or all of a filter, the oldest first, in slices of their own transactions. */
+/** Replays one event by its id, or all events of a filter, oldest first, one transaction per slice. */
 export async function replay(
   store: Store,
   tenant: string,
@@ -35,7 +35,7 @@ export async function replay(
 ): Promise<Replayed> {
   refuseUnknown(options, ["listener", "dryRun"], "replay");
   const ids = typeof which === "string" ? [which] : await findIds(store, tenant, which);
-  if (typeof which === "string") await mustExist(store, tenant, which);
+  if (typeof which === "string") await findEvent(store, tenant, which);
   if (options.dryRun === true) return { count: ids.length, events: [] };
   const events: Published[] = [];
   for (let from = 0; from < ids.length; from += sliceMax) {
@@ -57,11 +57,6 @@ async function findIds(store: Store, tenant: string, filter: ReplayFilter): Prom
     .map(({ id }) => id);
 }
 
-async function mustExist(store: Store, tenant: string, id: string): Promise<void> {
-  const [row] = await store.read(sql`select seq from daybook_event where tenant_id = ${tenant} and id = ${id}`);
-  if (row === undefined) throw new DaybookError("not_found", `there is no event ${id}`, { details: { id } });
-}
-
 async function replaySlice(tx: Tx, ids: readonly string[], listener: string | undefined): Promise<Published[]> {
   const only = listener === undefined ? undefined : [await liveListener(tx, listener)];
   const rows = await tx.all<EventRow>(
@@ -69,22 +64,16 @@ async function replaySlice(tx: Tx, ids: readonly string[], listener: string | un
   );
   const made: Published[] = [];
   for (const { topic, payload, priority, key, headers, id } of rows) {
-    const prepared = {
-      ...{ topic, payload, priority, key, headers, id: null, dedupeKey: null, dedupeWindowMs: null },
-      ...{ at: null, delayMs: 0, cause: currentCause() },
-    };
-    made.push(await insertEvent(tx, newEvent(tx, tx.tenant, prepared, undefined, id), only));
+    const again = { topic, payload, priority, key, headers, cause: currentCause(), replayOf: id };
+    made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), only));
   }
   return made;
 }
 
-// One that still catches up would get the new event a second time, when it comes to it.
+// A listener that is still catching up would get the new event twice: now, and when it catches up with it.
 async function liveListener(tx: Tx, name: string): Promise<ListenerRow> {
-  const row = await tx.get<ListenerRow>(
-    sql`select * from daybook_listener where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`,
-  );
-  if (row?.state === "live") return row;
-  if (row === undefined) throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
+  const row = await findListener(tx, name);
+  if (row.state === "live") return row;
   throw new DaybookError("conflict", `listener "${name}" still catches up: replay to it when it is live`, {
     details: { name, state: row.state },
   });

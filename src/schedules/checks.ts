@@ -1,4 +1,4 @@
-// What must hold of schedules and their decisions; doctor asks. The numbers are those of docs/promises.md.
+// What must hold for schedules and their decisions; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
 import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
@@ -10,7 +10,7 @@ export const scheduleChecks: readonly Check[] = [
   {
     promise: "S1",
     name: "a decision that fired names a job of its schedule, unless that was pruned",
-    // What prune removes is not named one by one: a decision from before the tenant's last prune may have lost its job.
+    // Prune does not record each job, so a decision from before the tenant's last prune may have lost its job.
     find: () => sql`select decision.job_id as finding from daybook_decision decision
       left join daybook_job job on job.tenant_id = decision.tenant_id and job.id = decision.job_id
       where decision.job_id is not null and (
@@ -54,7 +54,7 @@ export const scheduleChecks: readonly Check[] = [
   {
     promise: "S1",
     name: "a schedule that goes on has a next time",
-    // Whether slots are left before an end is for the timing to say, and not for a statement.
+    // SQL cannot tell whether slots are left before an end; only the timing can.
     find: () => sql`select name as finding from daybook_schedule
       where next_at is null and paused_at is null and removed_at is null and held = 0 and ends_at is null and kind <> 'once'
         and (max_fires is null or fires < max_fires)`,

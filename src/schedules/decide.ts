@@ -1,16 +1,15 @@
-// What to make of the slots that are due: a pure function of the schedule, its timing and the time. Slots that are at most
-// a minute late are on time, however often the schedule is due; what is older was missed, and the policy says what
-// becomes of it.
+// Decides the slots that are due: a pure function of the schedule, its timing and the time. A slot that is at most a minute late
+// is on time, however often the schedule is due. An older one was missed, and the policy decides about it.
 import { limits } from "../core/limits.ts";
 import { offsetOf, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import type { Slot } from "./timing/slot.ts";
 import type { Timing } from "./timing/timing.ts";
 
-/** A slot that is fired, unless its predecessor still runs and must not be joined. */
+/** A slot to fire, unless the job of an earlier slot still runs and the schedule forbids overlap. */
 export type Fire = {
   readonly slot: Slot;
   readonly kind: DecisionKind;
-  /** How many slots before it were missed and are not made up for. */
+  /** How many missed slots before it are not made up for. */
   readonly missed: number;
   readonly lateMs: number;
 };
@@ -31,7 +30,7 @@ export type Plan = {
   readonly cursorAt: number;
 };
 
-/** A slot that is at most so late is on time. */
+/** How late a slot may be and still count as on time. */
 export const onTimeMs = 60_000;
 const tooMany = `missed, and only the newest ${limits.caughtUpSlotsMax} are caught up`;
 const dayMs = 86_400_000;
@@ -43,7 +42,7 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   const fires: Fire[] = [];
   const skips: Skip[] = [];
   const plan = (cursorAt: number): Plan => ({ fires, skips, cursorAt });
-  // All that is left out lies before the first that is fired, and that one is told how many it stands for.
+  // Skipped slots all lie before the first fire, which carries their number.
   const fire = (slot: Slot, kind: DecisionKind): void => {
     const missed = fires.length > 0 ? 0 : skips.reduce((sum, each) => sum + each.slots, 0);
     fires.push({ slot, kind, missed, lateMs: until - slot.at });
@@ -62,7 +61,7 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
       const note = from > oldest ? tooMany : "missed for longer than maxLateness";
       skip(timing, row.cursor_at, before - 1, "skipped_missed", note, skips);
       for (const slot of kept) fire(slot, "caught_up");
-      // The rest follows with the next look: what comes later in time must not come earlier in line.
+      // The next look decides the rest: later slots must not be enqueued before earlier ones.
       if (caught.length > kept.length) return plan(kept.at(-1)?.at ?? row.cursor_at);
     } else {
       const most = row.max_lateness_ms ?? Math.min(periodAfter(timing, missed.last), dayMs);
@@ -78,7 +77,7 @@ export function decide(row: ScheduleRow, timing: Timing, now: number): Plan {
   return plan(Math.max(row.cursor_at, decided));
 }
 
-/** From where the newest are caught up, as many as may be: found by halves. */
+/** Where to start so that only the newest allowed slots are caught up, found by bisection. */
 function catchUpFrom(timing: Timing, after: number, until: number): number {
   const most = limits.caughtUpSlotsMax;
   const count = (from: number): number => timing.span(from, until, most + 1)?.count ?? 0;
@@ -99,7 +98,7 @@ function whyMissed(policy: string, newer: boolean): string {
   return newer ? "missed, and a newer one was due" : "missed for longer than maxLateness";
 }
 
-/** Adds the slots of a span that are not fired, as one row. */
+/** Adds the slots of a span that are not fired, as one decision. */
 export function skip(
   timing: Timing,
   after: number,

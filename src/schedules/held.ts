@@ -1,5 +1,5 @@
-// The schedules of a copy of a book do not fire until somebody releases them. What was due before that is passed by, once, because
-// the original may have fired it; what is due after that is fired as ever.
+// The schedules of a copied book do not fire until somebody releases them. Slots before the release are passed by, because the
+// original may have fired them; later slots fire as usual.
 import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -24,7 +24,7 @@ function ofTenant(tenant: string | undefined): Sql {
   return tenant === undefined ? sql`` : sql`and tenant_id = ${tenant}`;
 }
 
-/** Lets held schedules fire from now on, some hundred at a time. Says how many. */
+/** Lets held schedules fire from now on, a few hundred per transaction. Returns how many. */
 export async function releaseSchedules(store: Store, tenant: string | undefined): Promise<number> {
   let released = 0;
   for (;;) {
@@ -40,7 +40,7 @@ async function releaseSlice(tx: Tx, tenant: string | undefined): Promise<number>
   for (const row of held) {
     const timing = readTiming(row);
     const free = { ...row, held: 0 };
-    // What is paused is passed by when it is resumed; what cannot be read pauses when it is due.
+    // A paused schedule passes by its slots when it is resumed; an unreadable one pauses when it is due.
     if (row.paused_at !== null || "unreadable" in timing) {
       const nextAt = row.paused_at === null ? tx.now : null;
       await tx.run(sql`update daybook_schedule set held = 0, next_at = ${nextAt} where seq = ${row.seq}`);

@@ -1,4 +1,4 @@
-// What a schedule is made of, checked. The same options serve definitions in code and schedules made at run time.
+// The options of a schedule, checked. Definitions in code and schedules made at run time share them.
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
@@ -14,24 +14,24 @@ import { createTiming, timingKeys, restoreTiming } from "./timing/timing.ts";
 import type { Timing, TimingInput, TimingOptions } from "./timing/timing.ts";
 
 export type Policies = {
-  /** What to make of slots that nobody was there for: run the latest of them (default), all of them, or none. */
+  /** What to do with slots that were due while no process worked: run the latest (default), all, or none. */
   readonly missed?: Missed;
-  /** How late a missed slot may still be run; default one period (at most a day) for `latest`, a day for `all`. */
+  /** How late a missed slot may still run; default one period (at most a day) for `latest`, a day for `all`. */
   readonly maxLateness?: Duration;
-  /** When the job of the slot before has not ended: leave this one out (default), let it wait, cancel the other, or run
-   *  both. Not for events, which are said and over. */
+  /** When the job of the previous slot has not ended: skip this slot (default), queue its job, cancel the other job, or run both.
+   *  Not for events, which have no job. */
   readonly concurrency?: FireConcurrency;
-  /** Fires up to so much later, by an amount that is this schedule's own, so that many do not fire at once. */
+  /** Fires up to this much later, by a fixed amount per schedule, so that many schedules do not fire at once. */
   readonly jitter?: Duration;
   readonly maxFires?: number;
-  /** Pauses the schedule after so many jobs in a row that failed for good. */
+  /** Pauses the schedule after this many jobs in a row have failed for good. */
   readonly pauseAfterFailures?: number;
 };
 
 /** When, what and how. */
 export type ScheduleOptions<Input = unknown> = Alone<TimingInput> & TimingOptions & Policies & TargetOptions<Input>;
 
-/** One way to say when, and none of the others. */
+/** One way to say when, without the others. */
 type Alone<When> = When extends unknown
   ? When & { readonly [other in Exclude<(typeof timingKeys)[number], keyof When>]?: undefined }
   : never;
@@ -43,7 +43,7 @@ export type CheckedSchedule = CheckedTarget &
     | ("missed" | "max_lateness_ms" | "concurrency" | "jitter_ms" | "max_fires" | "pause_after")
   > & {
     readonly timing: Timing;
-    /** Counted from the moment at which the schedule is written; until then the timing counts from 1970. */
+    /** The delay of "in", which counts from the moment the schedule is written; until then the timing counts from 1970. */
     readonly inMs: number | null;
   };
 
@@ -74,9 +74,19 @@ export async function checkSchedule(
   oneOf("missed", missed, ["latest", "all", "skip"]);
   oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
   return {
-    ...{ kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor, timing, inMs },
+    kind,
+    expression,
+    zone,
+    gap,
+    overlap,
+    starts_at: start,
+    ends_at: end,
+    anchor_at: anchor,
+    timing,
+    inMs,
     ...(await checkTarget(name, options, lookUp, around)),
-    ...{ missed, concurrency },
+    missed,
+    concurrency,
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
     jitter_ms,
     max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
@@ -120,10 +130,8 @@ function oneOf(what: string, value: string, allowed: readonly string[]): void {
   throw invalid(`${what} ${JSON.stringify(value)} is not known: ${allowed.map((each) => `"${each}"`).join(", ")}`);
 }
 
-// "In ten minutes": once, counted from the moment at which the schedule is written. That moment stays with it as its anchor,
-// so that a program which starts again finds the same wish and does not put it off.
-
-/** With "in" counted from now; anything else as it is. */
+/** Counts "in" from now; returns any other schedule as it is. The moment is kept as the anchor, so that a program that starts again
+ *  does not put the fire off. */
 export function countedFrom(now: number, checked: CheckedSchedule): CheckedSchedule {
   if (checked.inMs === null) return checked;
   const { zone, gap, overlap } = checked;
@@ -131,7 +139,7 @@ export function countedFrom(now: number, checked: CheckedSchedule): CheckedSched
   return { ...checked, expression: timing.expression, anchor_at: timing.stored.anchor, timing };
 }
 
-/** Whether the row is the same wish, counted when it was first written. */
+/** Whether the row was made by the same "in". */
 export function isCounted({ kind, expression, anchor_at: anchor }: ScheduleRow, { inMs }: CheckedSchedule): boolean {
   return inMs !== null && kind === "once" && anchor !== null && timeMs(expression, "at") - anchor === inMs;
 }
@@ -141,13 +149,12 @@ export function keepMoment({ expression, anchor_at }: ScheduleRow, checked: Chec
   return { ...checked, expression, anchor_at, timing };
 }
 
-// The options of a schedule that exists, with changes laid over them.
-
-/** What an edit may name. Null takes a setting back, undefined was not given. */
+/** What an edit may change. Null resets a setting to its default; undefined leaves it as it is. */
 export type ScheduleChanges = OrNull<ScheduleOptions>;
 
 type OrNull<Options> = { readonly [Key in keyof Options]?: Options[Key] | null };
 
+/** The options of an existing schedule with an edit applied. */
 export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   const changes: object = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const timing = timingKeys.some((key) => key in changes) ? keptTiming(row, changes) : timingFrom(row);
@@ -157,16 +164,16 @@ export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   const { max_lateness_ms: maxLateness, jitter_ms: jitter, max_fires: maxFires, pause_after: pauseAfterFailures } = row;
   const policies = { missed, concurrency, maxLateness, jitter, maxFires, pauseAfterFailures };
   const rest = { zone, gap, overlap, start, end, ...policies };
-  // One moment has no bounds, and those that it had were of another timing.
+  // "in" is one moment without start and end; those of the row belong to its old timing.
   const bounds = "in" in changes ? { start: null, end: null } : {};
-  // What is about jobs neither comes from an event nor goes to one.
+  // Policies about jobs do not apply to events.
   const ofJobs = row.target === "event" || "event" in changes ? { concurrency: null, pauseAfterFailures: null } : {};
   const merged = { ...timing, ...target, ...rest, ...ofJobs, ...bounds, ...changes };
   const entries = Object.entries(merged).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries) as unknown as ScheduleOptions;
 }
 
-// What an interval is counted from stays when only its length is changed.
+// An interval keeps its anchor when only its length changes.
 function keptTiming({ kind, anchor_at: anchor }: ScheduleRow, changes: object): object {
   return kind === "every" && "every" in changes ? { anchor } : {};
 }
@@ -195,8 +202,8 @@ function targetFrom(row: ScheduleRow): object {
 
 const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
 
-/** What the definition of the job said when the schedule was made stays, unless the edit is about the job: a process that
- *  does not know the definition (a command line) must not forget its attempts, timeout and limits. */
+/** Keeps what the job's definition said when the schedule was made, unless the edit is about the job: a process that does not know
+ *  the definition (the command line) must not lose its attempts, timeout and limits. */
 export function keepTarget(row: ScheduleRow, given: object, checked: CheckedSchedule): CheckedSchedule {
   const { target, target_name, job } = row;
   const changed = Object.entries(given).some(([key, value]) => targetKeys.includes(key) && value !== undefined);
@@ -210,15 +217,14 @@ export function keepTarget(row: ScheduleRow, given: object, checked: CheckedSche
   return { ...checked, job: toJson(stored, { what: "schedule" }) };
 }
 
-// A definition in code: it is written into the book by its name when a program that works opens it.
-
-/** What a definition in code says beyond the schedule itself. */
+/** What a definition in code adds to the options of a schedule. */
 export type DefinitionOptions = {
-  /** The schedule is one of each tenant, also of those that come later, and its jobs are theirs. Default: it belongs to the
-   *  tenant of `open`. */
+  /** `"all"`: every tenant has this schedule, also tenants that come later, and owns its jobs. Default: it belongs to the tenant of
+   *  `open`. */
   readonly tenants?: "all";
 };
 
+/** A schedule defined in code. A process that works writes it into the book, by its name, when it opens the book. */
 export type AnySchedule = {
   readonly kind: "schedule";
   readonly name: string;

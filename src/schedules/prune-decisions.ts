@@ -1,5 +1,5 @@
-// Retention of the ledger: old decisions leave, in slices. The cursor stays, so no slot is decided again, and the schedule
-// remembers up to where nobody knows any more what was fired.
+// Removes old decisions, in slices. The cursor stays, so no slot is decided again, and the schedule remembers up to where its
+// decisions are gone.
 import { durationMs, type Duration } from "../core/duration.ts";
 import { limits } from "../core/limits.ts";
 import { removalTime } from "../core/steady-time.ts";
@@ -12,7 +12,7 @@ import { scheduleKind } from "./schedule.ts";
 export type PruneDecisions = {
   /** Only decisions that were made at least this long ago. */
   readonly olderThan: Duration;
-  /** Reads only, and says how many would leave. */
+  /** Counts the decisions and removes none. */
   readonly dryRun?: boolean;
 };
 
@@ -35,7 +35,7 @@ export async function pruneDecisions(store: Store, tenant: string, options: Prun
   }
 }
 
-/** A decision stays as long as its job, or a retry of that, has not ended: an open job has its decision. */
+/** A decision stays until its job and every retry of it have ended: an open job always has its decision. */
 function leaving(tenant: string, decidedBy: number): Sql {
   return sql`where decision.tenant_id = ${tenant} and decision.decided_at <= ${decidedBy} and not exists (
     select 1 from daybook_job first join daybook_line line

@@ -1,6 +1,6 @@
-// A schedule says when a job is due, or an event. Every slot (a moment at which it is due) is decided exactly once, and the decision is
-// a row: what was made of the slot, and why. The job that a slot makes and its decision are one transaction, so there is
-// never one without the other, and two processes that see the same slot cannot both fire it.
+// A schedule says when a job or an event is due. Each of its moments is a slot. Every slot is decided exactly once, and the
+// decision is a row: what the slot became, and why. A decision and the job that it makes are one transaction, so neither exists
+// without the other, and two processes that see the same slot cannot both fire it.
 //
 //   cursor ─────── slots ───────► now
 //      │  every slot up to the cursor is decided; it goes back only when the clock had run ahead (step-back.ts)
@@ -64,22 +64,22 @@ export type ScheduleRow = {
   cursor_at: number;
   /** Slots after the cursor and up to here may have been fired by a clock that ran ahead; null when none was. */
   ahead_until: number | null;
-  /** When the next slot is fired: its time and the schedule's own jitter; null when there is none, or it is paused. */
+  /** When the next slot is fired, including the schedule's jitter; null when there is none, or the schedule is paused. */
   next_at: number | null;
   last_fired_at: number | null;
   paused_at: number | null;
   paused_note: string | null;
   removed_at: number | null;
-  /** 1 in a copy of the book, until somebody releases it: it does not fire. */
+  /** 1 in a copy of the book until it is released: it does not fire. */
   held: number;
-  /** Decisions about slots up to here have left by retention: nobody knows any more what was fired. */
+  /** Retention has removed the decisions about slots up to here, so it is not known what they fired. */
   pruned_until: number | null;
   revision: number;
   created_at: number;
   updated_at: number;
 };
 
-/** The channel that tells the processes that fire schedules to look for the earliest slot anew. */
+/** The channel that makes tickers look for the earliest slot anew. */
 export const schedulesChannel = "schedules";
 
 /** The kind of the jobs that schedules make. */
@@ -90,7 +90,7 @@ export function timingOf(row: ScheduleRow): Timing {
   return restoreTiming({ kind, expression, zone, gap, overlap, start, end, anchor });
 }
 
-/** The same, for those who must go on when one cannot be read: a zone that this machine does not know. */
+/** The same for callers that must go on when a timing cannot be read, such as a zone that this machine does not know. */
 export function readTiming(row: ScheduleRow): Timing | { readonly unreadable: string } {
   try {
     return timingOf(row);
@@ -99,7 +99,7 @@ export function readTiming(row: ScheduleRow): Timing | { readonly unreadable: st
   }
 }
 
-/** How much later than its slots this schedule fires: some part of its jitter, the same each time and in each process. */
+/** How much later than its slots a schedule fires: a part of its jitter, the same every time and in every process. */
 export function offsetOf({ id, jitter_ms: jitterMs }: Pick<ScheduleRow, "id" | "jitter_ms">): number {
   if (jitterMs === 0) return 0;
   let hash = 2_166_136_261;
@@ -107,7 +107,7 @@ export function offsetOf({ id, jitter_ms: jitterMs }: Pick<ScheduleRow, "id" | "
   return hash % (jitterMs + 1);
 }
 
-/** When the slot after the cursor is fired; null when the schedule is over, paused or held, or has fired as often as it may. */
+/** When the slot after the cursor is fired; null when the schedule is over, paused, held, or has reached its maximum. */
 export function nextFireAt(row: ScheduleRow, timing: Timing = timingOf(row)): number | null {
   if (row.paused_at !== null || row.removed_at !== null || row.held === 1) return null;
   if (row.max_fires !== null && row.fires >= row.max_fires) return null;
@@ -115,15 +115,14 @@ export function nextFireAt(row: ScheduleRow, timing: Timing = timingOf(row)): nu
   return next === null ? null : next.at + offsetOf(row);
 }
 
-// One schedule by its name, for whoever changes it, and what to say when there is none.
-
+/** Locks the schedule with this name; throws when there is none. */
 export async function findSchedule(tx: Tx, name: string): Promise<ScheduleRow> {
   const row = await lockSchedule(tx, name);
   if (row !== undefined && row.removed_at === null) return row;
   throw await unknownSchedule((statement) => tx.all(statement), tx.tenant, name);
 }
 
-/** The row of a name, also of one that was removed. */
+/** Locks the row of a name, even of a schedule that was removed. */
 export async function lockSchedule(tx: Tx, name: string): Promise<ScheduleRow | undefined> {
   return tx.get<ScheduleRow>(
     sql`select * from daybook_schedule where tenant_id = ${tx.tenant} and name = ${name} ${forUpdate}`,

@@ -1,4 +1,4 @@
-// What a user does with schedules, on the book and in a transaction.
+// The verbs of schedules, on the book and in a transaction.
 import { checkCount } from "../core/count.ts";
 import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -20,19 +20,19 @@ import type { TimingInput, TimingOptions, Timing } from "./timing/timing.ts";
 import { pauseSchedule, removeSchedule, resumeSchedule, createSchedule, editSchedule } from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
-  /** Set when nobody has hosted the job yet: it fires, and its jobs wait for a program that lists it. Also when it has a
-   *  limit that could not be counted. */
+  /** Set when no program has hosted the job yet: the schedule fires, and its jobs wait for a program that lists the job. Also set
+   *  when the job has a limit that cannot be counted. */
   readonly warning: string | null;
 };
 
 export type ScheduleVerbs = {
-  /** Makes a schedule that lives in the book; for one that lives in code see `schedule()`.
+  /** Makes a schedule in the book; for one in code see `schedule()`.
    *
    *  ```ts
    *  await book.schedules.create("receipts", { daily: "07:00", zone: "Europe/Madrid", job: sendReceipt, params: { orderId: "o-17" } });
    *  ``` */
   create<Input>(name: string, options: ScheduleOptions<Input>): Promise<Made>;
-  /** Changes what it names; the rest stays. An edited schedule never catches up on slots before the edit. */
+  /** Changes the given options; the rest stays. An edited schedule never catches up on slots before the edit. */
   edit(name: string, changes: ScheduleChanges): Promise<Made>;
   pause(name: string, note?: string): Promise<void>;
   resume(name: string): Promise<void>;
@@ -48,10 +48,10 @@ export type PreviewTiming = TimingInput & TimingOptions & Pick<Policies, "jitter
 
 export type PreviewOptions = {
   readonly count?: number;
-  /** The zone of whoever looks; default UTC. */
+  /** The reader's zone; default UTC. */
   readonly zone?: string;
   readonly after?: TimeInput;
-  /** Changes that are not saved. */
+  /** An edit to preview; it is not saved. */
   readonly edit?: ScheduleChanges;
 };
 
@@ -59,13 +59,13 @@ export type Schedules = ScheduleVerbs & {
   get(name: string): Promise<ScheduleRecord>;
   /** By name. */
   list(filter?: ScheduleFilter): Promise<SchedulePage>;
-  /** What was made of each slot, the newest first. */
+  /** The decision about each slot, the newest first. */
   decisions(name: string, filter?: ScheduleFilter): Promise<DecisionPage>;
   /** Why it did, or did not, run at a time. */
   why(name: string, at: TimeInput): Promise<Why>;
-  /** Removes old decisions. The schedules go on as they are, and fire nothing again. */
+  /** Removes old decisions. The schedules go on, and fire no slot again. */
   prune(options: PruneDecisions): Promise<PrunedDecisions>;
-  /** The next fires of a schedule, of one that is being written, or of one as an edit would make it. */
+  /** The next fires of a schedule, of options that are not saved, or of a schedule after an edit. */
   preview(what: string | ScheduleOptions | PreviewTiming, options?: PreviewOptions): Promise<FirePreview[]>;
 };
 
@@ -104,7 +104,7 @@ export function scheduleVerbs(
   };
 }
 
-// Whoever makes one at run time acts for one tenant, and has no say over the others.
+// A caller at run time acts for one tenant, and has no say over the others.
 function refuseTenants(name: string, options: object): void {
   if (!("tenants" in options)) return;
   throw invalid(`schedule "${name}": "tenants" is for definitions in code: schedule(name, { …, tenants: "all" })`);
@@ -142,27 +142,24 @@ async function preview(
     const edited = countedFrom(store.clock.now(), checked);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }
-  // What it would fire need not be known yet.
+  // The target need not exist yet.
   const checked = checkWhen("preview", what, store.clock.now());
   return previewFires(checked.timing, { id: "preview", ...checked }, { after, count, zone });
 }
-
-// The next fires of a schedule, as they would be: of one that exists, of one that is being written, and of both beside each
-// other before an edit is saved.
 
 export type FirePreview = {
   /** Epoch milliseconds of the slot, and of the fire, which jitter makes later. */
   readonly at: number;
   readonly fireAt: number;
-  /** What the schedule's local clock reads by the expression. */
+  /** The slot in the schedule's own zone. */
   readonly local: string;
-  /** The same moment in the zone of whoever looks. */
+  /** The same moment in the reader's zone. */
   readonly there: string;
-  /** The local time does not exist on that day and is moved, or exists twice. */
+  /** `gap`: the local time does not exist on that day, so the slot is moved. `overlap`: it exists twice. */
   readonly dst: "gap" | "overlap" | null;
 };
 
-export function previewFires(
+function previewFires(
   timing: Timing,
   row: Pick<ScheduleRow, "id" | "jitter_ms"> & Partial<Pick<ScheduleRow, "max_fires" | "fires">>,
   { after, count, zone }: { readonly after: number; readonly count: number; readonly zone: string },
@@ -182,7 +179,9 @@ export function previewFires(
 function formatIn(zone: string): (at: number) => string {
   try {
     const format = new Intl.DateTimeFormat("sv-SE", {
-      ...({ timeZone: zone, dateStyle: "short", timeStyle: "medium" } as const),
+      timeZone: zone,
+      dateStyle: "short",
+      timeStyle: "medium",
     });
     return (at) => format.format(at).replace(" ", "T");
   } catch {

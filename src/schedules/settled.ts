@@ -1,7 +1,7 @@
-// The end of a job that a schedule made: failures in a row may pause the schedule, and one that waits for its turn may go.
+// What happens when a job of a schedule ends: failures in a row may pause the schedule, and the next queued job may go.
 //
-// The order of locks on PostgreSQL: jobs, then schedules by their numbers. Whoever ends jobs holds them and waits for their
-// schedules, so whoever fires holds schedules and never waits: neither for a schedule nor for a job (open-fires.ts).
+// The order of locks on PostgreSQL: jobs, then schedules by their numbers. A transaction that ends jobs holds them and waits for
+// their schedules; so one that fires holds schedules and never waits, neither for a schedule nor for a job (fire.ts).
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";

@@ -1,5 +1,5 @@
-// What a schedule fires: a job by name, a template, or an event. What the definition says (attempts, limits …) is written down when
-// the schedule is made, so that a process which does not know the definition can fire it all the same.
+// What a schedule fires: a job, a template or an event. The definition's settings (attempts, limits …) are stored when the schedule
+// is made, so that a process that does not know the definition can fire it too.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { DaybookError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -29,7 +29,7 @@ export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "pri
     | (NoJob & { readonly event: string; readonly payload?: unknown })
   );
 
-/** What is fired needs, as it does when it is enqueued or published: it may be left out where `{}` or nothing would do. */
+/** The params or the payload. They may be left out where `{}` or nothing would do, as in `enqueue` and `publish`. */
 type Needed<Key extends string, Input> =
   Record<never, never> extends Input
     ? { readonly [key in Key]?: Input }
@@ -40,7 +40,7 @@ type Needed<Key extends string, Input> =
 type NoEvent = { readonly event?: undefined; readonly payload?: undefined };
 type NoJob = { readonly job?: undefined; readonly template?: undefined; readonly params?: undefined };
 
-/** An event as this room sees it, which is beside that of events. */
+/** An event definition, typed here because this room may not import the room of events. */
 type SaidEvent<Input = unknown> = {
   readonly kind: "event";
   readonly topic: string;
@@ -48,20 +48,20 @@ type SaidEvent<Input = unknown> = {
   readonly "~types"?: { readonly input: Input; readonly output: unknown };
 };
 
-// Whoever makes a schedule is not the cause of what it fires, and its fires are not part of that trace.
-const nobody = { cause: undefined, traceparent: undefined, warning: undefined };
+// The run that makes a schedule is not the cause of its fires, and they are not part of its trace.
+const noCause = { cause: undefined, traceparent: undefined, warning: undefined };
 
-/** As it is stored: what `enqueue` needs, and for a template what lies over its defaults. */
+/** As it is stored: what `enqueue` needs, and for a template the overrides of its params. */
 export type StoredTarget = {
-  readonly prepared: Omit<Prepared, keyof typeof nobody>;
+  readonly prepared: Omit<Prepared, keyof typeof noCause>;
   readonly overrides: unknown;
-  /** What the schedule itself says; the rest is the definition's or the template's. */
+  /** The schedule's own settings; the others come from the definition or the template. */
   readonly settings: Pick<EnqueueOptions, "queue" | "priority" | "tags">;
-  /** Nobody had hosted the job when this was written, so the book is asked again when it fires. */
+  /** No program had hosted the job when this was written, so each fire asks the book again. */
   readonly unknown?: true;
 };
 
-/** An event as it is stored. Its payload stands where the params of a job do. */
+/** An event as it is stored, with its payload in place of a job's params. */
 type StoredEvent = {
   readonly prepared: Pick<Prepared, "params" | "priority">;
   readonly overrides: null;
@@ -69,18 +69,18 @@ type StoredEvent = {
 };
 
 export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> & {
-  /** Nobody has hosted its job yet; it is allowed, and said. */
+  /** No program has hosted its job yet. That is allowed, with a warning. */
   readonly unknown: boolean;
   readonly warning: string | null;
 };
 
-/** The definition of a name, of this process or of the book. */
+/** Finds a job's definition, in this process or in the book. */
 export type LookUp = (name: string) => Awaitable<AnyJob | undefined>;
 
-/** What a template says now; its job's definition is written down with the schedule. */
+/** Reads a template as it is now; its job's definition is stored with the schedule. */
 export type ReadTemplate = (name: string) => Promise<{ job_name: string; params: string } | undefined>;
 
-/** What a target is checked with besides the definitions. */
+/** What checking a target needs besides the definitions. */
 export type Around = {
   readonly readTemplate: ReadTemplate;
   readonly prepareEvent: Announce["prepareEvent"] | undefined;
@@ -139,7 +139,7 @@ function warningOf(jobName: string, known: AnyJob | undefined): string | null {
   return known === undefined ? neverHostedWarning(jobName) : (known.byName?.warning ?? null);
 }
 
-// An event is said and over: there is no job that could run, overlap or fail, and nothing to say about one.
+// An event has no job that could run, overlap or fail, so options about jobs are refused.
 const ofJobs = ["params", "queue", "tags", "concurrency", "pauseAfterFailures"] as const;
 
 async function checkEvent(
@@ -174,7 +174,7 @@ function withoutCause({
   return prepared;
 }
 
-/** Whether two say the same themselves, whatever the definitions of their jobs say by now. */
+/** Whether two targets are the same, apart from the definitions of their jobs. */
 export function isSameTarget(one: Stored, other: Stored): boolean {
   return ownWords(one) === ownWords(other);
 }
@@ -186,10 +186,10 @@ function ownWords({ target, target_name: name, job }: Stored): string {
   return JSON.stringify([target, name, target === "template" ? null : prepared.params, overrides, settings]);
 }
 
-/** What is fired: a job to enqueue, or something to say. */
+/** What is fired: a job to enqueue, or an event to publish. */
 export type Target = { readonly prepared: Prepared } | { readonly said: ToSay };
 
-/** What to fire now, or why nothing can be. A template is read when it is fired. */
+/** What to fire now, or why nothing can be fired. A template is read at each fire. */
 export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { readonly refused: string }> {
   const stored = JSON.parse(row.job) as StoredTarget;
   const { overrides, settings } = stored;
@@ -199,7 +199,7 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
   }
   if (row.target === "job") {
     const prepared = await withSettings(tx, stored, row.target_name);
-    return { prepared: { ...prepared, ...nobody } };
+    return { prepared: { ...prepared, ...noCause } };
   }
   const read: ReadRows = (statement) => tx.all(statement);
   const template = await readTemplate(read, row.tenant_id, row.target_name, sql`${forShare}`);
@@ -219,12 +219,12 @@ export async function targetOf(tx: Tx, row: ScheduleRow): Promise<Target | { rea
       timeout_ms: template.timeoutMs ?? prepared.timeout_ms,
       losses_max: template.losses ?? prepared.losses_max,
       template_id: template.id,
-      ...nobody,
+      ...noCause,
     },
   };
 }
 
-// The job of a schedule may be hosted only after the schedule was made. From then on the settings of its program hold.
+// A program may host the job only after the schedule was made. From then on its settings apply.
 async function withSettings(tx: Tx, stored: StoredTarget, jobName: string): Promise<StoredTarget["prepared"]> {
   const { prepared, settings, unknown = false } = stored;
   const found = unknown ? await findDefinition((statement) => tx.all(statement), jobName) : undefined;
@@ -232,14 +232,18 @@ async function withSettings(tx: Tx, stored: StoredTarget, jobName: string): Prom
   const { queue, priority, attempts, backoff, timeoutMs: timeout_ms, losses: losses_max, owner } = found;
   return {
     ...prepared,
-    ...{ queue: settings.queue ?? queue, priority: settings.priority ?? priority, attempts, timeout_ms, losses_max },
+    queue: settings.queue ?? queue,
+    priority: settings.priority ?? priority,
+    attempts,
+    timeout_ms,
+    losses_max,
     backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
     ...limitsOf(found, JSON.parse(prepared.params)),
     ...owner,
   };
 }
 
-/** A template that is not there, or archived, is refused when the schedule is made. */
+/** Refuses a missing or archived template when the schedule is made. */
 export async function refuseMissingTemplate(tx: Tx, row: Pick<ScheduleRow, "target" | "target_name">): Promise<void> {
   if (row.target !== "template") return;
   const found = await tx.get<{ archived_at: number | null }>(

@@ -1,7 +1,6 @@
 // Decisions as they are written: one row for a slot, or for a span of slots that none of was fired.
-import { rawSql, sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { eachRow } from "../storage/word.ts";
+import { insertInto } from "../storage/word.ts";
 import { skip, type Skip } from "./decide.ts";
 import { undecided } from "./fired-ahead.ts";
 import type { DecisionKind, ScheduleRow } from "./schedule.ts";
@@ -38,8 +37,7 @@ const decisionColumns = {
 
 export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
   if (rows.length === 0) return;
-  const names = rawSql(Object.keys(decisionColumns).join(", "));
-  await tx.run(sql`insert into daybook_decision (${names}) ${eachRow(decisionColumns, rows)}`);
+  await tx.run(insertInto("daybook_decision", decisionColumns, rows));
 }
 
 type Decided = Pick<DecisionRow, "slot_at" | "kind" | "local"> & Partial<DecisionRow>;

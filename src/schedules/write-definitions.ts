@@ -1,8 +1,8 @@
-// Writes the schedules of a program into the book: those that are new or have changed. What is missing from a program is
-// simply not its own: it stays as it is.
+// Writes a program's schedules into the book: the new ones and those that have changed. A schedule that the program does not list
+// stays as it is.
 //
-// One for all tenants is a schedule of each of them: with its own cursor, decisions, failures and pause. So nothing that
-// fires, decides or explains needs to know of it, and a tenant that comes later gets its own when it is noticed.
+// A schedule for all tenants is one schedule of each tenant, with its own cursor, decisions, failures and pause. So the code that
+// fires, decides or explains need not know about it, and a tenant that comes later gets its own when it is noticed.
 import { isDaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -16,9 +16,9 @@ import { upsertSchedule } from "./write-schedule.ts";
 const triesMax = 5;
 
 export type ScheduleWriter = {
-  /** Writes all of them: for the tenant of the program, and those for all tenants for everybody who is known. */
+  /** Writes all schedules: for the program's tenant, and those for all tenants for every known tenant. */
   writeAll(): Promise<void>;
-  /** Writes those for all tenants for whoever has become known since. */
+  /** Writes the schedules for all tenants for tenants that have become known since. */
   writeForNewTenants(): Promise<void>;
 };
 
@@ -54,7 +54,7 @@ export function createScheduleWriter(
         );
         return;
       } catch (error) {
-        // Another process has just made one of them: the next look finds it.
+        // Another process has just made one of them: the next try finds it.
         if (!isDaybookError(error) || error.code !== "conflict" || tries >= triesMax) throw error;
       }
     }
@@ -84,7 +84,7 @@ export function createScheduleWriter(
   };
 }
 
-// What a tenant has made by hand under that name is not taken from it.
+// A tenant's own schedule of that name stays.
 async function isTheirOwn(tx: Tx, name: string): Promise<boolean> {
   const row = await lockSchedule(tx, name);
   return row !== undefined && row.removed_at === null && row.source === "api";

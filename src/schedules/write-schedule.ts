@@ -1,11 +1,12 @@
-// Makes and changes schedules. A new or edited one begins now: it never catches up on what was due before, and no more does
-// one that was paused. A name that was removed keeps its row and its cursor, so making it again cannot repeat a slot.
+// Makes, changes, pauses and removes schedules. A new, edited or resumed schedule begins now and never catches up on what was
+// due before. A removed name keeps its row and its cursor, so making it again cannot repeat a slot.
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { assigned, oneRow } from "../storage/word.ts";
 import { cancelUnstarted } from "../jobs/cancel.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { onTimeMs } from "./decide.ts";
@@ -32,17 +33,17 @@ export async function createSchedule(tx: Tx, name: string, checked: CheckedSched
   return put(tx, name, countedFrom(tx.now, checked), "api", old);
 }
 
-/** A definition in code: made, changed, or left as it is. */
+/** Makes or changes a schedule that is defined in code; leaves it alone if nothing has changed. */
 export async function upsertSchedule(tx: Tx, name: string, given: CheckedSchedule): Promise<ScheduleRow> {
   const old = await lockSchedule(tx, name);
   const isOurs = old !== undefined && old.removed_at === null && old.source === "code";
-  // "In ten minutes" is counted once, when it is first written, and not from each start of the program.
+  // "In ten minutes" counts once, from when it is first written, not from each start of the program.
   const checked = isOurs && isCounted(old, given) ? keepMoment(old, given) : countedFrom(tx.now, given);
   if (isOurs && isSame(old, checked)) return old;
   return put(tx, name, checked, "code", old);
 }
 
-/** `revision` is that of the row which the changes were laid over. */
+/** `revision` is that of the row that the edit was made from. */
 export async function editSchedule(
   tx: Tx,
   name: string,
@@ -78,9 +79,9 @@ function isOtherTiming(old: ScheduleRow, checked: CheckedSchedule): boolean {
   return timingKeys.some((key) => old[key] !== checked[key]);
 }
 
-/** What an edit does to the slots that were due and are not decided. All of them are passed by when the timing is another:
- *  they belong to neither. Otherwise those that were missed are, and one that is due just now is fired as ever. A program
- *  whose job has another timeout since its last start has not edited the schedule: what was missed is owed all the same. */
+/** Up to when an edit passes by slots that are due and not decided. A new timing passes by all of them. Other edits pass by missed
+ *  slots; a slot that is due just now still fires. A program whose job has changed (say, its timeout) has not edited the
+ *  schedule: null, and missed slots are made up for as usual. */
 function passedUntil(tx: Tx, old: ScheduleRow, checked: CheckedSchedule, source: ScheduleSource): number | null {
   if (isOtherTiming(old, checked)) return tx.now;
   const isEdit = source === "api" || policyKeys.some((key) => old[key] !== checked[key]) || !isSameTarget(old, checked);
@@ -95,31 +96,37 @@ async function put(
   old: ScheduleRow | undefined,
 ): Promise<ScheduleRow> {
   await refuseMissingTemplate(tx, checked);
-  const { timing, unknown: _unknown, inMs: _inMs, ...settings } = checked;
+  const { timing, unknown: _unknown, inMs: _inMs, warning: _warning, ...settings } = checked;
   const begun = old === undefined || old.removed_at !== null;
-  // One that was over begins anew with the edit that lets it go on.
+  // An edit that lets a finished schedule go on starts it anew.
   const over = !begun && old.next_at === null && old.paused_at === null && old.held === 0;
   const until = begun || over ? tx.now : passedUntil(tx, old, checked, source);
   if (!begun && !over && until !== null) await passBy(tx, old, until);
+  const unpaused = { paused_at: null, paused_note: null };
+  const begin = { ...unpaused, fires: 0, failures: 0, removed_at: null, held: 0, created_at: tx.now };
   const base: ScheduleRow = old ?? {
-    ...{ seq: 0, tenant_id: tx.tenant, id: tx.ids(), name, source, ...settings, fires: 0, failures: 0 },
-    ...{ cursor_at: tx.now, ahead_until: null, next_at: null, last_fired_at: null, paused_at: null, paused_note: null },
-    ...{ removed_at: null, held: 0, pruned_until: null, revision: 0, created_at: tx.now, updated_at: tx.now },
-  };
-  const fresh = {
-    fires: 0,
-    failures: 0,
-    paused_at: null,
-    paused_note: null,
-    removed_at: null,
-    held: 0,
-    created_at: tx.now,
+    ...begin,
+    ...settings,
+    seq: 0,
+    tenant_id: tx.tenant,
+    id: tx.ids(),
+    name,
+    source,
+    cursor_at: tx.now,
+    ahead_until: null,
+    next_at: null,
+    last_fired_at: null,
+    pruned_until: null,
+    revision: 0,
+    updated_at: tx.now,
   };
   const row: ScheduleRow = {
     ...base,
     ...settings,
-    ...(begun ? fresh : {}),
-    ...{ source, updated_at: tx.now, revision: base.revision + 1 },
+    ...(begun ? begin : {}),
+    source,
+    updated_at: tx.now,
+    revision: base.revision + 1,
     cursor_at: until === null ? base.cursor_at : Math.max(base.cursor_at, until),
   };
   const isNew = begun || isOtherTiming(old, checked);
@@ -129,13 +136,13 @@ async function put(
   return next;
 }
 
-// In code such a moment is allowed, because the program outlives it.
+// In code a past moment is allowed, because the program outlives it.
 function neverAgain({ name, kind, cursor_at: now }: ScheduleRow, words: string): DaybookError {
   const advice = kind === "once" ? "give a time to come" : "give a later end";
   return invalid(`schedule "${name}" would never fire: it has no slot after ${isoTime(now)} (${words}); ${advice}`);
 }
 
-// What was due and is not decided yet is passed by; why should still have an answer.
+// Writes a decision about the slots that are passed by, so that `why` has an answer.
 async function passBy(tx: Tx, old: ScheduleRow, until: number): Promise<void> {
   const timing = readTiming(old);
   if (!("unreadable" in timing)) await insertSkips(tx, old, timing, { until, note: "it was edited" });
@@ -143,36 +150,16 @@ async function passBy(tx: Tx, old: ScheduleRow, until: number): Promise<void> {
 
 export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
   tx.wake(schedulesChannel);
-  if (isNew) {
-    const made =
-      await tx.run(sql`insert into daybook_schedule (tenant_id, id, name, source, kind, expression, zone, gap, overlap, starts_at,
-        ends_at, anchor_at, target, target_name, job, missed, max_lateness_ms, concurrency, jitter_ms, max_fires,
-        pause_after, cursor_at, next_at, created_at, updated_at, revision)
-      values (${row.tenant_id}, ${row.id}, ${row.name}, ${row.source}, ${row.kind}, ${row.expression}, ${row.zone},
-        ${row.gap}, ${row.overlap}, ${row.starts_at}, ${row.ends_at}, ${row.anchor_at}, ${row.target},
-        ${row.target_name}, ${row.job}, ${row.missed}, ${row.max_lateness_ms}, ${row.concurrency}, ${row.jitter_ms},
-        ${row.max_fires}, ${row.pause_after}, ${row.cursor_at}, ${row.next_at}, ${row.created_at}, ${row.updated_at},
-        ${row.revision}) on conflict do nothing`);
-    if (made === 1) return;
-    const { name } = row;
-    throw new DaybookError("conflict", `schedule "${name}" was made by another at this moment: look again`, {
-      details: { name },
-    });
-  }
-  await tx.run(sql`update daybook_schedule set source = ${row.source}, kind = ${row.kind}, expression = ${row.expression},
-      zone = ${row.zone}, gap = ${row.gap}, overlap = ${row.overlap}, starts_at = ${row.starts_at},
-      ends_at = ${row.ends_at}, anchor_at = ${row.anchor_at}, target = ${row.target},
-      target_name = ${row.target_name}, job = ${row.job}, missed = ${row.missed},
-      max_lateness_ms = ${row.max_lateness_ms}, concurrency = ${row.concurrency}, jitter_ms = ${row.jitter_ms},
-      max_fires = ${row.max_fires}, pause_after = ${row.pause_after}, fires = ${row.fires},
-      failures = ${row.failures}, cursor_at = ${row.cursor_at}, next_at = ${row.next_at},
-      paused_at = ${row.paused_at}, paused_note = ${row.paused_note}, removed_at = ${row.removed_at},
-      created_at = ${row.created_at},
-      held = ${row.held}, revision = ${row.revision}, updated_at = ${row.updated_at}
-    where seq = ${row.seq}`);
+  const { seq, tenant_id, id, name, ahead_until: _ahead, last_fired_at: _last, pruned_until: _pruned, ...saved } = row;
+  if (!isNew) return void (await tx.run(sql`update daybook_schedule set ${assigned(saved)} where seq = ${seq}`));
+  const made = await tx.run(
+    sql`insert into daybook_schedule ${oneRow({ tenant_id, id, name, ...saved })} on conflict do nothing`,
+  );
+  if (made === 1) return;
+  throw new DaybookError("conflict", `schedule "${name}" was made by another at this moment: look again`, {
+    details: { name },
+  });
 }
-
-// Pauses, resumes and removes schedules.
 
 export async function pauseSchedule(tx: Tx, name: string, note: string | null): Promise<void> {
   if (note !== null) checkNote(note);
@@ -187,7 +174,7 @@ function checkNote(note: unknown): void {
   if (Buffer.byteLength(note) > most) throw invalid(`the note is longer than ${most} bytes: say it shorter`);
 }
 
-/** What was due while it was paused is one decision, and is not made up for. */
+/** The slots of the pause become one decision and are not made up for. */
 export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
   const row = await findSchedule(tx, name);
   if (row.paused_at === null) return;
@@ -197,14 +184,14 @@ export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
   await save(tx, { ...next, next_at: nextFireAt(next) }, false);
 }
 
-/** Its decisions stay, and what it fired runs on. */
+/** Its decisions stay, and the jobs that it made go on. */
 export async function removeSchedule(tx: Tx, name: string): Promise<void> {
   const row = await findSchedule(tx, name);
   refuseCode(row, "remove");
   await end(tx, row);
 }
 
-/** The code that defined it does so no more. One that is not there any more, or not of code, stays as it is. */
+/** Ends a schedule that code no longer defines. A schedule that is gone, or was not made by code, stays as it is. */
 export async function retireSchedule(tx: Tx, name: string): Promise<void> {
   const row = await lockSchedule(tx, name);
   if (row !== undefined && row.removed_at === null && row.source === "code") await end(tx, row);
@@ -214,12 +201,9 @@ async function end(tx: Tx, row: ScheduleRow): Promise<void> {
   await save(tx, { ...row, removed_at: tx.now, next_at: null, paused_at: null, paused_note: null }, false);
 }
 
-// What a schedule of code had fired when the code stopped defining it: nobody has its handler any more, so it would wait for
-// ever. What runs already ends as it will.
-
-/** Cancels the jobs that have not begun of the schedules of code that were retired and whose names begin so. Each is a
- *  transaction of its own, because jobs are locked before schedules (settled.ts); one that is cut off is made up for by the
- *  next. */
+/** Cancels the waiting jobs of retired schedules of code whose names begin with `begin`: no program has their handlers any more, so
+ *  they would wait for ever. Running jobs go on. Each cancel is its own transaction, because jobs are locked before schedules
+ *  (settled.ts); if it stops half way, the next call does the rest. */
 export async function cancelFires(engine: Engine, tenant: string, begin: string): Promise<void> {
   const { store } = engine;
   const open = await store.read<{ id: string }>(sql`select job.id

@@ -179,6 +179,24 @@ export function insertInto<Names extends string>(
   return sql`insert into ${rawSql(`${table} (${Object.keys(columns).join(", ")})`)} ${eachRow(columns, rows)}`;
 }
 
+/** `insert into note ${oneRow(row)}`: the columns of one row and their values. */
+export function oneRow(row: Readonly<Record<string, Value>>): Sql {
+  const names = Object.keys(row);
+  const texts = [`(${names.join(", ")}) values (`, ...names.slice(1).map(() => ", "), ")"];
+  return new Sql(Object.freeze(texts), Object.values(row));
+}
+
+/** `update note set ${assigned(row)}`: each column of the row with its value. */
+export function assigned(row: Readonly<Record<string, Value>>): Sql {
+  const texts = Object.keys(row).map((name, index) => `${index === 0 ? "" : ", "}${name} = `);
+  return new Sql(Object.freeze([...texts, ""]), Object.values(row));
+}
+
+/** `on conflict (id) do update set ${excluded(names)}`: the columns that take the value of the refused row. */
+export function excluded(names: readonly string[]): Sql {
+  return rawSql(names.map((name) => `${name} = excluded.${name}`).join(", "));
+}
+
 /** The same on SQLite with a text that was put together once: to build and look up a long one for each row shows in the
  *  hottest insert. `text` has one mark for each of `names`. */
 export function rowsInto(

@@ -13,7 +13,7 @@ test("keys are sorted, and what has a text gets it", () => {
   assert.equal(safeJson(value), '{"10":1,"9":2,"a":["http://a.example/x","12",null],"b":"1970-01-01T00:00:00.000Z"}');
 });
 
-test("what has none is replaced where it stands", () => {
+test("parts without JSON are replaced by a placeholder", () => {
   const circle: { name: string; self?: unknown } = { name: "circle" };
   circle.self = circle;
   const shared = { x: 1 };
@@ -29,7 +29,7 @@ test("what has none is replaced where it stands", () => {
   for (const lone of [undefined, () => 1, Symbol("s")]) assert.equal(safeJson(lone), `"${none}"`);
 });
 
-test("what is huge or endlessly deep is replaced as a whole, and soon", () => {
+test("a huge or endlessly deep value is replaced as a whole, quickly", () => {
   const deep: unknown[] = [];
   let inside = deep;
   for (let level = 0; level < 100_000; level++) inside.push((inside = []));
@@ -39,7 +39,7 @@ test("what is huge or endlessly deep is replaced as a whole, and soon", () => {
   assert.ok(safeJson(deep).length < 1000);
 });
 
-test("it never throws, is JSON, and says the same of the same, whatever the order of the keys", () => {
+test("safeJson never throws, returns JSON, and is the same for equal values in any key order", () => {
   const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true });
   fc.assert(
     fc.property(anything, (value) => {

@@ -157,7 +157,7 @@ test("also when Daybook itself runs from what its own build made", (t) => {
   assertAll(new Map(registered.map((each) => [each.name, each])), "home.ts");
 });
 
-test("is null, and located, when the file cannot be read or parsed any more, or its text is huge", async (t) => {
+test("the text is null, with its location, when the file cannot be read or parsed, or the text is too big", async (t) => {
   const folder = testFolder(t);
   const setup = 'export const setup = (home) => home.on("a", { name: "x" }, () => undefined);';
   const broken = join(folder, "broken.js");

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { cleanup } from "../support/open-test.ts";
 import { target } from "./target.ts";
 
-test("connections that somebody sends with stay, however many others are asked for meanwhile", async (t) => {
+test("connections in use stay open, however many others are opened meanwhile", async (t) => {
   const server = await target(t);
   const agents = createAgents({ lookup: undefined, ca: [] }, systemClock);
   cleanup(t, () => agents.close());

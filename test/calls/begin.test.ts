@@ -12,15 +12,16 @@ const begins = () => createBegins({ settings: { keys: undefined }, ears: undefin
 function failing(): { store: Store; writes(): number } {
   let writes = 0;
   const all = (): Promise<never> => Promise.reject(new DaybookError("busy", "the file is busy"));
+  // As in a real store, a unit begins after the call that asks for it has returned.
   const write = async (unit: (tx: Tx) => Promise<unknown>): Promise<unknown> => {
     writes++;
-    await Promise.resolve(); // whoever asks before it begins goes along
+    await Promise.resolve();
     return unit({ all } as unknown as Tx);
   };
   return { store: { write } as unknown as Store, writes: () => writes };
 }
 
-test("a call whose attempt could not be written down was not sent: no attempt is counted, and it is tried again", async () => {
+test("a call whose attempt could not be written was not sent: it is tried again and no attempt is counted", async () => {
   const { store } = failing();
 
   const error = await begins()
@@ -31,7 +32,7 @@ test("a call whose attempt could not be written down was not sent: no attempt is
   assert.deepEqual(adviceOf(error), { counts: false, atLeastMs: 1000 });
 });
 
-test("attempts that begin together are written together, and each by itself when that fails", async () => {
+test("attempts that begin together share a write, and are written one by one if that fails", async () => {
   const { store, writes } = failing();
   const begin = begins();
 

@@ -5,7 +5,7 @@ import { sql } from "../../src/storage/sql.ts";
 import { openTestStore } from "../support/open-test.ts";
 import { ok, openCalls, status, target, workAll } from "./target.ts";
 
-test("postgres: a call that another transaction holds when its host comes back goes with the next sweep", async (t) => {
+test("postgres: a call that is locked when its host answers again goes with the next sweep", async (t) => {
   let answer = status(503);
   const server = await target(t, (...args) => answer(...args));
   const { book, url } = await openCalls(t, "postgres", { calls: { perHost: { concurrency: 1 } } });

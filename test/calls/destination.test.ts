@@ -75,7 +75,7 @@ test("no spelling of an address that is not public is connected to", async (t) =
   assert.equal(count(), 0);
 });
 
-test("what is public is public in every spelling, and what an allow-list opens is reached", async (t) => {
+test("a public address is allowed in every spelling, and so is what an allow-list names", async (t) => {
   for (const address of [
     "93.184.216.34",
     "8.8.8.8",
@@ -111,7 +111,7 @@ test("what is public is public in every spelling, and what an allow-list opens i
   assert.equal(count(), 6);
 });
 
-test("one bad answer of the resolver spoils the name, wherever it stands among good ones", async (t) => {
+test("one private address among a name's answers refuses the name, wherever it stands", async (t) => {
   const { port, count } = await trap(t);
   const good = { address: "93.184.216.34", family: 4 };
 
@@ -125,7 +125,7 @@ test("one bad answer of the resolver spoils the name, wherever it stands among g
   assert.equal(count(), 0);
 });
 
-test("a name is looked up once for a connection, so an answer that changes is checked as it is used", async (t) => {
+test("a name is looked up once per connection, so the address that is checked is the one that is used", async (t) => {
   const { port, count } = await trap(t);
   let asked = 0;
   // The one that is allowed when it is first asked, another one of this machine from then on.
@@ -139,7 +139,7 @@ test("a name is looked up once for a connection, so an answer that changes is ch
   assert.deepEqual([asked, count()], [2, 1]);
 });
 
-test("a redirect is followed only when it is asked for, and no further than the first hop could go", async (t) => {
+test("a redirect is followed only if asked for, and every hop is checked like the first", async (t) => {
   const { port, count } = await trap(t);
   let location = "";
   const server = await target(t, (_request, response) => void response.writeHead(302, { location }).end());
@@ -160,7 +160,7 @@ test("a redirect is followed only when it is asked for, and no further than the 
   assert.equal(count(), 0);
 });
 
-test("a redirect to another origin takes neither credentials nor a body with it, and one on the same origin does", async (t) => {
+test("a redirect to another origin drops credentials and refuses a body; one on the same origin keeps both", async (t) => {
   const other = await target(t);
   const server = await target(t, ({ path }, response) => {
     const location = path === "/away" ? `${other.url}/x` : path === "/home" ? "/end" : undefined;
@@ -201,7 +201,7 @@ test("a body is not redirected to another origin, nor anything from https to htt
   );
 });
 
-test("an open connection is not shared with those who may not reach where it leads", async (t) => {
+test("an open connection is not shared with a tenant that may not reach its address", async (t) => {
   const server = await target(t);
   const lookup: Lookup = (_host, answer) => answer(null, [{ address: "127.0.0.1", family: 4 }]);
   const agents = createAgents({ lookup, ca: [] }, systemClock);

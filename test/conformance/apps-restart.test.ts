@@ -1,16 +1,8 @@
 // What is kept of registrations from one start of a program to the next.
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import {
-  app,
-  manualClock,
-  type AnyApp,
-  type App,
-  type AppInstance,
-  type Book,
-  type Job,
-  type ManualClock,
-} from "../../src/index.ts";
+import { app, manualClock } from "../../src/index.ts";
+import type { AnyApp, App, AppInstance, Book, Job, ManualClock } from "../../src/index.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
 import { tamper } from "../support/tamper.ts";
@@ -46,7 +38,7 @@ const home = (setup: (it: App) => void, instances?: readonly Record<string, neve
 
 for (const backend of backends) {
   describe(`registrations on ${backend}`, () => {
-    test("keep their id, history and first day; what is renamed is retired, what never ran is gone", async (t) => {
+    test("keep their id, history and first day; a renamed one is retired, and one that never ran is removed", async (t) => {
       const { clock, start } = await desk(t, backend);
       const first = await start([
         home((it) => {
@@ -130,7 +122,7 @@ for (const backend of backends) {
       assert.equal((await first.schedules.list()).items.length, 1);
     });
 
-    test("that are schedules take along what they fired and nobody has begun; what somebody enqueued waits", async (t) => {
+    test("that are schedules cancel their unstarted jobs when they retire; enqueued jobs wait", async (t) => {
       const { start } = await desk(t, backend);
       const made: Job<object>[] = [];
       const two = home(
@@ -159,7 +151,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("have a history as soon as they acted, though their runs are not written yet", async (t) => {
+    test("have a history as soon as they have acted, before their runs are written", async (t) => {
       const { start } = await desk(t, backend);
       const book = await start([
         home((it) => {
@@ -178,7 +170,7 @@ for (const backend of backends) {
       ]);
     });
 
-    test("show an app as running though others took its session for dead, and it lives on under another", async (t) => {
+    test("show an app as running when its session was taken for dead and goes on under a new one", async (t) => {
       const { clock, start } = await desk(t, backend);
       const book = await start([home((it) => void it.on("bell", { name: "bell" }, () => undefined))]);
       const before = book.sessionId;
@@ -198,7 +190,7 @@ for (const backend of backends) {
       assert.equal((await one())?.status, "stopped");
     });
 
-    test("of an instance that is no more are let go; another tenant's stay; a name may become another kind", async (t) => {
+    test("of a removed instance are retired; another tenant's stay; a name may become another kind", async (t) => {
       const { clock, start } = await desk(t, backend);
       const two = home(
         (it) => {

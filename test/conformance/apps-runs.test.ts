@@ -93,7 +93,7 @@ for (const backend of backends) {
       }
     });
 
-    test("are lost with their process, and so is said of the app, whoever finds it out; the retry is the app's as well", async (t) => {
+    test("are recorded as lost for the app when their process is lost, and the retry belongs to the app too", async (t) => {
       const begun = Promise.withResolvers<void>();
       const lamp = app("lamp", {
         setup(home) {

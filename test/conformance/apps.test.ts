@@ -131,7 +131,7 @@ for (const backend of backends) {
       assert.equal((await book.apps.get("fragile")).registered.length, 1);
     });
 
-    test("a name stands for one thing; who registers it twice is told both places, unless it says what to do", async (t) => {
+    test("registering a name twice is refused with both places, unless ifExists says what to do", async (t) => {
       const clock = manualClock({ at: noon });
       const heard: string[] = [];
       const twice = app("twice", {
@@ -172,7 +172,7 @@ for (const backend of backends) {
       );
     });
 
-    test("what cannot be registered is refused by name, and the others run", async (t) => {
+    test("an invalid registration is refused by name, and other apps run", async (t) => {
       const clock = manualClock({ at: noon });
       const setups = [
         (home) => home.on("a", { name: "x" }, "light" as never),

@@ -15,7 +15,7 @@ const hosts = (book: Book): Promise<{ tenant_id: string; failures: number; open:
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a host that fails again and again is left alone, then tried by one, and comes back for all", async (t) => {
+    test("a host that keeps failing is paused, then one call tries it, and the others follow when it answers", async (t) => {
       const failing = Array.from({ length: 6 }, () => status(503));
       const server = await target(t, inOrder(...failing, ok));
       const { book, clock } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
@@ -50,7 +50,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("the one that tries a host again is due exactly when the pause ends, and goes at once when it is back", async (t) => {
+    test("the call that tries a paused host is due when the pause ends, and goes at once if the host answers earlier", async (t) => {
       let answer = status(503);
       const server = await target(t, (...args) => answer(...args));
       const { book, clock } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
@@ -86,7 +86,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("when one is answered and another fails in the same moment, those that wait for the host follow", async (t) => {
+    test("when one call is answered while another fails, the calls that wait for the host follow", async (t) => {
       const server = await target(t, status(503));
       const { book, url } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
       for (let n = 0; n < 9; n++) await book.calls.submit({ url: server.url });
@@ -99,7 +99,7 @@ for (const backend of backends) {
       assert.deepEqual([waiting, await hosts(book)], [[], [{ tenant_id: "default", failures: 1, open: 0 }]]);
     });
 
-    test("what is known of a host that nobody calls any more is forgotten", async (t) => {
+    test("the row of a host that no call waits for is removed", async (t) => {
       const server = await target(t, status(503));
       const { book, clock } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
       for (let n = 0; n < 6; n++) await book.calls.submit({ url: server.url });
@@ -138,7 +138,7 @@ for (const backend of backends) {
       );
     });
 
-    test("those that wait for a host go on though all that followed its answer were cancelled", async (t) => {
+    test("calls that wait for a host go on even if all calls that followed its answer were cancelled", async (t) => {
       let answer = status(503);
       const server = await target(t, (...args) => answer(...args));
       const { book, url } = await openCalls(t, backend, { calls: { perHost: { concurrency: 1 } } });
@@ -161,7 +161,7 @@ for (const backend of backends) {
       assert.equal((await book.calls.list({ status: "succeeded" })).items.length, 2);
     });
 
-    test("a tenant all of whose hosts hang has no more places than a tenant may have, and the others go on", async (t) => {
+    test("a tenant whose hosts all hang uses only its own places, and other tenants go on", async (t) => {
       const dead = [
         await target(t, () => undefined),
         await target(t, () => undefined),
@@ -190,7 +190,7 @@ for (const backend of backends) {
       await worker.idle();
     });
 
-    test("no more go to one host at a time than is said, and no more start than its rate allows", async (t) => {
+    test("calls to one host respect its concurrency and its rate", async (t) => {
       let [open, most] = [0, 0];
       const server = await target(t, (_request, response) => {
         most = Math.max(most, ++open);
@@ -209,7 +209,7 @@ for (const backend of backends) {
       assert.equal(server.received.length, 8);
     });
 
-    test("a tenant has no more open calls than it may, and room again when some have ended", async (t) => {
+    test("a tenant's open calls are limited, and it may submit again when some have ended", async (t) => {
       const server = await target(t);
       const { book } = await openCalls(t, backend, { calls: { queuedMax: 5 } });
       const submit = (of: Book): Promise<unknown> => of.calls.submit({ url: server.url });
@@ -221,7 +221,7 @@ for (const backend of backends) {
       await submit(book);
     });
 
-    test("a process goes beyond what others have filled by at most half of what is allowed", async (t) => {
+    test("a process exceeds the limit on open calls by at most half of it", async (t) => {
       const calls = { queuedMax: 10 };
       const { book, url } = await openCalls(t, backend, { calls, worker: false });
       const other = await openCalls(t, backend, { url, calls, worker: false });

@@ -25,7 +25,7 @@ const ends: readonly (readonly [Parameters<typeof hostile.rawServer>[1], string,
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a server that answers as none should costs its call an attempt, and nobody else anything", async (t) => {
+    test("a server that breaks the protocol costs its own call an attempt and affects no other", async (t) => {
       const { book } = await openCalls(t, backend, { clock: systemClock });
       const good = await target(t);
       // What a first call loads is not what these cost.

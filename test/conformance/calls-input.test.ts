@@ -66,7 +66,7 @@ const bad: readonly (readonly [unknown, RegExp])[] = [
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("what is wrong with a call is said before anything is written", async (t) => {
+    test("an invalid call is refused before anything is written", async (t) => {
       const { book } = await openCalls(t, backend, { calls: { allow: [] } });
 
       for (const [options, message] of bad) {
@@ -124,7 +124,7 @@ for (const backend of backends) {
       );
     });
 
-    test("what one tenant may reach another may not, though a connection to it is open", async (t) => {
+    test("a tenant cannot use another tenant's open connection to an address that it may not reach", async (t) => {
       const server = await target(t);
       const allow = (tenant: string): string[] => (tenant === "inside" ? ["127.0.0.1"] : []);
       const { book, url: at } = await openCalls(t, backend, { calls: { allow }, worker: false });
@@ -142,7 +142,7 @@ for (const backend of backends) {
       );
     });
 
-    test("what happens to a call is an event in the same transaction, with a snippet of the answer", async (t) => {
+    test("every change of a call is an event in the same transaction, with a snippet of the answer", async (t) => {
       const heard: unknown[] = [];
       const tells = listener("tells", { on: "call.>", run: (payload) => void heard.push(payload) });
       const server = await target(t, ({ path }, ...rest) => (path === "/bad" ? status(400) : ok)({} as never, ...rest));
@@ -192,14 +192,14 @@ for (const backend of backends) {
       assert.notEqual(attempts[0]?.phases.tlsMs, null);
     });
 
-    test("a book knows the job of calls as its own, and no program may take its name", async (t) => {
+    test("no program may define a job with the name of the call job", async (t) => {
       const theirs = job("daybook.call", { run: () => undefined });
       await assert.rejects(openCalls(t, backend, { use: [theirs] }), /is the job that makes calls/);
       const { book } = await openCalls(t, backend);
       await assert.rejects(book.jobs.enqueue("daybook.call", {}), /calls\.submit/);
     });
 
-    test("a job that somebody made or changed by hand sends nothing but its own call", async (t) => {
+    test("a job that was made or changed by hand sends only its own call", async (t) => {
       const server = await target(t);
       const { book } = await openCalls(t, backend);
       const [one, two] = [

@@ -43,7 +43,7 @@ async function walPosition(t: TestContext, url: string, backend: string): Promis
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("what is secret in a request or its answer is in no table, file, fact, error, metric or output", async (t) => {
+    test("no secret of a request or its answer is in any table, file, fact, error, metric or output", async (t) => {
       const said: unknown[] = [];
       const hear = (message: unknown): void => void said.push(message);
       for (const channel of ["daybook:call.changed", "daybook:call.refused", "daybook:job.settled"]) {
@@ -174,7 +174,7 @@ for (const backend of backends) {
       assert.ok(files.some((file) => readFileSync(file).includes("o-17")));
     });
 
-    test("without a key nothing that is known to be secret is kept: it is refused, and the advice says what to do", async (t) => {
+    test("without a key, a request with a secret is refused with advice", async (t) => {
       const server = await target(t);
       const calls = { allow: ["127.0.0.1"] };
       const { book } = await openTest(t, backend, { calls });
@@ -223,7 +223,7 @@ for (const backend of backends) {
       assert.notEqual(again?.key_id, null);
     });
 
-    test("the same key and request are the same call, another request is refused, and so it is for each tenant", async (t) => {
+    test("the same key and request return the same call, another request is refused, and tenants are separate", async (t) => {
       const { book } = await openCalls(t, backend, { views: true, worker: false });
       const submit = (of: Book, n: number) =>
         of.calls.submit({ url: "https://a.example/", json: { n, token: "t-12345678" }, idempotencyKey: "k" });
@@ -246,7 +246,7 @@ for (const backend of backends) {
       assert.deepEqual([state, outcome?.responseStatus, attempts[0]?.response?.headers["age"]], ["failed", 503, "5"]);
     });
 
-    test("attempts are signed by Standard Webhooks with every secret, and name themselves alike", async (t) => {
+    test("every attempt is signed by Standard Webhooks with every secret and has the same id", async (t) => {
       const server = await target(t, status(503));
       const { book, clock } = await openCalls(t, backend, { views: true });
       const [fresh, old] = [`whsec_${Buffer.alloc(24, 1).toString("base64")}`, "an old secret of ours"];

@@ -54,7 +54,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("a call that is being sent is given up when it is cancelled, and says so", async (t) => {
+    test("cancelling a call that is being sent aborts the request, and the attempt says so", async (t) => {
       const server = await target(t, () => undefined);
       const { book } = await openCalls(t, backend);
       const { id } = await book.calls.submit({ url: server.url });
@@ -129,7 +129,7 @@ for (const backend of backends) {
       );
     });
 
-    test("an undone transaction leaves no call, and a deleted one takes its tags and attempts with it", async (t) => {
+    test("a rolled-back transaction leaves no call, and deleting a call removes its tags and attempts", async (t) => {
       const server = await target(t);
       const { book } = await openCalls(t, backend);
       const undone = book.write(async (tx) => {
@@ -151,7 +151,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("a prune takes calls along with their jobs, each tenant its own, and leaves what is open", async (t) => {
+    test("prune removes ended calls with their jobs, only of its tenant", async (t) => {
       const server = await target(t, status(503));
       const { book, clock } = await openCalls(t, backend);
       const of = [book, book.tenant("acme")];
@@ -187,7 +187,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("the job of a call that has ended cannot send it again behind its back", async (t) => {
+    test("retrying the job of a call that has ended does not send the call again", async (t) => {
       const server = await target(t, status(400));
       const { book } = await openCalls(t, backend);
       const { id } = await book.calls.submit({ url: server.url });
@@ -202,7 +202,7 @@ for (const backend of backends) {
       assert.deepEqual([server.received.length, (await book.calls.get(id)).attempts.length], [1, 1]);
     });
 
-    test("a run that has lost its call cannot send it: no attempt begins that nobody owns", async (t) => {
+    test("a run that has lost its call cannot begin an attempt", async (t) => {
       const server = await target(t, status(503));
       const { book, url } = await openCalls(t, backend);
       const { id } = await book.calls.submit({ url: server.url, retry: ["1h"] });

@@ -61,7 +61,7 @@ for (const backend of backends) {
       assert.deepEqual([state, startedAt], ["succeeded", dueAt]);
     });
 
-    test("an answer that may be another one next time is tried again with the same key, as far as attempts go", async (t) => {
+    test("an answer that may differ next time is retried with the same key until attempts run out", async (t) => {
       const server = await target(t, inOrder(status(503, { "retry-after": "120" }), status(500), ok));
       const { book, clock } = await openCalls(t, backend);
       const { id } = await book.calls.submit({ url: server.url, retry: ["5s", "5s"] });
@@ -85,7 +85,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("what is refused for good fails at once, and without retry so does everything else", async (t) => {
+    test("a permanent refusal fails at once, and without retry so does any failure", async (t) => {
       const server = await target(t, inOrder(status(404), status(503), status(302, { location: "/elsewhere" })));
       const { book } = await openCalls(t, backend);
       const [gone, down, moved] = [

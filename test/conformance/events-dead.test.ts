@@ -130,7 +130,7 @@ for (const backend of backends) {
     await assert.rejects(book.deadLetters.discard(discarded?.id ?? "", " "), /say why/);
   });
 
-  test(`${backend}: dead letters about dead letters do not breed`, async (t) => {
+  test(`${backend}: a dead letter about a dead letter publishes no further event`, async (t) => {
     const clock = manualClock();
     const fail = (): never => {
       throw new Error("always");
@@ -169,7 +169,7 @@ for (const backend of backends) {
     assert.deepEqual([before.jobs, after.jobs], [1, 1]);
   });
 
-  test(`${backend}: in order means each key by itself, across retries and dead letters`, async (t) => {
+  test(`${backend}: an ordered listener keeps the order of each key, across retries and dead letters`, async (t) => {
     const scene = await openScene(t, backend, { ordered: true });
     const { book, broken, heard, worker } = scene;
     broken.add(1);
@@ -202,7 +202,7 @@ for (const backend of backends) {
     assert.deepEqual(await book.doctor(), []);
   });
 
-  test(`${backend}: what is discarded or cancelled lets the next of its key go`, async (t) => {
+  test(`${backend}: a discarded letter or a cancelled delivery releases the next of its key`, async (t) => {
     const scene = await openScene(t, backend, { ordered: true, attempts: 1 });
     const { book, broken, heard, worker } = scene;
     broken.add(1);

@@ -132,7 +132,7 @@ for (const backend of backends) {
     );
   });
 
-  test(`${backend}: a start position that cannot be is refused`, async (t) => {
+  test(`${backend}: an invalid start position is refused`, async (t) => {
     const { book, url } = await openTest(t, backend);
 
     await assert.rejects(open(url, { use: [ear("l", [], { from: { time: Date.now() + 60_000 } })] }), /ms ahead/);

@@ -1,15 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  event,
-  job,
-  listener,
-  manualClock,
-  schedule,
-  type Book,
-  type EventTree,
-  type JobEndedPayload,
-} from "../../src/index.ts";
+import { event, job, listener, manualClock, schedule } from "../../src/index.ts";
+import type { Book, EventTree, JobEndedPayload } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const Said = event<{ n: number }>("talk.said");
@@ -18,7 +10,7 @@ const statuses = async (book: Book): Promise<string[]> =>
   (await book.events.list()).items.toReversed().map(({ status }) => status);
 
 for (const backend of backends) {
-  test(`${backend}: an event shows what became of it at each listener, and one word for all`, async (t) => {
+  test(`${backend}: an event shows its delivery to each listener, and one status for all`, async (t) => {
     const clock = manualClock();
     const gate = Promise.withResolvers<void>();
     const use = [
@@ -178,7 +170,7 @@ for (const backend of backends) {
     assert.deepEqual(await book.doctor(), []);
   });
 
-  test(`${backend}: a listener is paused, resumed, skipped, set back and removed, with its lag shown`, async (t) => {
+  test(`${backend}: a listener can be paused, resumed, skipped, rewound and removed, and shows its lag`, async (t) => {
     const clock = manualClock();
     const heard: number[] = [];
     const l = listener("l", { on: Said, run: ({ n }) => void heard.push(n) });
@@ -225,7 +217,7 @@ for (const backend of backends) {
     assert.deepEqual(await book.doctor(), []);
   });
 
-  test(`${backend}: what the engine does is said only when somebody listens`, async (t) => {
+  test(`${backend}: a fact of the engine is published only when a listener hears it`, async (t) => {
     const clock = manualClock();
     const heard: string[] = [];
     const work = job("work", {
@@ -269,7 +261,7 @@ for (const backend of backends) {
     assert.equal((await book.tenant("acme").events.list()).items.length, 0);
   });
 
-  test(`${backend}: a slot that is skipped is told to who listens`, async (t) => {
+  test(`${backend}: a skipped slot is published to its listeners`, async (t) => {
     const clock = manualClock();
     const heard: [string, unknown][] = [];
     const gate = Promise.withResolvers<void>();

@@ -74,7 +74,7 @@ for (const backend of backends) {
     assert.equal(second.id, first.id);
   });
 
-  test(`${backend}: what cannot be published is refused with its reason`, async (t) => {
+  test(`${backend}: an invalid publish is refused with the reason`, async (t) => {
     const { book } = await openTest(t, backend, { use: [OrderPaid] });
     const refused: [() => Promise<unknown>, RegExp][] = [
       [() => book.events.publish("", null), /topic "" is empty/],
@@ -108,7 +108,7 @@ for (const backend of backends) {
     assert.deepEqual(await stored(book), []);
   });
 
-  test(`${backend}: what a listener publishes goes on its event's chain, up to the limit, also through jobs`, async (t) => {
+  test(`${backend}: what a listener publishes continues its event's chain, also through jobs, up to the limit`, async (t) => {
     const errors: unknown[] = [];
     const echo = job("echo", {
       run: async (_params: unknown, { book }) => void (await book.events.publish("echo.said", null)),

@@ -6,7 +6,7 @@ import { backends, openTest } from "../support/open-test.ts";
 const Said = event<{ n: number }>("talk.said");
 
 for (const backend of backends) {
-  test(`${backend}: an ordered listener that is set back hears the old events before those in line`, async (t) => {
+  test(`${backend}: an ordered listener that is rewound hears the old events before the waiting ones`, async (t) => {
     const heard: number[] = [];
     const use = [listener("l", { on: Said, ordered: true, run: ({ n }) => void heard.push(n) })];
     const { book } = await openTest(t, backend, { use });
@@ -25,7 +25,7 @@ for (const backend of backends) {
     assert.deepEqual(await book.doctor(), []);
   });
 
-  test(`${backend}: what runs while an ordered listener is set back ends before the old events begin`, async (t) => {
+  test(`${backend}: a delivery that runs while its ordered listener is rewound ends before the old events begin`, async (t) => {
     const heard: number[] = [];
     const clock = manualClock();
     const gate = Promise.withResolvers<void>();
@@ -47,7 +47,7 @@ for (const backend of backends) {
     assert.deepEqual(heard, [1, 2, 1], "the one that ran was under way, and is not delivered twice");
   });
 
-  test(`${backend}: a listener that is set back in the last moment of its catching up hears everything again`, async (t) => {
+  test(`${backend}: a listener that is rewound in the last moment of its catch-up hears everything again`, async (t) => {
     const heard: number[] = [];
     let again: (() => void) | undefined;
     const { book: first, url } = await openTest(t, backend);
@@ -78,7 +78,7 @@ for (const backend of backends) {
     );
   });
 
-  test(`${backend}: one that catches up can only begin anew, for it has not heard all that it must`, async (t) => {
+  test(`${backend}: a listener that is catching up can only be rewound to the beginning`, async (t) => {
     const heard: number[] = [];
     const { book: first, url } = await openTest(t, backend);
     const { id } = await first.events.publish(Said, { n: 1 });

@@ -7,7 +7,7 @@ const Said = event<{ n: number }>("talk.said");
 const names = async (book: Book): Promise<string[]> => (await book.listeners.list()).map(({ name }) => name);
 
 for (const backend of backends) {
-  test(`${backend}: a listener for all tenants is one of each, and hears the first word of those who come later`, async (t) => {
+  test(`${backend}: a listener for all tenants is one of each tenant, and hears the first event of a tenant that comes later`, async (t) => {
     const heard: string[] = [];
     const audit = listener("audit", {
       ...{ on: Said, tenants: "all", from: "beginning", attempts: 1 },
@@ -40,7 +40,7 @@ for (const backend of backends) {
     assert.deepEqual(await book.doctor(), []);
   });
 
-  test(`${backend}: what a tenant has of that name stays its own, and what it has removed is not made again`, async (t) => {
+  test(`${backend}: a tenant's own listener of that name stays, and one that it removed is not made again`, async (t) => {
     const all = listener("audit", { on: Said, tenants: "all", run: () => undefined });
     const own = listener("audit", { on: "walk.>", queue: "own", run: () => undefined });
     const { url } = await openTest(t, backend, { tenant: "zeta", use: [own] });
@@ -60,7 +60,7 @@ for (const backend of backends) {
     assert.equal((await zeta.listeners.get("audit")).queue, "own");
   });
 
-  test(`${backend}: a new tenant whose first word is undone has no listener, and its next word is heard`, async (t) => {
+  test(`${backend}: a new tenant whose first publish is rolled back has no listener, and its next event is heard`, async (t) => {
     const all = listener("audit", { on: "talk.>", tenants: "all", run: () => undefined });
     const changed = listener("audit", { on: "walk.>", tenants: "all", attempts: 3, run: () => undefined });
     const { book, url } = await openTest(t, backend, { use: [all] });

@@ -16,7 +16,7 @@ const count = async (book: Book): Promise<number> => (await book.events.list()).
 
 for (const backend of backends) {
   describe(`what the engine states on ${backend}`, () => {
-    test("a live listener hears of failed jobs by itself, in its own tenant, and nothing is stored", async (t) => {
+    test("a live listener hears about failed jobs of its own tenant, and nothing is stored", async (t) => {
       const heard: string[] = [];
       const clock = manualClock();
       const work = job("work", {
@@ -66,7 +66,7 @@ for (const backend of backends) {
       assert.deepEqual(heard.toSorted(), [`kept ${said?.id}`, `live ${said?.id}`]);
     });
 
-    test("a circle of jobs and what a live listener hears of them ends at the depth limit", async (t) => {
+    test("a circle between jobs and a live listener to them ends at the depth limit", async (t) => {
       const clock = manualClock();
       const work = job("work", { run: () => undefined });
       const step = job("step", { run: (_: unknown, { book }) => book.jobs.enqueue(work, {}) });
@@ -111,7 +111,7 @@ for (const backend of backends) {
       assert.equal(emitted, 21);
     });
 
-    test("a job that a live run made goes on its chain in whatever process it runs, before that run is written", async (t) => {
+    test("a job made by a live run continues its chain in any process, even before that run is written", async (t) => {
       const clock = manualClock();
       const inner = job("inner", { run: (_: unknown, { book }) => book.events.publish("done", null) });
       const outer = job("outer", { run: (_: unknown, { book }) => book.jobs.enqueue(inner, {}) });
@@ -134,7 +134,7 @@ for (const backend of backends) {
       assert.deepEqual([done?.parentEventId, done?.rootEventId, done?.chainDepth], [id, id, 1]);
     });
 
-    test("a session that is lost is told to durable and live listeners, each tenant its own", async (t) => {
+    test("durable and live listeners of every tenant hear about a lost session", async (t) => {
       const heard: string[] = [];
       const clock = manualClock();
       const says = (who: string) => (payload: unknown) =>

@@ -49,7 +49,7 @@ async function untilHeard({ clock, heard }: Scene, count: number): Promise<void>
 
 for (const backend of backends) {
   describe(`following on ${backend}`, () => {
-    test("what was there before is not heard; numbers that were passed over are heard when they appear", async (t) => {
+    test("earlier events are not heard, and numbers that were passed over are heard when they appear", async (t) => {
       const scene = await openScene(t, backend);
 
       await insert(scene.store, [9]);

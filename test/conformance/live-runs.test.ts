@@ -137,7 +137,7 @@ for (const backend of backends) {
       assert.ok(desk.writes() <= 4, `${desk.writes()} transactions`);
     });
 
-    test("what does not fit into the queue is counted on the session, and so is what found no ear", async (t) => {
+    test("runs that do not fit the queue and dropped events are counted on the session", async (t) => {
       const desk = await openDesk(t, backend);
       const blocked = Promise.withResolvers<void>();
       desk.instead.push((write) => blocked.promise.then(write));
@@ -156,7 +156,7 @@ for (const backend of backends) {
       assert.equal(await count(desk.store, "run_log"), limits.runLogQueueMax);
     });
 
-    test("a book that cannot be written for a while gets everything later", async (t) => {
+    test("runs are written later when the book cannot be written for a while", async (t) => {
       const desk = await openDesk(t, backend);
       desk.instead.push(...Array.from({ length: 10 }, () => failing("busy")));
 
@@ -171,7 +171,7 @@ for (const backend of backends) {
       assert.deepEqual([await count(desk.store, "run"), await desk.dropped()], [12, { runs: 0, logs: 0, events: 0 }]);
     });
 
-    test("a batch that the book refuses again and again is given up and counted, and the next one is written", async (t) => {
+    test("a batch of runs that the book keeps refusing is dropped and counted, and the next batch is written", async (t) => {
       const desk = await openDesk(t, backend);
       desk.instead.push(failing("internal"), failing("internal"), failing("internal"));
       const lost = endedRun(desk);

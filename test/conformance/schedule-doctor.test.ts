@@ -65,7 +65,7 @@ for (const backend of backends) {
     assert.deepEqual(await findings(book), [["S1", "an open job of a schedule has its decision", [chain[1]?.id]]]);
   });
 
-  test(`${backend}: doctor finds a job that waits for nobody`, async (t) => {
+  test(`${backend}: doctor finds a queued job of a schedule that has no job before it`, async (t) => {
     const { book } = await openTest(t, backend, { use: [work] });
     await book.schedules.create("hourly", { ...options, job: work });
     const [first, second] = [await book.schedules.trigger("hourly"), await book.schedules.trigger("hourly")];

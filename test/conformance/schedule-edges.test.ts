@@ -36,7 +36,7 @@ for (const backend of backends) {
       (await book.jobs.list()).items.toReversed().map(({ status }) => status);
     const minutes = { cron: "* * * * *", job: work, params: {}, concurrency: "allow" } as const;
 
-    test("triggered in the very millisecond of a slot, the slot is fired all the same", async (t) => {
+    test("a trigger in the very millisecond of a slot does not replace the slot", async (t) => {
       const { book, clock, tick } = await openAt(t, noon - 1000);
       await book.schedules.create("minutes", minutes);
       clock.step(1000);
@@ -73,7 +73,7 @@ for (const backend of backends) {
       assert.deepEqual(await ledger(book, "minutes"), ["1 fired"]);
     });
 
-    test("a backfill ahead of the cursor passes by what was not decided, and says so", async (t) => {
+    test("a backfill ahead of the cursor skips the undecided slots before it, and records that", async (t) => {
       const { book, clock, tick } = await openAt(t, noon + 1);
       await book.schedules.create("hourly", { ...minutes, cron: "0 * * * *", missed: "all" });
       clock.step(5 * hour);
@@ -128,7 +128,7 @@ for (const backend of backends) {
       assert.equal(Number(rows[0]?.n), 1001);
     });
 
-    test("jitter and a number of fires: two slots late, and over", async (t) => {
+    test("a schedule with jitter and a maximum ends when two late slots reach the maximum", async (t) => {
       const { book, clock, tick } = await openAt(t, noon + 1);
       await book.schedules.create("few", { ...minutes, jitter: "30s", maxFires: 2 });
       for (let step = 0; step < 20; step++) {
@@ -186,7 +186,7 @@ for (const backend of backends) {
       assert.ok(limited.every(({ limits }) => limits !== null));
     });
 
-    test("queue: one that waits and is cancelled lets nobody go, and an edit leaves none behind", async (t) => {
+    test("queue: cancelling a waiting job releases no other, and an edit strands none", async (t) => {
       const held = heldJob("held");
       const { book, clock, tick } = await openAt(t, noon - 1000, { use: [held.job] });
       await book.schedules.create("line", { ...minutes, job: held.job, concurrency: "queue" });
@@ -231,7 +231,7 @@ for (const backend of backends) {
       assert.deepEqual(await ledger(book, "bad"), ["1 fired"]);
     });
 
-    test("an edit keeps what the definition said, also where nobody knows it", async (t) => {
+    test("an edit keeps the settings of the job's definition, even in a process that does not know it", async (t) => {
       const { book, clock, url } = await openAt(t, noon - 1000);
       await book.schedules.create("minutes", { ...minutes, queue: "mail" });
       const { book: stranger } = await openTest(t, backend, { url, worker: false, clock });

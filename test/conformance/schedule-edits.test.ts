@@ -42,7 +42,7 @@ for (const backend of backends) {
       });
     }
 
-    test("a program whose job has other attempts since has not edited its schedule: what is owed is run", async (t) => {
+    test("a program whose job has new attempts has not edited its schedule: missed slots still run", async (t) => {
       const { book, clock, url, tick } = await openAt(t, noon + 1);
       const start = async (options: object, attempts: number): Promise<void> => {
         const mine = job("mine", { attempts, run: () => undefined });
@@ -85,7 +85,7 @@ for (const backend of backends) {
       assert.equal(nextAt, noon + 60_000);
     });
 
-    test("what was due before a pause is not said to have been paused", async (t) => {
+    test("slots before a pause are recorded as missed, not as paused", async (t) => {
       const { book, clock } = await openAt(t, noon + 1);
       await book.schedules.create("paused", hourly);
       clock.step(2 * hour);
@@ -98,7 +98,7 @@ for (const backend of backends) {
       }
     });
 
-    test("one that is made again was made now", async (t) => {
+    test("a schedule that is removed and made again begins now", async (t) => {
       const { book, clock } = await openAt(t, noon);
       await book.schedules.create("again", hourly);
       await book.schedules.remove("again");
@@ -106,7 +106,7 @@ for (const backend of backends) {
       assert.equal((await book.schedules.create("again", hourly)).createdAt, noon + hour);
     });
 
-    test("an unknown name is answered with the nearest, also by those who only read", async (t) => {
+    test("an unknown schedule name is answered with the nearest one, by readers too", async (t) => {
       const { book } = await openAt(t, noon);
       await book.schedules.create("hourly", hourly);
       const { schedules } = book;

@@ -12,7 +12,7 @@ const Tick = event("clock.tick", { schema: z.object({ n: z.number() }) });
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a slot publishes its event with its decision, and who listens finds the slot in its headers", async (t) => {
+    test("a slot publishes its event with its decision, and the headers name the slot", async (t) => {
       const heard: unknown[] = [];
       const clock = manualClock({ at: noon - 1000 });
       const ear = listener("ear", {
@@ -43,7 +43,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("what was missed is published in order, by hand it is published too, and nothing twice", async (t) => {
+    test("missed slots publish their events in order, so do trigger and backfill, and nothing twice", async (t) => {
       const clock = manualClock({ at: noon });
       const { book } = await openTest(t, backend, { clock });
       await book.schedules.create("ticks", { cron: "* * * * *", event: Tick, payload: { n: 1 }, missed: "all" });

@@ -21,7 +21,7 @@ const ports = { kinds: { schedule: fires } };
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("what waits in line goes on when the process of the one before is lost for good, and not sooner", async (t) => {
+    test("a queued job starts when the process of the job before is lost for good, and not sooner", async (t) => {
       const work = job("work", { attempts: 1, losses: 1, run: () => undefined });
       const at = await openEngine(t, backend, { use: [work], clock: manualClock({ at: noon - 1000 }) });
       const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));

@@ -39,7 +39,7 @@ for (const backend of backends) {
         ["5 caught_up, 4 missed", "6 caught_up, 0 missed"],
       ],
     ] as const) {
-      test(`the handler is told what it stands for: ${what}`, async (t) => {
+      test(`the handler sees how many slots it stands for: ${what}`, async (t) => {
         const { book, clock, tick, work, told } = await openAt(t, noon + 1);
         await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, ...options });
         clock.step(upAt);
@@ -49,7 +49,7 @@ for (const backend of backends) {
       });
     }
 
-    test("missed for longer than a period, or than a day, nothing is made up for unless somebody says so", async (t) => {
+    test("slots missed for longer than a period or a day are not made up for by default", async (t) => {
       const { book, clock, tick, work } = await openAt(t, noon);
       const once = { at: noon + hour, job: work, params: {} };
       await book.schedules.create("once", once);

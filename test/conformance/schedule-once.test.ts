@@ -10,7 +10,7 @@ const work = job("work", { run: () => undefined });
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("in ten minutes is once, ten minutes after it was written", async (t) => {
+    test('"in ten minutes" fires once, ten minutes after it was written', async (t) => {
       const clock = manualClock({ at: noon });
       const { book, url } = await openTest(t, backend, { use: [work], clock });
       const { store } = await openTestStore(t, backend, { url, clock });
@@ -30,7 +30,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("in code it is counted once, from the first start, and anew when it is another duration", async (t) => {
+    test('in code, "in" counts once from the first start, and anew when its duration changes', async (t) => {
       const clock = manualClock({ at: noon });
       const start = async (options: object, url?: string) => {
         const soon = schedule("soon", { in: "10m", job: work, params: {}, ...options });
@@ -57,7 +57,7 @@ for (const backend of backends) {
       assert.deepEqual([none, fires], [null, 1], "a start after it does not bring it back");
     });
 
-    test("a moment that has passed, and an end that has, are refused; in code the program outlives them", async (t) => {
+    test("a time or an end in the past is refused, except in code", async (t) => {
       const clock = manualClock({ at: noon });
       const past = schedule("past", { at: noon - 1, job: work, params: {} });
       const { book } = await openTest(t, backend, { use: [work, past], clock });

@@ -10,7 +10,7 @@ const noon = Date.UTC(2026, 0, 15, 12);
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("one for all tenants is one of each: its job and its book are theirs, and so are its decisions", async (t) => {
+    test("a schedule for all tenants is one of each tenant, with its own jobs, book and decisions", async (t) => {
       const ran: string[] = [];
       const work = job("work", { run: (_: unknown, { book }) => void ran.push(book.tenantId) });
       const clock = manualClock({ at: noon - 1000 });
@@ -36,7 +36,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("a tenant that comes later gets its own with one of the next looks", async (t) => {
+    test("a tenant that comes later gets its own copy of a schedule for all tenants", async (t) => {
       const work = job("work", { run: () => undefined });
       const clock = manualClock({ at: noon });
       const all = schedule("nightly", { cron: "0 0 * * *", job: work, params: {}, tenants: "all" });

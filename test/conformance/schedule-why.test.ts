@@ -93,7 +93,7 @@ for (const backend of backends) {
       assert.match(await say(book, "jitter", noon + hour), /not kept any more.*were pruned/);
     });
 
-    test("old decisions leave, nothing is fired again, and what nobody knows any more is not filled in", async (t) => {
+    test("pruned decisions fire nothing again, and backfill refuses the pruned stretch", async (t) => {
       const noon = Date.UTC(2026, 0, 15, 12);
       const { book, clock, tick, url } = await openAt(t, noon + 1);
       for (const seen of [book, book.tenant("acme")]) {

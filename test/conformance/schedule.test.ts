@@ -37,7 +37,7 @@ for (const backend of backends) {
         .map(({ kind, slots }) => (slots > 1 ? `${kind} × ${slots}` : kind));
     const jobsOf = async (book: Book): Promise<number> => (await book.jobs.list({ limit: 500 })).items.length;
 
-    test("a slot is fired once, with its job, and the handler is told which it is", async (t) => {
+    test("a slot is fired once, with its job, and the handler sees which slot it is", async (t) => {
       const told: unknown[] = [];
       const tells = job("tells", { run: (_params: unknown, { job: { schedule: fire } }) => void told.push(fire) });
       const { book, clock, tick } = await openAt(t, noon, { use: [tells] });
@@ -127,7 +127,7 @@ for (const backend of backends) {
       assert.deepEqual((await kinds(book, "paused")).at(-1), "fired");
     });
 
-    test("a clock that is set back repeats nothing, and one that is set forward was down", async (t) => {
+    test("a clock set back repeats no slot, and a clock set forward counts as downtime", async (t) => {
       const { book, clock, tick } = await openAt(t, noon + 1);
       await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, concurrency: "allow" });
       clock.step(hour);
@@ -351,7 +351,7 @@ for (const backend of backends) {
       assert.equal((await book.schedules.get("early")).expression, "02:30");
     });
 
-    test("what cannot be scheduled is refused, and what nobody defines is said", async (t) => {
+    test("an invalid schedule is refused, and an undefined job gives a warning", async (t) => {
       const { book } = await openAt(t);
       const create = (options: object): Promise<unknown> =>
         book.schedules.create("wrong", { job: work, params: {}, ...options } as never);
@@ -380,7 +380,7 @@ for (const backend of backends) {
   });
 }
 
-test("a book that is released from a backup does not catch up on what was due since, and goes on", async (t) => {
+test("a released copy of a book does not catch up on slots since its backup, and goes on", async (t) => {
   const clock = manualClock({ at: noon });
   const { book } = await openTest(t, "sqlite", { use: [work], clock });
   const options = { job: work, params: {}, missed: "all", concurrency: "allow" } as const;

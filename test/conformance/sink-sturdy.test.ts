@@ -20,7 +20,7 @@ const said = (messages: readonly CloudEvent[]): string[] =>
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a dead letter holds its key and no other, and what it holds follows when it is redriven or discarded", async (t) => {
+    test("a dead letter holds back its own key only, until it is redriven or discarded", async (t) => {
       const server = await target(t, inOrder(status(500), status(404), ok));
       const hook = sink("hook", { on: "o.*", attempts: 1, to: { webhook: { url: server.url } } });
       const { book } = await openCalls(t, backend, { views: true, use: [hook] });
@@ -45,7 +45,7 @@ for (const backend of backends) {
       assert.equal(ids[4], ids[0]);
     });
 
-    test("paused, a sink collects; set back, it sends the same ids in the same order; skipped, nothing is left to go out", async (t) => {
+    test("a paused sink collects; a rewound one sends the same ids in order; after a skip nothing is left to send", async (t) => {
       const sent: CloudEvent[] = [];
       const own = sink("own", { on: "o.*", to: (message) => void sent.push(message) });
       const { book, clock } = await openCalls(t, backend, { views: true, use: [own] });
@@ -106,7 +106,7 @@ for (const backend of backends) {
       assert.deepEqual(bodies(server).filter(({ source }) => source === "daybook:acme").length, 2);
     });
 
-    test("what goes out is what was said, however a schema reads it, however big and deep it is", async (t) => {
+    test("a sink sends the stored payload, whatever a schema makes of it, however big and deep it is", async (t) => {
       const server = await target(t);
       const Seen = event("o.seen", { schema: z.object({ at: z.coerce.date() }) });
       const hook = sink("hook", { on: [Seen, "o.*"], attempts: 1, to: { webhook: { url: server.url } } });
@@ -124,7 +124,7 @@ for (const backend of backends) {
       assert.equal(server.received.length, 3);
     });
 
-    test("a receiver that hangs leaves room for other work, and a book that closes meanwhile loses and counts nothing", async (t) => {
+    test("a receiver that hangs leaves places for other work, and closing the book then loses nothing and counts no attempt", async (t) => {
       const clock = systemClock; // its workers wait for time to pass
       let answer: Answer = () => undefined;
       const server = await target(t, (...args) => answer(...args));
@@ -151,7 +151,7 @@ for (const backend of backends) {
       assert.equal(new Set(bodies(server).map(({ id }) => id)).size, 12);
     });
 
-    test("a receiver that never answers is given up in time, and the next of its key goes out after it", async (t) => {
+    test("a receiver that never answers times out, and the next message of its key follows", async (t) => {
       const server = await target(
         t,
         inOrder(() => undefined, ok),
@@ -173,7 +173,7 @@ for (const backend of backends) {
       assert.equal((await book.sinks.get("own")).lag.events, 0, "what a function gives back is not kept");
     });
 
-    test("gone from the code a sink collects, and two processes that have it send each event once and in order", async (t) => {
+    test("a sink that code no longer lists collects, and two processes that list it send each event once and in order", async (t) => {
       const sent: CloudEvent[] = [];
       const own = sink("own", { on: ["o.*", "call.*"], to: (message) => void sent.push(message) });
       const clock = systemClock; // each process looks now and then for what others did
@@ -209,7 +209,7 @@ for (const backend of backends) {
   });
 }
 
-test("what a sink cannot be is refused where it is written", () => {
+test("an invalid sink is refused where it is defined", () => {
   const to = { webhook: { url: "https://example.org/" } };
   assert.throws(() => sink("", { on: "a.b", to }), /sink name "" is empty/);
   assert.throws(

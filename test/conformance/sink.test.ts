@@ -56,7 +56,7 @@ for (const backend of backends) {
       );
     });
 
-    test("a sink goes where calls may go, and what it cannot bring is a dead letter that can be redriven", async (t) => {
+    test("a sink may reach what calls may reach, and a message that it cannot deliver becomes a dead letter", async (t) => {
       const server = await target(t);
       const to = { webhook: { url: `http://localhost:${server.port}/` } };
       const blocked = sink("blocked", { on: "a.b", attempts: 1, to });

@@ -90,7 +90,7 @@ test("ten thousand patterns cost a topic only what it can reach", () => {
   assert.equal(meter.steps, 6);
 });
 
-test("what was removed leaves nothing behind", () => {
+test("removing a pattern leaves nothing in the index", () => {
   const index = openPatternIndex<string>();
   index.add("a.b.>", "one");
   index.add("a.b", "one");

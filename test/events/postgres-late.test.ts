@@ -182,7 +182,7 @@ for (const [what, status] of [
   });
 }
 
-test("postgres: who skips deliveries waits for the first of them before it holds a later one", async (t) => {
+test("postgres: a skip locks deliveries in order, waiting for the first before it holds a later one", async (t) => {
   const { book, url } = await openTwo(t, false);
   for (const n of [1, 2]) await book.events.publish(Said, { n });
   // As after a retry, which is a newer job than the delivery of the next event.

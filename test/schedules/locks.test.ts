@@ -46,7 +46,7 @@ async function endAndMeet(at: TestEngine): Promise<{ readonly ending: Promise<un
   return { ending };
 }
 
-test("cancel does not wait for a job that is just being ended: the slot is decided with the next look", async (t) => {
+test("cancel does not wait for a job that another transaction is ending: the next look decides the slot", async (t) => {
   const { at, other, fire } = await openLine(t, ["minutes"], "cancel");
   await fire(1000);
   await other.query("select seq from daybook_line for update");
@@ -60,7 +60,7 @@ test("cancel does not wait for a job that is just being ended: the slot is decid
   assert.deepEqual(await statuses(at), ["cancelled", "queued"]);
 });
 
-test("a batch of ended jobs asks for its schedules in their own order, whatever the order of the jobs", async (t) => {
+test("a batch of ended jobs locks its schedules in one order, whatever the order of the jobs", async (t) => {
   const { at, other, trigger } = await openLine(t, ["first", "second"], "allow");
   await trigger("second");
   await trigger("first");
@@ -75,7 +75,7 @@ test("a batch of ended jobs asks for its schedules in their own order, whatever 
   assert.deepEqual(await statuses(at), ["completed", "completed"]);
 });
 
-test("the next in line is let go also when somebody holds it at that moment", async (t) => {
+test("the next queued job is released even if another transaction has it locked at that moment", async (t) => {
   const { at, other, fire } = await openLine(t, ["minutes"], "queue");
   await fire(1000);
   await fire(minute);

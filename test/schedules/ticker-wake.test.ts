@@ -5,7 +5,7 @@ import { startTicker } from "../../src/schedules/ticker.ts";
 import type { Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 
-test("a slot that another process makes while the ticker reads when the next one is due is not waited past", async () => {
+test("the ticker does not sleep past a slot that another process makes while it looks for the next", async () => {
   const clock = manualClock();
   const [reads, fires] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const answer = Promise.withResolvers<{ at: number | null }[]>();

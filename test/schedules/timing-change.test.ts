@@ -89,7 +89,7 @@ for (const [zone, date] of changes) {
   });
 }
 
-test("a time in the gap moves to its end, and the slot says what was meant", () => {
+test("a time in a gap moves to its end, and the slot shows the intended local time", () => {
   assert.deepEqual(firstSlots({ daily: "02:30" }, { zone: "Europe/Madrid" }, "2026-03-28T12:00Z", 2), [
     "2026-03-29T01:00Z 2026-03-29T02:30 gap",
     "2026-03-30T00:30Z 2026-03-30T02:30 -",
@@ -118,7 +118,7 @@ test("times that move to the same moment are one slot, called by the first of th
   ]);
 });
 
-test("a moved time that meets one the schedule names anyway leaves that one as it is", () => {
+test("a time that a gap moves onto another slot of the schedule makes no second slot", () => {
   assert.deepEqual(firstSlots({ cron: "0 2,3 * * *" }, { zone: "Europe/Madrid" }, "2026-03-28T12:00Z", 2), [
     "2026-03-29T01:00Z 2026-03-29T03:00 -",
     "2026-03-30T00:00Z 2026-03-30T02:00 -",

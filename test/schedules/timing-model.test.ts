@@ -48,7 +48,7 @@ test("slots strictly increase, and asking from any moment between two gives the 
   );
 });
 
-test("a span is what asking again and again finds", () => {
+test("a span has the slots that repeated next() finds", () => {
   fc.assert(
     fc.property(timing, moment, fc.nat(60), fc.integer({ min: 1, max: 70 }), (each, after, count, most) => {
       const slots = slotsOf(each, after, count);

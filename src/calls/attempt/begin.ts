@@ -2,10 +2,10 @@
 // book knows that the request may have been sent. Attempts that begin at the same time share a transaction.
 import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { rawSql, sql } from "../../storage/sql.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { together } from "../../storage/together.ts";
-import { anyOf, eachRow, forShareOf, greatest, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
+import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
 import { advise } from "../../core/advice.ts";
 import type { JobInfo } from "../../jobs/context.ts";
 import { passing } from "../../jobs/worker/pending.ts";
@@ -82,8 +82,7 @@ async function beginAll(
     });
   }
   if (rows.length === 0) return begun;
-  await tx.run(sql`insert into daybook_call_attempt (${rawSql(Object.keys(attemptColumns).join(", "))})
-    ${eachRow(attemptColumns, rows)}`);
+  await tx.run(insertInto("daybook_call_attempt", attemptColumns, rows));
   if (first.length === 0) return begun;
   const seqs = first.map(({ seq }) => seq);
   await tx.run(sql`update daybook_call set status = 'running', started_at = ${greatest}(${tx.now}, submitted_at, due_at)

@@ -8,7 +8,7 @@ import type { CallOutcome, CallRow, ErrorKind } from "../call.ts";
 import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
 import { tellCalls, type ToTell } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
-import { pruneCalls } from "../steer.ts";
+import { pruneCalls } from "../commands.ts";
 import { hostIsThere, snippetOf, type AttemptEnd } from "./end.ts";
 
 type Call = Pick<

@@ -15,10 +15,10 @@ import { fittingPayload } from "../prepare.ts";
 import { checkTopic, matchesTopic } from "../topic.ts";
 import { openLiveBus, type LiveAttachment, type LiveBus, type LiveListener } from "./bus.ts";
 import type { LiveDefinition } from "./define.ts";
-import { onFacts } from "./ears.ts";
 import { followPublished } from "./follow.ts";
 import { toLiveEvent, type LiveEvent } from "./live-event.ts";
 import type { LiveContext } from "./live-run.ts";
+import { onFacts } from "./local-feed.ts";
 
 export type Live = {
   readonly bus: LiveBus;
@@ -57,7 +57,11 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
         hear: (event) => later.until(event.available_at, event),
       });
       await following;
-      forgetFacts ??= onFacts(ids, { tenants: bus.tenants, wants: bus.wants, hear: (fact) => void bus.dispatch(fact) });
+      forgetFacts ??= onFacts(store, {
+        tenants: bus.tenants,
+        wants: bus.wants,
+        hear: (fact) => void bus.dispatch(fact),
+      });
       const attachment = bus.attach(definition, tenant);
       if (definition.immediate) {
         for (const event of await lastPublished(store, definition, tenant)) attachment.catchUp(event);

@@ -18,7 +18,7 @@ const nicknames: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *",
 };
 
-// Ten thousand schedules have few different expressions; whoever has more pays for parsing, not with memory.
+// Ten thousand schedules have few different expressions. Beyond this, expressions are parsed again instead of kept.
 const cronsMax = 5000;
 const crons = new Map<string, Cron>();
 
@@ -81,7 +81,7 @@ function checkCount(fields: readonly string[], given: string): void {
   );
 }
 
-/** Some programs write the seconds last. When that reading makes sense and ours does not, the message says so. */
+/** Some programs write the seconds last. If that reading is valid and ours is not, the message says so. */
 function secondsLast(split: readonly string[], error: unknown): DaybookError | undefined {
   if (split.length !== 6 || !isDaybookError(error)) return undefined;
   const turned = [split[5] ?? "", ...split.slice(0, 5)];

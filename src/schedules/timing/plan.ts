@@ -13,7 +13,7 @@ export type Plan = {
 };
 
 const dayMs = 86_400_000;
-// The calendar repeats itself after 400 years: what does not come by then never comes.
+// The calendar repeats after 400 years: what is not due by then is never due.
 const monthsMax = 4800;
 const monthLengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
@@ -27,7 +27,7 @@ export function nextWall(plan: Plan, wall: number): number | null {
   return found * dayMs + (found === day ? second : plan.secondFrom(0)) * 1000;
 }
 
-/** Days are counted from 1970. Whole months are looked at as one mask, so a search of years is short. */
+/** Days count from 1970. A month is one mask, so a search over years is short. */
 function dayFrom(plan: Plan, day: number): number | null {
   const date = new Date(day * dayMs);
   let year = date.getUTCFullYear();
@@ -70,12 +70,12 @@ function weekdayOf(day: number): number {
   return (((day + 4) % 7) + 7) % 7;
 }
 
-/** The plan of what croner has parsed. Its own search is not used: it goes wrong where a gap ends at midnight. */
+/** The plan of a parsed pattern. Croner's own search is not used, because it goes wrong where a gap ends at midnight. */
 export function patternPlan(pattern: CronPattern): Plan {
   const seconds = following(pattern.second);
   const minutes = following(pattern.minute);
   const hours = following(pattern.hour);
-  // A month is told by its length and the weekday it begins with; the masks are made when they are asked for.
+  // A month is defined by its length and its first weekday. Masks are made when they are needed.
   const masks = new Map<number, number>();
 
   return {
@@ -125,7 +125,7 @@ function following(allowed: readonly number[]): readonly number[] {
   return next;
 }
 
-/** Croner counts months from 0 here; the bits count from 1. */
+/** Croner counts months from 0; the bits count from 1. */
 function maskOf(allowed: readonly number[]): number {
   return allowed.reduce((mask, yes, index) => (yes ? mask | (1 << (index + 1)) : mask), 0);
 }
@@ -135,7 +135,7 @@ function bitsTo(length: number): number {
 }
 
 /**
- * When both day fields are restricted, a day needs to fit only one of them; that has been cron's rule for fifty years.
+ * When both day fields are restricted, a day needs to match only one of them: cron's rule since the beginning.
  * A field is unrestricted when it is just "*" or "?".
  */
 function monthDays(pattern: CronPattern, length: number, firstWeekday: number): number {

@@ -4,13 +4,13 @@ import type { Zone, Period } from "./zone.ts";
 /** One moment at which a schedule is due. */
 export type Slot = {
   readonly at: number;
-  /** What the local clock reads by the expression, such as "2026-03-29T02:30:00"; in a gap, a time that did not exist. */
+  /** The local time by the expression, such as "2026-03-29T02:30:00"; in a gap, a time that did not exist. */
   readonly local: string;
   /** "gap": moved to the end of a gap. "overlap": the local clock reads this time twice. */
   readonly dst: "gap" | "overlap" | null;
 };
 
-/** The slot of a moment that needs no resolving: the local clock reads what it reads. */
+/** The slot of an exact moment, which needs no resolving of clock changes. */
 export function slotAt(zone: Zone, at: number): Slot {
   const { start, end, offset, offsetBefore, offsetAfter } = zone.periodAt(at);
   const wall = at + offset;
@@ -25,25 +25,25 @@ export function localText(wall: number): string {
 }
 
 /**
- * What becomes of local times that do not exist, or exist twice, when the clock is changed.
+ * How to treat local times that do not exist, or exist twice, when the clock changes.
  *
- * A plan that leaves out some hour names times of the day, and each is due once on its day. A time inside a gap moves to
- * the gap's end; several that move to the same moment are one slot, which is called by the first of them, and by none when
- * the plan names the moment itself. A time that comes twice is due the first time.
+ * A plan that leaves out some hour names times of the day, and each is due once on its day. A time inside a gap moves to the
+ * gap's end. Several that move to the same moment are one slot with the first one's local time, or no extra slot if the plan
+ * names that moment itself. A time that comes twice is due the first time.
  *
- * A plan of every hour is due whenever the local clock reads one of its times. So it keeps its pace in real time through
- * changes of whole hours: nothing is moved, and an hour that comes twice is two hours.
+ * A plan of every hour is due whenever the local clock shows one of its times, so it keeps its pace in real time through changes
+ * of whole hours: nothing moves, and an hour that comes twice is two hours.
  */
 export type ClockChanges = { readonly gap: "shift" | "skip"; readonly overlap: "first" | "last" | "both" };
 
 /** The search ends here. Years have four digits in ISO 8601. */
 export const latestMs = Date.UTC(10_000, 0, 1) - 1;
-/** Before this, zones were whatever the sun said in each town. */
+/** Before this, most towns kept their own solar time. */
 export const earliestMs = Date.UTC(1900, 0, 1);
 
-// More than any change of any clock: Samoa and Kwajalein once left out a whole day.
+// Longer than any clock change: Samoa and Kwajalein once skipped a whole day.
 const changeMsMax = 172_800_000;
-// One search looks into this many periods at most. Only times that `skip` leaves out year after year come near it.
+// How many periods one search reads at most. Only times that `skip` leaves out year after year come near it.
 const periodsMax = 500;
 
 /** The first slot strictly after `after`; null when there is none any more. */
@@ -71,7 +71,7 @@ export function nextSlot(plan: Plan, zone: Zone, changes: ClockChanges, after: n
   return null;
 }
 
-/** The slot at the end of the gap with which a period begins, when some time of the plan fell into the gap. */
+/** The slot at the end of the gap that a period begins with, if a time of the plan falls into the gap. */
 function slotOfGap(plan: Plan, period: Period, { gap }: ClockChanges, from: number): Slot | null {
   const { start, offset, offsetBefore } = period;
   if (plan.everyHour || gap === "skip" || start <= from || offset <= offsetBefore) return null;
@@ -87,8 +87,8 @@ export type Span = { readonly count: number; readonly first: Slot; readonly last
 type Next = (after: number) => Slot | null;
 
 /**
- * The slots after `after` up to and including `until`. It counts to `most` and no further, and finds the last without
- * walking there: a schedule of every second that was away for years costs as little as one of every day.
+ * The slots after `after` up to and including `until`. It counts at most `most` of them, and finds the last without walking there:
+ * a schedule of every second that was down for years costs as little as a daily one.
  */
 export function spanOf(next: Next, after: number, until: number, most: number): Span | null {
   const first = slotUntil(next, after, until);
@@ -107,7 +107,7 @@ function slotUntil(next: Next, after: number, until: number): Slot | null {
   return slot !== null && slot.at <= until ? slot : null;
 }
 
-/** The last slot up to `until`, from one that is known: steps back that double, then halves what lies between. */
+/** The last slot up to `until`, from a known one: doubles its steps back from `until`, then bisects. */
 function lastSlot(next: Next, known: Slot, until: number): Slot {
   let last = known;
   // No slot lies after `high` and up to `until`.

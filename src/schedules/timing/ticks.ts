@@ -54,7 +54,7 @@ function planTicks(named: Named, plan: Plan, zone: Zone, changes: ClockChanges):
   return { ...named, next: (after) => nextSlot(plan, zone, changes, after) };
 }
 
-/** Counted from the anchor and not from the last slot, so that nothing adds up. Clock changes do not matter. */
+/** Counts from the anchor and not from the last slot, so errors do not add up. Clock changes do not matter. */
 function everyTicks(every: string, anchor: number, zone: Zone): Ticks {
   const ms = durationMs(every, "every", { min: limits.everyMsMin });
   return {
@@ -73,8 +73,8 @@ function onceTicks(given: string, zone: Zone): Ticks {
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const shortNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** The common shapes of an expression in words; the others are called by the expression itself. */
-export function cronWords(expression: string, fields: readonly string[]): string {
+/** An expression in words, if it has a common shape; otherwise the expression itself. */
+function cronWords(expression: string, fields: readonly string[]): string {
   const [second = "", minute = "", hour = "", day = "", month = "", weekday = ""] = fields;
   const when = timeWords(second, minute, hour);
   const days = month === "*" ? dayWords(day, weekday) : undefined;

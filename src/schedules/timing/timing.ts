@@ -25,7 +25,7 @@ export type Timing = {
   span(after: number, until: number, most: number): Span | null;
 };
 
-// Long after the last change of rules that anybody has announced, so that the rules of today are what counts.
+// Long after the last announced change of rules, so that only today's rules count.
 const rulesSettledMs = Date.UTC(2100, 0, 1);
 
 /** Checks everything; a timing that can never be due is refused. `in` counts from `now`. */
@@ -36,7 +36,7 @@ export function createTiming(input: TimingInput, options: TimingOptions = {}, no
     const bounds = [start === null ? "" : ` from ${isoTime(start)}`, end === null ? "" : ` before ${isoTime(end)}`];
     throw invalid(`${quote(timing.expression)} (${timing.zone}) is never due${bounds.join("")}; change start or end`);
   }
-  // With `skip`, a time of the very night in which the clock is put forward may be left out each year.
+  // With `skip`, a time that falls into the clock change may be left out every year.
   if (
     gap === "skip" &&
     end === null &&
@@ -51,7 +51,7 @@ export function createTiming(input: TimingInput, options: TimingOptions = {}, no
   return timing;
 }
 
-/** Makes a timing from what was stored. Everything that takes time to prepare is shared by equal definitions. */
+/** Makes a timing from what was stored. Equal definitions share the parts that take time to prepare. */
 export function restoreTiming(stored: StoredTiming): Timing {
   const zone = zoneOf(stored.zone);
   const ticks = ticksOf(stored);
@@ -94,7 +94,7 @@ export type TimingInput =
   /** In elapsed time, counted from `anchor` (1970 in UTC unless given), so it does not drift. */
   | { readonly every: Duration; readonly anchor?: TimeInput }
   | { readonly at: TimeInput }
-  /** Once, so long after it is written into the book. */
+  /** Once, this long after it is written into the book. */
   | { readonly in: Duration }
   /** "07:00" or "07:00:30" on the clock of the zone. */
   | { readonly daily: string };
@@ -102,7 +102,7 @@ export type TimingInput =
 export type TimingOptions = {
   /** An IANA name such as "Europe/Madrid". Default: UTC. */
   readonly zone?: string;
-  /** A local time that the clock leaves out is due at the end of the gap ("shift", the default), or not at all. */
+  /** A local time that the clock skips is due at the end of the gap ("shift", the default), or not at all. */
   readonly gap?: "shift" | "skip";
   /** A local time that comes twice is due the first time (the default), the last time, or both times. */
   readonly overlap?: "first" | "last" | "both";
@@ -121,7 +121,7 @@ export type StoredTiming = {
   readonly overlap: "first" | "last" | "both";
   readonly start: number | null;
   readonly end: number | null;
-  /** What `every` is counted from, and `in`: then the moment at which it was written. */
+  /** What `every` counts from; for `in`, the moment at which it was written. */
   readonly anchor: number | null;
 };
 
@@ -169,7 +169,7 @@ function expressionOf(input: TimingInput, now: number): string {
   return text;
 }
 
-/** `formatDuration` is for reading and leaves out what is small; what is stored must be the whole. */
+/** The exact duration. (`formatDuration` is for people and drops small units.) */
 function exactDuration(ms: number): string {
   const units = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
   let rest = ms;

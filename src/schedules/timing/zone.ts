@@ -23,16 +23,16 @@ export type Period = {
 
 export type Zone = { readonly name: string; periodAt(ms: number): Period };
 
-// Two changes a year: three hundred years. A search that wanders further begins anew rather than fill the memory.
+// Three hundred years of two changes each. A search that goes further starts over instead of filling the memory.
 const periodsMax = 600;
-// Names are written in any case, so one zone may stand here several times; there are about 600 names.
+// There are about 600 names; a zone may be here several times, because names are case-insensitive.
 const zonesMax = 2000;
 const zones = new Map<string, Zone>();
 
 // Temporal would also take a whole ISO time and read the zone out of it.
 const namePattern = /^(?:[a-z][a-z0-9_+\-/]{0,60}|[+-]\d{2}:\d{2})$/i;
 
-/** The zone of this name; made once, because everything it has learned about its clock is worth keeping. */
+/** The zone of this name. It is kept, with the periods that it has read. */
 export function zoneOf(given: string): Zone {
   const known = zones.get(given);
   if (known !== undefined) return known;
@@ -49,7 +49,7 @@ function createZone(name: string): Zone {
   return {
     name,
     periodAt(ms) {
-      // Most questions are about today, whatever the schedule.
+      // Most questions are about the present period.
       if (recent !== undefined && recent.start <= ms && ms < recent.end) return recent;
       const index = periods.findLastIndex((period) => period.start <= ms);
       recent = periods[index];
@@ -65,7 +65,7 @@ function createZone(name: string): Zone {
 
 function readPeriod(name: string, ms: number): Period {
   const now = zonedTime(name, ms);
-  // "previous" means strictly before, and a period begins with its very first millisecond.
+  // "previous" means strictly before, and a period includes its first millisecond.
   const begun = zonedTime(name, ms + 1).getTimeZoneTransition("previous");
   const ending = now.getTimeZoneTransition("next");
   const start = begun?.epochMilliseconds ?? -Infinity;
@@ -102,7 +102,7 @@ function checkName(given: string): string {
   });
 }
 
-/** People leave out the continent, or write the city as it is spoken. */
+/** People often leave out the continent, or write the city with spaces. */
 function likelyZone(given: string): string | undefined {
   const known = ["UTC", ...Intl.supportedValuesOf("timeZone")];
   const city = given.trim().replaceAll(" ", "_").toLowerCase();

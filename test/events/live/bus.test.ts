@@ -49,7 +49,7 @@ describe("the bus", () => {
     );
   });
 
-  test("one that serves all tenants debounces each of them by itself", async () => {
+  test("a listener for all tenants debounces each tenant separately", async () => {
     const { bus, clock } = openLive();
     const heard: unknown[] = [];
     const run = (n: number, { tenant }: LiveContext): void => void heard.push([tenant, n]);
@@ -64,7 +64,7 @@ describe("the bus", () => {
     ]);
   });
 
-  test("from attach on and until detach, also while an event is being said", async () => {
+  test("hears from attach to detach, even while an event is being dispatched", async () => {
     const { listen, emit } = openLive();
     const heard: string[] = [];
     emit("a", "before");
@@ -82,7 +82,7 @@ describe("the bus", () => {
     });
   });
 
-  test("a published event is heard with its id and its place in the chain", () => {
+  test("a live listener hears a published event with its id and its position in the chain", () => {
     const { listen, bus, emit, runs } = openLive();
     const events: LiveEvent[] = [];
     listen("one", { on: "order.paid", run: () => void emit("noticed") });
@@ -202,7 +202,7 @@ describe("where", () => {
     assert.match(String(holds(where.any(truthy), {})[0]), /answered "yes"; it must answer true or false/);
   });
 
-  test("predicates that cannot be meant are refused when they are made", () => {
+  test("nonsensical predicates are refused when they are made", () => {
     const bad: [() => unknown, RegExp][] = [
       [() => where.equals("a..b", 1), /path "a\.\.b" is not/],
       [() => where.equals(5 as never, 1), /path 5 must be a string/],

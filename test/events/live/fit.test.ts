@@ -21,7 +21,7 @@ function doubling(answers?: PromiseWithResolvers<void>[]): StandardSchemaV1<numb
   return { "~standard": { version: 1, vendor: "test", validate } };
 }
 
-test("a listener gets what the schema gives back; what does not fit, and a schema that throws, are error runs", () => {
+test("a listener gets what the schema returns; a payload that does not fit, or a schema that throws, is an error run", () => {
   const { listen, emit, runs } = openLive();
   const acted: unknown[] = [];
   const Level = event("level", { schema: doubling() });

@@ -7,7 +7,7 @@ import { heldHandler, openLive } from "./open-live.ts";
 const statuses = (runs: readonly { readonly status: string }[]): string[] => runs.map(({ status }) => status);
 
 describe("mode", () => {
-  test("parallel runs side by side up to its concurrency; what comes then is dropped and counted", async () => {
+  test("parallel runs up to its concurrency; further events are dropped and counted", async () => {
     const { clock, listen, emit, runs, busy, counts } = openLive();
     const held = heldHandler<number>();
     listen("many", { on: "go", concurrency: 3, run: held.run });
@@ -75,7 +75,7 @@ describe("mode", () => {
     assert.deepEqual([busy(), counts("fade")["leftOut"]], [0, 1]);
   });
 
-  test("restart does not wait for ever for a handler that ignores its signal, and what that does later counts for nothing", async () => {
+  test("restart waits only a while for a handler that ignores its signal, and ignores its late result", async () => {
     const { clock, listen, emit, runs } = openLive();
     const held = heldHandler<number>();
     listen("fade", { on: "go", mode: "restart", run: held.run });
@@ -94,7 +94,7 @@ describe("mode", () => {
     assert.equal(runs[0]?.duration_ms, 5000);
   });
 
-  test("queued keeps the order, waits up to its backlog, and counts what comes then", async () => {
+  test("queued keeps the order up to its backlog; further events are dropped and counted", async () => {
     const { clock, listen, emit, runs, busy, counts } = openLive();
     const held = heldHandler<number>();
     listen("line", { on: "go", mode: "queued", backlog: 3, run: held.run });
@@ -115,7 +115,7 @@ describe("mode", () => {
     assert.deepEqual(statuses(runs), ["success", "error", "success", "success"]);
   });
 
-  test("many that waited and end at once do not fill the stack", async () => {
+  test("many queued handlers that end at once do not overflow the stack", async () => {
     const { clock, listen, emit, runs } = openLive();
     const held = heldHandler<number>();
     listen("line", {
@@ -188,7 +188,7 @@ describe("the end of a run", () => {
     assert.match(runs[0]?.error_trace ?? "", /no lamp/);
   });
 
-  test("a row says who, what, when, how long and why, also when the wall clock goes back meanwhile", async () => {
+  test("the row of a live run is complete, even when the wall clock goes back meanwhile", async () => {
     const { clock, listen, emit, runs, logs } = openLive();
     const held = heldHandler<unknown>();
     listen("lamp", { on: "switch", run: held.run });

@@ -29,7 +29,7 @@ describe("debounce", () => {
     );
   });
 
-  test("what was heard and not yet acted on is gone when the listener is detached", async () => {
+  test("detaching a listener drops events that it has not acted on yet", async () => {
     const { clock, listen, emit, runs } = openLive();
     const detach = listen("settled", { on: "dial", debounce: "1s", run: () => undefined });
 
@@ -56,7 +56,7 @@ describe("throttle", () => {
     assert.equal(counts("bell")["leftOut"], 22);
   });
 
-  test("a step of the wall clock neither opens nor locks it", async () => {
+  test("a step of the wall clock does not affect a throttle", async () => {
     const { clock, listen, emit } = openLive();
     const acted: string[] = [];
     listen("bell", { on: "door.bell", throttle: "10s", run: (ring: string) => void acted.push(ring) });
@@ -86,7 +86,7 @@ describe("throttle", () => {
 });
 
 describe("once", () => {
-  test("acts exactly once under a burst, in every mode, and also when it says itself what it hears", () => {
+  test("acts exactly once under a burst, in every mode, even when its handler emits what it hears", () => {
     for (const mode of ["parallel", "single", "restart", "queued"] as const) {
       const { listen, emit, runs, counts } = openLive();
       const held = heldHandler<number>();
@@ -121,7 +121,7 @@ describe("once", () => {
     assert.deepEqual(acted, ["big 3", 4]);
   });
 
-  test("a handler that fails has acted", () => {
+  test("a failed handler counts as history of its registration", () => {
     const { listen, emit, runs } = openLive();
     const run = (): never => {
       throw new Error("the bulb is broken");
@@ -182,7 +182,7 @@ describe("for", () => {
     assert.deepEqual(acted, ["door.back"]);
   });
 
-  test("of very many topics that are timed, the oldest is given up, and counted", async () => {
+  test("when too many topics are timed, the oldest is dropped and counted", async () => {
     const { clock, listen, emit, busy } = openLive();
     const acted: string[] = [];
     const options = { on: "door.*", where: where.equals("", "open"), for: "1m" } as const;
@@ -195,7 +195,7 @@ describe("for", () => {
     assert.deepEqual([acted, busy()], [["door.1"], 1]);
   });
 
-  test("a predicate that fails calls it off: nobody knows whether it still holds", async () => {
+  test('a predicate that throws cancels the timer of "for"', async () => {
     const { clock, listen, emit, runs } = openLive();
     const steady = ({ level }: { level: number | null }): boolean => {
       if (level === null) throw new Error("the sensor is gone");

@@ -1,5 +1,3 @@
-// Commands on an existing call. Each locks the call's job first, as does every transaction that ends the job, so two of them
-// never deadlock.
 import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
@@ -12,6 +10,9 @@ import { callKind, sealedFor, type CallPolicy, type CallRow, type CallStatus } f
 import type { RequestContent } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
 import { checkWhen, type When, submitCall, type Submitted } from "./submit.ts";
+
+// Commands on an existing call. Each locks the call's job first, as does every transaction that ends the job, so two of them
+// never deadlock.
 
 export type CancelledCall = { readonly id: string; readonly status: "cancelled" | "cancelling" };
 
