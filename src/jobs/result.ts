@@ -5,7 +5,7 @@ import { quote } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
-import type { RunRow, RunStatus } from "../telemetry/run.ts";
+import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, statusNow, doneChannel, type JobRow } from "./job.ts";
 import { offerFreeKeys, reasonOf } from "./park.ts";
@@ -56,9 +56,8 @@ export async function awaitResult(
 }
 
 type Last = Pick<JobRow, "seq" | "id" | "name" | "status" | "finished_at" | "awaited" | "run_id"> &
-  Pick<RunRow, "error_type" | "error_message" | "result"> & {
+  Record<"error_type" | "error_message" | "result" | "result_refused", string | null> & {
     readonly run_status: RunStatus | null;
-    readonly result_refused: string | null;
   };
 
 async function lastOfChain(store: Store, tenant: string, id: string): Promise<Last> {

@@ -107,8 +107,6 @@ export const recordMigrations: readonly Migration[] = [
   },
 ];
 
-// The names under which another design keeps the same things; docs/origins.md says what differs. They are made on request.
-
 const versions = (which: Sql): Sql => sql`(
   select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
     null as to_commit from daybook_record where ${which}
@@ -118,6 +116,7 @@ const versions = (which: Sql): Sql => sql`(
 /** The row of a version moves when it is closed; its type, key and commit stay. */
 const id = rawSql("version.type_seq || '/' || version.key || '@' || version.from_commit");
 
+/** Views under the names of other designs, made on request; docs/origins.md says what differs. */
 export const recordViews: readonly View[] = [
   {
     name: "commits",

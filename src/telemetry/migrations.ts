@@ -182,8 +182,7 @@ export const telemetryMigrations: readonly Migration[] = [
   },
 ];
 
-// The names under which another design keeps the same things; docs/origins.md says what differs. They are made on request.
-
+/** Views under the names of other designs, made on request; docs/origins.md says what differs. */
 export const telemetryViews: readonly View[] = [
   // PostgreSQL lets a view over one table be written; one with a common table expression it does not.
   {

@@ -208,7 +208,7 @@ for (const backend of backends) {
       let [folds, prepared] = [0, 0];
       const minute = everyMinute({
         ...{ store, jobs: engine },
-        folder: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
+        rollUp: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
         scheduled: { writeAll: () => Promise.resolve(), writeForNewTenants: async () => void prepared++ },
       });
 

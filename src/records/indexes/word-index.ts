@@ -96,5 +96,5 @@ function wordsOf(dialect: Dialect, body: Sql, paths: readonly Path[]): Sql {
     const { type, raw, text } = fieldTerm(dialect, { column: body }, path, true);
     return dialect === "sqlite" ? sql`case when ${type} = 'text' then ${raw} else '' end` : sql`coalesce(${text}, '')`;
   });
-  return joinSql(parts.flatMap((part, index) => (index === 0 ? [part] : [rawSql("|| ' ' ||"), part])));
+  return joinSql(parts, " || ' ' || ");
 }

@@ -17,7 +17,7 @@ type NumberOf<Value> = unknown extends Value ? number : Extract<Value, number> e
 
 /** A number that is made of many documents. */
 export type Aggregate<Result> = {
-  readonly fold: "count" | "sum" | "avg" | "min" | "max" | "avgLength";
+  readonly how: "count" | "sum" | "avg" | "min" | "max" | "avgLength";
   readonly at: Place | null;
   readonly where: Condition | null;
   /** For the compiler alone. */
@@ -89,16 +89,16 @@ export function recordFields(): EntityFields<unknown> & RelationFields<unknown, 
     key: key("key"),
     ...{ fromKey: key("fromKey"), toKey: key("toKey"), instanceKey: key("instanceKey") },
     ...{ from: fieldsOf("from"), to: fieldsOf("to") },
-    count: () => ({ fold: "count", at: null, where: null }) as const,
-    countWhere: (condition: Condition) => ({ fold: "count", at: null, where: checkCondition(condition) }) as const,
+    count: () => ({ how: "count", at: null, where: null }) as const,
+    countWhere: (condition: Condition) => ({ how: "count", at: null, where: checkCondition(condition) }) as const,
   });
 }
 
 function fieldAt(at: Place): Field<unknown> {
   const compare = (op: Op) => (value: unknown) => checkCondition({ op, at, value });
-  const fold =
-    <Result>(how: Aggregate<Result>["fold"]) =>
-    (): Aggregate<Result> => ({ fold: how, at, where: null });
+  const aggregate =
+    <Result>(how: Aggregate<Result>["how"]) =>
+    (): Aggregate<Result> => ({ how, at, where: null });
   return {
     at,
     ...{ eq: compare("eq"), ne: compare("ne"), lt: compare("lt"), lte: compare("lte"), gt: compare("gt") },
@@ -107,6 +107,12 @@ function fieldAt(at: Place): Field<unknown> {
     isNull: () => checkCondition({ op: "isNull", at }),
     isNotNull: () => checkCondition({ op: "isNotNull", at }),
     any: (where) => checkCondition({ op: "any", at, where: where(fieldsOf("value")) }),
-    ...{ sum: fold("sum"), avg: fold("avg"), min: fold("min"), max: fold("max"), avgLength: fold("avgLength") },
+    ...{
+      sum: aggregate("sum"),
+      avg: aggregate("avg"),
+      min: aggregate("min"),
+      max: aggregate("max"),
+      avgLength: aggregate("avgLength"),
+    },
   };
 }

@@ -10,7 +10,7 @@ import { fieldsOf, recordFields } from "./fields.ts";
 import type { Aggregate, AnyField, EntityFields, Field, Fields, RelationFields } from "./fields.ts";
 import { checkWords } from "../indexes/word-index.ts";
 import type { Order } from "./order.ts";
-import { readFolds, readPage, type Question } from "./read-query.ts";
+import { readAggregates, readPage, type Question } from "./read-query.ts";
 import type { RecordReader } from "../record-reader.ts";
 
 export type FieldsOf<Type> =
@@ -22,8 +22,8 @@ export type FieldsOf<Type> =
 
 /** `next` is null on the last page. A page of large documents ends early and has one all the same. */
 export type RecordPage<Type> = { readonly items: readonly EntryOf<Type>[]; readonly next: string | null };
-type Folds = Readonly<Record<string, Aggregate<unknown>>>;
-type ResultOf<F extends Folds> = {
+type Aggregates = Readonly<Record<string, Aggregate<unknown>>>;
+type ResultOf<F extends Aggregates> = {
   readonly [Name in keyof F]: F[Name] extends Aggregate<infer Result> ? Result : never;
 };
 type Groups = Readonly<Record<string, AnyField>>;
@@ -49,14 +49,14 @@ export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
   list(): Promise<RecordPage<Type>>;
   first(): Promise<EntryOf<Type> | undefined>;
   count(): Promise<number>;
-  aggregate<F extends Folds>(folds: (record: FieldsOf<Type>) => F): Promise<ResultOf<F>>;
+  aggregate<F extends Aggregates>(aggregates: (record: FieldsOf<Type>) => F): Promise<ResultOf<F>>;
   groupBy<G extends Groups>(groups: (record: FieldsOf<Type>) => G): GroupedQuery<Type, G>;
 };
 
 export type GroupedQuery<Type, G> = {
   /** One row for each group, in the order of the groups' values. */
-  aggregate<F extends Folds>(
-    folds: (record: FieldsOf<Type>) => F,
+  aggregate<F extends Aggregates>(
+    aggregates: (record: FieldsOf<Type>) => F,
     having?: (row: Fields<GroupOf<G> & ResultOf<F>>) => Condition,
   ): Promise<readonly (GroupOf<G> & ResultOf<F>)[]>;
 };
@@ -94,18 +94,20 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
     list: () => list(question),
     first: async () => (await list({ ...question, limit: 1 })).items[0],
     async count() {
-      const [row] = await run("count", () => readFolds(reader, question, {}, { count: fields.count() }));
+      const [row] = await run("count", () => readAggregates(reader, question, {}, { count: fields.count() }));
       return (row?.["count"] ?? 0) as number;
     },
-    async aggregate(folds) {
-      const [row] = await run("aggregate", () => readFolds(reader, question, {}, folds(fields)));
+    async aggregate(aggregates) {
+      const [row] = await run("aggregate", () => readAggregates(reader, question, {}, aggregates(fields)));
       return row as never;
     },
     groupBy: (groups) => ({
-      async aggregate(folds, having) {
+      async aggregate(aggregates, having) {
         const places = Object.fromEntries(Object.entries(groups(fields)).map(([name, field]) => [name, field.at]));
         const kept = having === undefined ? undefined : checkCondition(having(fieldsOf("value") as never));
-        return (await run("aggregate", () => readFolds(reader, question, places, folds(fields), kept))) as never;
+        return (await run("aggregate", () =>
+          readAggregates(reader, question, places, aggregates(fields), kept),
+        )) as never;
       },
     }),
     async *[Symbol.asyncIterator]() {

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { open } from "../../src/index.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { attach } from "../../src/telemetry/attach.ts";
-import { startHeart } from "../../src/telemetry/heartbeat.ts";
+import { startHeartbeat } from "../../src/telemetry/heartbeat.ts";
 import type { SessionRow } from "../../src/telemetry/session.ts";
 import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
 import { startProcess } from "../support/session-process.ts";
@@ -80,7 +80,7 @@ describe("the heart", { concurrency: true }, () => {
   test("stops also while it is still reaching for the server", async (t) => {
     const { store, url } = await openTestStore(t, "postgres");
     const gate = await startGate(t, url);
-    const heart = startHeart({ ...store, threadLocation: gate.url }, "nobody", { lost: () => undefined });
+    const heart = startHeartbeat({ ...store, threadLocation: gate.url }, "nobody", { lost: () => undefined });
 
     await gate.knocked;
     const stopped = heart.stop();
