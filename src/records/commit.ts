@@ -1,10 +1,11 @@
 // Commits: what their writer notes with them, and how their reader sees them.
 import { checkCount } from "../core/count.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid, notFound } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey } from "../core/name.ts";
 import { checkLimit } from "../core/page.ts";
+import { isObject } from "../core/shape.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import { checkCommit, readHead } from "./moment.ts";
@@ -44,9 +45,7 @@ function checkReason(reason: unknown): void {
 }
 
 function checkMetadata(metadata: unknown): void {
-  if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) {
-    throw invalid("the metadata of a commit is an object, such as { ticket: 17 }");
-  }
+  if (!isObject(metadata)) throw invalid("the metadata of a commit is an object, such as { ticket: 17 }");
   toJson(metadata, { what: "metadata" });
 }
 
@@ -90,9 +89,7 @@ export async function listCommits(reader: RecordReader, filter: CommitFilter): P
 
 export async function readCommit(reader: RecordReader, id: number): Promise<CommitRecord> {
   const { commit } = await readHead(reader);
-  if (checkCommit(id, commit, "commit") === 0) {
-    throw new DaybookError("not_found", "there is no commit 0: they count from 1", { details: { commit: 0 } });
-  }
+  if (checkCommit(id, commit, "commit") === 0) throw notFound("there is no commit 0: they count from 1", { commit: 0 });
   const [row] = await reader.point<CommitRow>(sql`${selectCommits} where tenant_id = ${reader.tenant} and id = ${id}`);
   return toCommit(row as CommitRow);
 }

@@ -5,10 +5,10 @@ import { checkLimit, notACursor, readCursor, writeCursor, type Page } from "../c
 import { refuseUnknown } from "../core/suggest.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import { asText } from "../storage/word.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import { keyOfRow, parseDocument, type KeyRow } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type Difference<Value = unknown> = {

@@ -6,10 +6,10 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import { keyOfRow, parseDocument, type KeyRow } from "./entry.ts";
 import { checkCommit, readHead } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type ChangeRecord<Value = unknown> = {

@@ -11,7 +11,7 @@ import type { AnyRecordType, RelationKey } from "./define/definition.ts";
 import { recordKey, type RecordKey } from "./define/record-key.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { ChangeKind } from "./room.ts";
-import { notFound } from "./write/write.ts";
+import { noRecord } from "./write/write.ts";
 
 export type Version<Value = unknown> = {
   readonly kind: ChangeKind;
@@ -120,7 +120,7 @@ export async function readBlame(
     }
     after = page.next;
   }
-  if (fields === null) throw notFound(type.name, recordKey(type, key));
+  if (fields === null) throw noRecord(type.name, recordKey(type, key));
   return blamed;
 }
 

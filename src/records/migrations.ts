@@ -1,8 +1,8 @@
 // The tables of records. What is known now stands apart from what was known before, so that now is as fast as a plain table.
 import type { Migration } from "../storage/migrate.ts";
-import { type Sql, sql, rawSql } from "../storage/sql.ts";
-import { clustered, integer, json, plainText, sequence, strict, asText } from "../storage/word.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
+import { asText, clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
 
 // The same in the table of what is known and in that of what was known.
 const what = sql`

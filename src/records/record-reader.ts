@@ -1,12 +1,12 @@
 // Where records are read from: the book as it is committed, a moment of it, or a transaction, which sees its own changes.
-import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Keep } from "../storage/keep.ts";
 import type { Reading } from "../storage/reading.ts";
+import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 import { findType, type TypeRow } from "./define/record-type.ts";
 import { isBuilt } from "./indexes/build-indexes.ts";
 import { recordUnitOf, type Change } from "./write/record-unit.ts";
-import type { AnyRecordType } from "./define/definition.ts";
 
 export type RecordReader = {
   readonly dialect: Dialect;

@@ -1,19 +1,19 @@
 // The verbs that read records, the same on the book, in a read of one moment, and in a transaction, which sees its own
 // changes.
 import { refuseUnknown } from "../core/suggest.ts";
-import { type Blamed, type HistoryOptions, type HistoryPage, readBlame, readHistory } from "./history.ts";
 import { listCommits, readCommit, type CommitFilter, type CommitPage, type CommitRecord } from "./commit.ts";
+import { checkDefinition, type AnyEntity, type AnyRecordType } from "./define/definition.ts";
+import { recordKey } from "./define/record-key.ts";
+import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/stored-type.ts";
 import { readDiff, type DiffOptions, type DiffPage } from "./diff.ts";
-import { type EntryOf, type KeyOf, type ValueOf, type ReadOptions, readEntry } from "./entry.ts";
+import { readEntry, type EntryOf, type KeyOf, type ReadOptions, type ValueOf } from "./entry.ts";
 import { readSince, type ChangePage, type SinceOptions } from "./feed.ts";
+import { readBlame, readHistory, type Blamed, type HistoryOptions, type HistoryPage } from "./history.ts";
 import { readHead, type AsOf } from "./moment.ts";
 import { createQuery, type Asking, type Query } from "./query/query.ts";
-import { recordKey } from "./define/record-key.ts";
-import { type AnyEntity, type AnyRecordType, checkDefinition } from "./define/definition.ts";
 import { exportRecords, type ExportOptions } from "./transfer.ts";
-import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/stored-type.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
-import { notFound } from "./write/write.ts";
+import { noRecord } from "./write/write.ts";
 
 export type RecordReads = {
   /** The document; `not_found` when there is none.
@@ -83,7 +83,7 @@ export function recordReads(asking: Asking): RecordReads {
     find: async (type, key, options) => (await entry(type, key, options))?.value,
     async get(type, key, options) {
       const found = await entry(type, key, options);
-      if (found === undefined) throw notFound(type.name, recordKey(type, key));
+      if (found === undefined) throw noRecord(type.name, recordKey(type, key));
       return found.value;
     },
     query: (type) => createQuery(asking, { name: checkDefinition(type, "query").name, type, where: [], orders: [] }),

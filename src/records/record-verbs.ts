@@ -2,14 +2,14 @@
 import { invalid, itemOf } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { addNotes, noteNames, type CommitNotes } from "./commit.ts";
+import type { AnyEntity, AnyRecordType, AnyRelation, Entity, Relation, RelationKey } from "./define/definition.ts";
 import { checkDocument, keyOfDocument, recordKey } from "./define/record-key.ts";
-import type { AnyEntity, Entity, AnyRecordType, AnyRelation, Relation, RelationKey } from "./define/definition.ts";
-import { type KeyOf, type ValueOf, readRow } from "./entry.ts";
+import { readRow, type KeyOf, type ValueOf } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
-import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
 import { txReader } from "./record-reader.ts";
+import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
-import { ensure, link, notFound, patch, put, remove, writeAgain } from "./write/write.ts";
+import { ensure, link, noRecord, patch, put, remove, writeAgain } from "./write/write.ts";
 import type { DeleteOptions, Written } from "./write/write.ts";
 
 export type RecordVerbs = {
@@ -137,7 +137,7 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
       return within(async (unit) => {
         const reader = txReader(unit.tx);
         const row = await readRow(reader, type.name, at, (await momentOf(reader, asOf)) ?? 0);
-        if (row === undefined) throw notFound(type.name, at);
+        if (row === undefined) throw noRecord(type.name, at);
         return writeAgain(unit, type, at, row.body, options);
       }, alone);
     },

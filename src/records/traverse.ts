@@ -5,13 +5,13 @@ import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
-import { type AnyEntity, type AnyRelation, checkDefinition } from "./define/definition.ts";
-import { momentOf, type AsOf, type Moment } from "./moment.ts";
-import { readRow } from "./entry.ts";
+import { checkDefinition, type AnyEntity, type AnyRelation } from "./define/definition.ts";
 import { recordKey } from "./define/record-key.ts";
-import type { RecordReader } from "./record-reader.ts";
 import type { TypeRow } from "./define/record-type.ts";
-import { notFound } from "./write/write.ts";
+import { readRow } from "./entry.ts";
+import { momentOf, type AsOf, type Moment } from "./moment.ts";
+import type { RecordReader } from "./record-reader.ts";
+import { noRecord } from "./write/write.ts";
 
 export type TraverseOptions = {
   /** Which relations to follow. */
@@ -65,7 +65,7 @@ export async function traverse(
   const hops = checkCount(options.hops ?? 1, "hops", 1, limits.traversalHopsMax);
   const moment = await momentOf(reader, options.asOf);
   const start = recordKey(type, key);
-  if ((await readRow(reader, type.name, start, moment)) === undefined) throw notFound(type.name, start);
+  if ((await readRow(reader, type.name, start, moment)) === undefined) throw noRecord(type.name, start);
   const relations: TypeRow[] = [];
   for (const each of [via].flat()) {
     if (checkDefinition(each, "via").kind !== "relation")

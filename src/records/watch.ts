@@ -4,14 +4,14 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 import type { EntryOf, ValueOf } from "./entry.ts";
 import { readSince, type ChangeRecord } from "./feed.ts";
-import { recordsChannel } from "./write/flush.ts";
 import { readHead } from "./moment.ts";
 import { evaluate, follow, leavesOf, type Condition, type Place, type Side } from "./query/condition.ts";
 import type { Question } from "./query/read-query.ts";
 import { storeReader } from "./record-reader.ts";
-import type { AnyRecordType } from "./define/definition.ts";
+import { recordsChannel } from "./write/flush.ts";
 
 export type WatchOptions = {
   /** Continues after this commit; default: from now on. */

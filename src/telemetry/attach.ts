@@ -3,10 +3,10 @@
 import { describeError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { type Heartbeat, startHeartbeat } from "./heartbeat.ts";
+import { startHeartbeat, type Heartbeat } from "./heartbeat.ts";
 import { thisProcess } from "./process-identity.ts";
-import { type OnSilent, type SessionKey, startSession, stopSession } from "./session.ts";
-import { type Watch, watchSessions } from "./watch.ts";
+import { startSession, stopSession, type OnSilent, type SessionKey } from "./session.ts";
+import { watchSessions, type Watch } from "./watch.ts";
 
 export type Attachment = {
   /** The id of the session. When other sessions end it while it lives, a new session replaces it. */

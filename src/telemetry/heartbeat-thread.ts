@@ -3,9 +3,9 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
-import { type Sql, sql } from "../storage/sql.ts";
-import { type SideTarget, type SideWriter, openSideWriter } from "../storage/side-writer.ts";
-import { type SessionError, beatStatement, failStatement } from "./session.ts";
+import { openSideWriter, type SideTarget, type SideWriter } from "../storage/side-writer.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import { beatStatement, failStatement, type SessionError } from "./session.ts";
 
 export type HeartbeatData = {
   readonly target: SideTarget;

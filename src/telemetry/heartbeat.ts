@@ -1,13 +1,13 @@
 // The session's heartbeat. On the system clock a thread beats when the event loop does not; on any other clock (tests, the
 // simulation) a timer of that clock does, because a thread does not share their time.
-import { type Timer, systemClock } from "../core/clock.ts";
+import { systemClock, type Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { startThread } from "../storage/thread.ts";
 import { skipLocked } from "../storage/word.ts";
 import type { HeartbeatData, HeartbeatMessage } from "./heartbeat-thread.ts";
-import { type SessionError, beatStatement } from "./session.ts";
+import { beatStatement, type SessionError } from "./session.ts";
 
 export type Heartbeat = {
   /** True while the last written beat is so old that other sessions may soon end this one, or after a beat found that they did. */

@@ -1,9 +1,9 @@
 // The tables of telemetry. A session is one process attached to the book; it belongs to no tenant.
 import type { Migration } from "../storage/migrate.ts";
-import { type Sql, sql, joinSql, rawSql } from "../storage/sql.ts";
-import { integer, neverChanges, real, sequence, strict, clustered } from "../storage/word.ts";
-import { bucketColumns } from "./rollup/slice.ts";
+import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
+import { clustered, integer, neverChanges, real, sequence, strict } from "../storage/word.ts";
+import { bucketColumns } from "./rollup/slice.ts";
 
 const buckets = joinSql(bucketColumns.map((name) => sql`${rawSql(name)} ${integer} not null,`));
 

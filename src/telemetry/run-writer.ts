@@ -1,15 +1,15 @@
 // Records the runs of live listeners without holding up their work: a handler that ends leaves a row in memory, and batches of
 // rows go into the book. The session counts what could not be recorded.
 import type { Timer } from "../core/clock.ts";
-import { type ErrorCode, asDaybookError } from "../core/error.ts";
+import { asDaybookError, type ErrorCode } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { type RunLogRow, writeLogs } from "./log.ts";
-import type { SessionKey } from "./session.ts";
 import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { greatest, insertInto } from "../storage/word.ts";
+import { writeLogs, type RunLogRow } from "./log.ts";
 import type { RunStatus } from "./run.ts";
+import type { SessionKey } from "./session.ts";
 
 export type RunWriter = {
   ended(run: EndedRun): void;

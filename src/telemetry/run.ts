@@ -1,11 +1,11 @@
 // A run is one execution that has ended: of a job or of a live listener. Its row is written once and never changes.
-import { type Sql, sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { anyOf, byNumber } from "../storage/word.ts";
-import type { LogLevel } from "./log.ts";
 import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { storableText } from "../core/storable-text.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { anyOf, byNumber } from "../storage/word.ts";
+import type { LogLevel } from "./log.ts";
 
 export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
 export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];

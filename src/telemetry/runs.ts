@@ -1,16 +1,16 @@
 // What a user asks about runs.
-import { DaybookError, invalid } from "../core/error.ts";
-import { type Sql, sql, joinSql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
-import { pinRun, unpinRun, selectRuns, toRecord, runStatuses, selectByNumber } from "./run.ts";
-import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
 import type { Duration } from "../core/duration.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
+import { joinSql, sql, type Sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { findSession, momentMs, piecesOf, rollupsOf, together, type Piece, type Scope } from "./report/scope.ts";
 import { readMark } from "./rollup/fold.ts";
-import { type Page, type PageOptions, checkPage, cutPage } from "../core/page.ts";
-import { type Scope, type Piece, findSession, rollupsOf, together, momentMs, piecesOf } from "./report/scope.ts";
 import { minuteMs } from "./rollup/slice.ts";
+import { pinRun, runStatuses, selectByNumber, selectRuns, toRecord, unpinRun } from "./run.ts";
+import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
 
 export type Runs = {
   get(id: string): Promise<RunRecord>;

@@ -5,11 +5,11 @@
 //           ──► error     an uncaught exception ended it
 //           ──► unknown   another session saw it fall silent; stopped_at is then its last heartbeat
 import { defineFact } from "../core/fact.ts";
-import type { Awaitable, Tx, Store } from "../storage/store.ts";
-import { type Sql, sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import { forShare, greatest } from "../storage/word.ts";
+import { isProvablyGone, thisProcess, type ProcessIdentity } from "./process-identity.ts";
 import { wholeName } from "./rollup/series.ts";
-import { type ProcessIdentity, isProvablyGone, thisProcess } from "./process-identity.ts";
 
 export type SessionStatus = "running" | "success" | "error" | "unknown";
 

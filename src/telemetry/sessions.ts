@@ -5,8 +5,8 @@ import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import type { Attachment } from "./attach.ts";
-import { isGone, onlyOwn, type SessionError, type SessionRow, type SessionStatus } from "./session.ts";
 import { thisProcess, type ProcessIdentity } from "./process-identity.ts";
+import { isGone, onlyOwn, type SessionError, type SessionRow, type SessionStatus } from "./session.ts";
 
 /** One process. A tenant sees that it was there and how it ended; the host, pid, error, metadata and losses concern all tenants of
  *  the process, so they are null. */

@@ -6,8 +6,8 @@
 import type { Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import type { Store } from "../storage/store.ts";
-import { type OnSilent, type SessionRow, isGone, endSilentSession, runningSessions } from "./session.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
+import { endSilentSession, isGone, runningSessions, type OnSilent, type SessionRow } from "./session.ts";
 
 export type Watch = {
   /** Looks now; resolves to the sessions that were found dead. */

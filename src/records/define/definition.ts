@@ -2,11 +2,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../../core/error.ts";
 import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
 import { isSchema } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
+import { checkIndexes, checkPath, type Index, type IndexInput, type Path, type PathInput } from "./field-index.ts";
 import type { StoredType } from "./record-type.ts";
-import { type IndexInput, type Index, type Path, type PathInput, checkIndexes, checkPath } from "./field-index.ts";
-import { quote } from "../../core/quote.ts";
 
 type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
 

@@ -2,13 +2,13 @@
 // had. Neither ever changes, so committed ones are cached.
 import { createHash } from "node:crypto";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { DaybookError } from "../../core/error.ts";
-import type { Keep } from "../../storage/keep.ts";
-import { type Sql, sql } from "../../storage/sql.ts";
-import type { Awaitable, Tx } from "../../storage/store.ts";
-import type { AnyRecordType } from "./definition.ts";
+import { conflict } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { jsonSchemaOf } from "../../core/standard-schema.ts";
+import type { Keep } from "../../storage/keep.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Awaitable, Tx } from "../../storage/store.ts";
+import type { AnyRecordType } from "./definition.ts";
 
 export type TypeRow = {
   readonly seq: number;
@@ -95,23 +95,17 @@ async function readOrMakeSchema(tx: Tx, typeSeq: number, type: AnyRecordType): P
 
 function checkKind<Row extends TypeRow>(row: Row, type: AnyRecordType): Row {
   if (row.kind === type.kind) return row;
-  throw new DaybookError("conflict", `"${type.name}" is ${article(row.kind)} in this book, not ${article(type.kind)}`, {
-    details: { type: type.name, kind: row.kind },
-  });
+  const [known, given] = [row.kind, type.kind].map((kind) => (kind === "entity" ? "an entity" : "a relation"));
+  throw conflict(`"${type.name}" is ${known} in this book, not ${given}`, { type: type.name, kind: row.kind });
 }
 
 // Relations that exist already would point at keys of another type.
 function checkEnds(row: TypeRow, type: AnyRecordType, ends: readonly WritableType[] | undefined): TypeRow {
   if (row.from_type_seq === ends?.[0]?.seq && row.to_type_seq === ends?.[1]?.seq) return row;
-  throw new DaybookError(
-    "conflict",
+  throw conflict(
     `"${type.name}" connects other entities in this book: keep its "from" and "to", or give the new relation another name`,
-    { details: { type: type.name } },
+    { type: type.name },
   );
-}
-
-function article(kind: string): string {
-  return kind === "entity" ? "an entity" : "a relation";
 }
 
 /** A schema as canonical text, for people and for later comparison, and the hash that tells whether two programs mean the same. */

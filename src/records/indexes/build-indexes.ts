@@ -2,16 +2,16 @@
 // such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
 import { dirname } from "node:path";
 import type { Keep } from "../../storage/keep.ts";
-import { type Dialect, rawSql, render, sql } from "../../storage/sql.ts";
-import { bookBytes, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import { openSideWriter } from "../../storage/side-writer.ts";
+import { rawSql, render, sql, type Dialect } from "../../storage/sql.ts";
+import { bookBytes, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Path } from "../define/field-index.ts";
-import { type Built, itemIndex, pathHash } from "./item-index.ts";
-import { textIndex } from "./word-index.ts";
-import { indexedExpressions } from "../query/term.ts";
 import type { AnyRecordType } from "../define/definition.ts";
+import type { Path } from "../define/field-index.ts";
+import { indexedExpressions } from "../query/term.ts";
 import type { RecordRoom } from "../room.ts";
+import { itemIndex, pathHash, type Built } from "./item-index.ts";
+import { textIndex } from "./word-index.ts";
 
 /** The definitions whose indexes were built when this book was opened. */
 function builtIn(keep: Keep): { definitions: ReadonlyMap<string, AnyRecordType> } {

@@ -1,7 +1,7 @@
 // The index of the texts in an array. PostgreSQL has one for that; on SQLite it is a table that triggers keep, so that it
 // holds whoever writes. What is built last is the sign that all of it was.
 import { createHash } from "node:crypto";
-import { type Dialect, type Sql, rawSql, render, sql } from "../../storage/sql.ts";
+import { rawSql, render, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import type { Path } from "../define/field-index.ts";
 import { fieldTerm } from "../query/term.ts";
 

@@ -6,10 +6,10 @@
 import { createHash } from "node:crypto";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { type Dialect, type Sql, joinSql, rawSql, render, sql } from "../../storage/sql.ts";
+import { joinSql, rawSql, render, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import type { Path } from "../define/field-index.ts";
-import type { Built } from "./item-index.ts";
 import { fieldTerm } from "../query/term.ts";
+import type { Built } from "./item-index.ts";
 
 export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]): Built {
   const family = `record_words_${hashOf(type)}_`;

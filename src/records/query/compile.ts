@@ -2,9 +2,9 @@
 import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
 import { samePath, type Index, type Path } from "../define/field-index.ts";
-import type { Condition, Place, Scalar } from "./condition.ts";
 import { hasItem } from "../indexes/item-index.ts";
-import { sqliteNumber, beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
+import type { Condition, Place, Scalar } from "./condition.ts";
+import { beginning, beginningOf, columnTerm, fieldTerm, sqliteNumber, type Root, type Term } from "./term.ts";
 
 /** What a place means: the columns of the record in question, and how to reach its endpoints. */
 export type Scope = {

@@ -7,7 +7,8 @@
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { type Path, checkSegments } from "../define/field-index.ts";
+import { isObject } from "../../core/shape.ts";
+import { checkSegments, type Path } from "../define/field-index.ts";
 
 export type Scalar = string | number | boolean;
 
@@ -55,10 +56,8 @@ export function checkCondition(given: unknown, depth = 0): Condition {
   if (depth > limits.conditionDepthMax) {
     throw invalid(`a condition is nested deeper than ${limits.conditionDepthMax} levels: write it flatter`);
   }
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw invalid(`a condition is ${quote(given)}: write one as { op, at, value }`);
-  }
-  const { op, of, at, value, where } = given as Record<string, unknown>;
+  if (!isObject(given)) throw invalid(`a condition is ${quote(given)}: write one as { op, at, value }`);
+  const { op, of, at, value, where } = given;
   switch (op) {
     case "and":
     case "or":
@@ -124,10 +123,7 @@ function countParts(conditions: readonly Condition[]): number {
 }
 
 function checkPlace(given: unknown): Place {
-  const { side = "value", path = [] } = (typeof given === "object" && given !== null ? given : {}) as {
-    side?: unknown;
-    path?: unknown;
-  };
+  const { side = "value", path = [] }: Record<string, unknown> = isObject(given) ? given : {};
   const known = sides.find((each) => each === side);
   if (known === undefined) throw invalid(`${quote(side)} is no side of a record: ${sides.join(", ")}`);
   if (!Array.isArray(path)) throw invalid("a path is a list of names, from the outside in");
@@ -231,8 +227,8 @@ function isOrdered(op: Ordered, difference: number): boolean {
 export function follow(value: unknown, path: Path): unknown {
   let at = value;
   for (const name of path) {
-    if (typeof at !== "object" || at === null || Array.isArray(at) || !Object.hasOwn(at, name)) return undefined;
-    at = (at as Record<string, unknown>)[name];
+    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined;
+    at = at[name];
   }
   return at;
 }

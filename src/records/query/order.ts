@@ -1,13 +1,13 @@
 // The order of a list, and where the next page begins. Missing fields come first, then numbers (and booleans as 0 and 1), then
 // texts by code point. Objects and arrays count as missing. Ties go by key.
 import { createHash } from "node:crypto";
-import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
-import type { Place } from "./condition.ts";
-import { type Scope, termAt } from "./compile.ts";
-import { type Term, sqliteNumber } from "./term.ts";
 import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { notACursor, readCursor, writeCursor } from "../../core/page.ts";
+import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
+import { termAt, type Scope } from "./compile.ts";
+import type { Place } from "./condition.ts";
+import { sqliteNumber, type Term } from "./term.ts";
 
 export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
 

@@ -2,16 +2,16 @@
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import type { Entity, AnyRecordType, Relation } from "../define/definition.ts";
+import type { AnyRecordType, Entity, Relation } from "../define/definition.ts";
 import type { EntryOf } from "../entry.ts";
+import { checkWords } from "../indexes/word-index.ts";
 import type { AsOf } from "../moment.ts";
+import type { RecordReader } from "../record-reader.ts";
 import { checkCondition, checkConditions, type Condition } from "./condition.ts";
 import { fieldsOf, recordFields } from "./fields.ts";
 import type { Aggregate, AnyField, EntityFields, Field, Fields, RelationFields } from "./fields.ts";
-import { checkWords } from "../indexes/word-index.ts";
 import type { Order } from "./order.ts";
 import { readAggregates, readPage, type Question } from "./read-query.ts";
-import type { RecordReader } from "../record-reader.ts";
 
 export type FieldsOf<Type> =
   Type extends Relation<infer From, infer To, unknown, infer Value>

@@ -2,18 +2,18 @@
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import type { AnyRecordType } from "../define/definition.ts";
 import { entryColumns, toEntry, type Entry, type EntryRow } from "../entry.ts";
+import { hasWords } from "../indexes/word-index.ts";
 import { momentOf, type AsOf, type Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
-import type { AnyRecordType } from "../define/definition.ts";
-import { hasWords } from "../indexes/word-index.ts";
 import { groupBy, selectAggregates } from "./aggregate.ts";
 import type { Scope } from "./compile.ts";
 import { checkBytes, evaluate, follow, leavesOf, type Condition, type Place } from "./condition.ts";
 import type { Aggregate } from "./fields.ts";
 import { after, orderBy, questionMark, readPageEnd, writePageEnd, type Order, type OrderValue } from "./order.ts";
-import { readFrom, scopeOf, subjectOf, type Subject } from "./source.ts";
 import type { RecordPage } from "./query.ts";
+import { readFrom, scopeOf, subjectOf, type Subject } from "./source.ts";
 
 export type Question = {
   readonly name: string;

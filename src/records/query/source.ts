@@ -2,12 +2,12 @@
 // itself changed.
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
+import type { AnyRecordType } from "../define/definition.ts";
 import { samePath, type Index } from "../define/field-index.ts";
+import type { TypeRow } from "../define/record-type.ts";
 import { rowOfChange } from "../entry.ts";
 import type { Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
-import type { TypeRow } from "../define/record-type.ts";
-import type { AnyRecordType } from "../define/definition.ts";
 import { compileCondition, type Scope } from "./compile.ts";
 import type { Condition } from "./condition.ts";
 

@@ -1,12 +1,12 @@
 // One slice of what leaves, in a transaction of its own, with a row that says so.
 import { limits } from "../../core/limits.ts";
-import { type Sql, sql } from "../../storage/sql.ts";
-import type { Tx, Store } from "../../storage/store.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, byNumber, greatest, seekEach } from "../../storage/word.ts";
-import { keptRuns } from "../run.ts";
 import { lowerMark } from "../rollup/fold.ts";
-import { dayMs } from "../rollup/slice.ts";
 import { wholeName } from "../rollup/series.ts";
+import { dayMs } from "../rollup/slice.ts";
+import { keptRuns } from "../run.ts";
 
 export type Reason = "age" | "size";
 export type Gone = { readonly runs: number; readonly logs: number };

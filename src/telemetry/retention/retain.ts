@@ -1,9 +1,13 @@
 // Retention of telemetry: what is old, or too much, leaves in slices, each a short transaction, so that writers get their turn in
 // between. What is looked for is read off the event loop. It may be cut off and repeated, and several may do it at once.
 import { limits } from "../../core/limits.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
+import { lockMark } from "../rollup/fold.ts";
 import { foldRuns } from "../rollup/roll-up.ts";
+import type { Policy } from "./policy.ts";
 import {
+  account,
   firstSeq,
   lastSeqBefore,
   readLiveSeries,
@@ -11,12 +15,8 @@ import {
   readOldRuns,
   removeLogs,
   removeRuns,
-  account,
 } from "./remove.ts";
 import type { LiveSeries, OldRun, Reason } from "./remove.ts";
-import type { Policy } from "./policy.ts";
-import { type Sql, sql } from "../../storage/sql.ts";
-import { lockMark } from "../rollup/fold.ts";
 
 export type Retained = {
   /** True: this is what would be removed, and nothing was. */

@@ -1,11 +1,11 @@
 // A fold adds the runs that ended since the last one to the rollups, a slice at a time. It reads off the event loop; its
 // transaction adds some rows of counts and moves the mark, and does nothing if another process has moved the mark.
+import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
-import { limits } from "../../core/limits.ts";
-import { countRuns, readFailures, type Counted, type Failed, type Slice } from "./slice.ts";
 import { seriesOf, wholeOf } from "./series.ts";
+import { countRuns, readFailures, type Counted, type Failed, type Slice } from "./slice.ts";
 import { writeFailures, writeRollups } from "./write.ts";
 
 /** The mark: rollups count every run up to this number. */

@@ -3,9 +3,9 @@
 // it leaves an idle book alone. A failure is tried again later and stops no work.
 import type { Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { foldSlice, newPace, readMark } from "./fold.ts";
-import { sql } from "../../storage/sql.ts";
 
 export type RollUp = {
   /** Folds in a moment, because runs were written, unless another process does. */
