@@ -37,7 +37,7 @@ export type RecordReads = {
     key: KeyOf<Type>,
     options?: ReadOptions,
   ): Promise<EntryOf<Type> | undefined>;
-  /** A question about all records of a type.
+  /** Asks about all records of a type.
    *
    *  ```ts
    *  const Task = entity("task", { schema: z.object({ id: z.string(), hours: z.number() }), key: "id", indexes: ["hours"] });
@@ -54,17 +54,17 @@ export type RecordReads = {
   ): Promise<HistoryPage<ValueOf<Type>>>;
   /** What changed after a commit, in order and without gaps: the feed of all types, or the history of one. */
   since(commit: number, options?: SinceOptions): Promise<ChangePage>;
-  /** What is different at `to` from `from`; each a commit or a time. */
+  /** What is different between two moments; each is a commit or a time. */
   diff(from: AsOf, to: AsOf, options?: DiffOptions): Promise<DiffPage>;
   /** Which commit last set each field of a record. */
   blame<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>): Promise<Record<string, Blamed>>;
-  /** Every type of which something was ever written. */
+  /** Every type of which a record was ever written. */
   types(): Promise<RecordTypeInfo[]>;
-  /** A definition of a type as the book knows it, for tools: its documents are not checked by a schema. */
+  /** The definition of a type as the book knows it, for tools. No schema checks its documents. */
   type(name: string): Promise<AnyRecordType>;
-  /** Everything that is known, as lines of JSON: a header, the entities, the relations. */
+  /** All records as lines of JSON: a header, the entities, the relations. */
   export(options?: ExportOptions): AsyncIterable<string>;
-  /** The records that are connected with one, by a shortest path each. */
+  /** The records that are connected with this one, each by a shortest path. */
   traverse(type: AnyEntity, key: string, options: TraverseOptions): Promise<Reached[]>;
   /** Commits, the newest first. */
   commits(filter?: CommitFilter): Promise<CommitPage>;

@@ -24,7 +24,7 @@ export const telemetryChecks: readonly Check[] = [
   {
     promise: "T1",
     name: "every run that was passed by the mark is counted",
-    // Counts stay when runs leave, so there are never fewer; and what is older than counts are kept is not asked for.
+    // Counts stay when runs leave, so there are never fewer counts than runs. Runs older than the kept counts are left out.
     find: () => sql`select kept.kind || ' ' || kept.name as finding from (
         select tenant_id, kind, coalesce(registration, name) as name, coalesce(app, '') as app,
           coalesce(instance, -1) as instance, count(*) as runs
@@ -51,7 +51,7 @@ export const telemetryChecks: readonly Check[] = [
   {
     promise: "T3",
     name: "an hour counts what its minutes count, and a day what its hours do",
-    // The larger span leaves first by retention, so where it is, its parts are.
+    // Retention removes the larger span first, so a span that is there has its parts.
     find: () => sql`select run_series.kind || ' ' || run_series.name || ' ' || whole.span || ' ' || whole.at as finding
       from daybook_run_rollup as whole join daybook_run_series run_series on run_series.seq = whole.series_seq
       where whole.span in ('hour', 'day') and whole.runs <> (select coalesce(sum(part.runs), 0) from daybook_run_rollup as part

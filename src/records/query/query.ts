@@ -1,4 +1,4 @@
-// A question about the records of one type. It is a value: every word gives a new one, and nothing is read before the end.
+// A question about the records of one type. It is a value: every step returns a new one, and nothing is read before the last.
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -20,7 +20,7 @@ export type FieldsOf<Type> =
       ? EntityFields<Value>
       : never;
 
-/** `next` is null on the last page. A page of large documents ends early and has one all the same. */
+/** `next` is null on the last page. A page of large documents ends early. */
 export type RecordPage<Type> = { readonly items: readonly EntryOf<Type>[]; readonly next: string | null };
 type Aggregates = Readonly<Record<string, Aggregate<unknown>>>;
 type ResultOf<F extends Aggregates> = {
@@ -32,15 +32,15 @@ type GroupOf<G> = {
 };
 
 export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
-  /** What is asked, as data. */
+  /** The question as data. */
   readonly question: Question;
-  /** Records for which this holds, too. */
+  /** Adds a condition; all of them must hold. */
   where(condition: Condition | ((record: FieldsOf<Type>) => Condition)): Query<Type>;
   /** Missing first, then numbers, then texts by code point; ties by key. */
   orderBy(field: (record: FieldsOf<Type>) => AnyField, direction?: "asc" | "desc"): Query<Type>;
   limit(count: number): Query<Type>;
   offset(count: number): Query<Type>;
-  /** Goes on after a page: its `next`. */
+  /** Continues after a page: its `next`. */
   after(cursor: string): Query<Type>;
   /** As it was known then. */
   asOf(moment: AsOf): Query<Type>;
@@ -61,7 +61,7 @@ export type GroupedQuery<Type, G> = {
   ): Promise<readonly (GroupOf<G> & ResultOf<F>)[]>;
 };
 
-/** How a query reaches the book: each of its ends goes through `run`. */
+/** How a query reaches the book; every read goes through `run`. */
 export type Asking = {
   readonly reader: RecordReader;
   /** For an export, whose pages may take longer. */
@@ -111,7 +111,7 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
       },
     }),
     async *[Symbol.asyncIterator]() {
-      // A limit is how many are wanted in all, and at most a page.
+      // With a limit, the caller wants that many in all, which is at most a page.
       let page = await list({ ...question, limit: question.limit ?? limits.pageMax });
       for (;;) {
         yield* page.items;
