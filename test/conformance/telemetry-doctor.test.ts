@@ -34,7 +34,7 @@ for (const backend of backends) {
     ]);
   });
 
-  test(`${backend}: doctor finds what is registered for nobody, and a schedule that outlives its registration`, async (t) => {
+  test(`${backend}: doctor finds a registration without an owner, and a schedule that outlives its registration`, async (t) => {
     const home = app("home", {
       setup: (it) => {
         it.on("bell", { name: "bell" }, () => undefined);

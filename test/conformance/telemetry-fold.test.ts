@@ -31,7 +31,7 @@ async function open(t: TestContext, backend: Backend): Promise<{ store: Store; u
 
 for (const backend of backends) {
   describe(`folding on ${backend}`, () => {
-    test("every run is counted once in its minute, hour, day and session, however often one folds", async (t) => {
+    test("every run is counted once in its minute, hour, day and session, however many folds run", async (t) => {
       const { store } = await open(t, backend);
       await insertRuns(store, some(7));
 
@@ -50,7 +50,7 @@ for (const backend of backends) {
       );
     });
 
-    test("of two that fold the same slice, one does", async (t) => {
+    test("when two processes fold the same slice, one of them counts it", async (t) => {
       const { store } = await open(t, backend);
       await insertRuns(store, some(300));
       const { seq } = await createHorizon(store)();
@@ -61,7 +61,7 @@ for (const backend of backends) {
       assert.equal((await totals(store)).runs, 300);
     });
 
-    test("a number that a removed run had counts again for the run that gets it", async (t) => {
+    test("a run that gets the number of a removed run is counted", async (t) => {
       const done = job("done", { run: () => undefined });
       const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
       for (const round of [1, 2, 3]) {
@@ -91,7 +91,7 @@ for (const backend of backends) {
       assert.equal(row?.runs, 1);
     });
 
-    test("a rollUp folds a second after runs were written, and leaves it to another that does", async (t) => {
+    test("the roll-up folds a second after runs were written, and leaves it to another process that folds", async (t) => {
       const clock = manualClock({ at });
       const { store } = await openTestStore(t, backend, { clock });
       const did: string[] = [];
@@ -123,7 +123,7 @@ for (const backend of backends) {
       await Promise.all([one.stop(), two.stop()]);
     });
 
-    test("a rollUp that took long rests longer, so that folding takes no more than a twentieth of the time", async (t) => {
+    test("a roll-up that took long rests longer, so that folding takes at most a twentieth of the time", async (t) => {
       const clock = manualClock({ at });
       const { store } = await openTestStore(t, backend, { clock });
       const looks: number[] = [];
@@ -172,7 +172,7 @@ for (const backend of backends) {
   });
 }
 
-test("postgres: a run that commits long after later ones is not passed by", async (t) => {
+test("postgres: a run that commits long after runs with higher numbers is counted", async (t) => {
   const { store, url } = await open(t, "postgres");
   const late = new Client({ connectionString: url });
   await late.connect();
@@ -195,7 +195,7 @@ test("postgres: a run that commits long after later ones is not passed by", asyn
   assert.deepEqual([after, await totals(store)], [6, { runs: 6, took: 7 + 3 + 1 }]);
 });
 
-test("postgres: steady writers do not keep the fold from going on", async (t) => {
+test("postgres: steady writers do not hold up the fold", async (t) => {
   const { store, url } = await open(t, "postgres");
   const writers = [new Client({ connectionString: url }), new Client({ connectionString: url })];
   for (const each of writers) {
