@@ -95,12 +95,15 @@ export async function readRow(
   return row;
 }
 
+const liveColumns = entryColumns("record");
+const pastColumns = entryColumns("past");
+
 function selectRow(tenant: string, type: number, key: string, moment: Moment): Sql {
   const mine = sql`tenant_id = ${tenant} and type_seq = ${type} and key = ${key}`;
-  if (moment === null) return sql`select ${entryColumns("record")} from daybook_record record where ${mine}`;
+  if (moment === null) return sql`select ${liveColumns} from daybook_record record where ${mine}`;
   // The newest version that had begun by then, if it had not ended: one seek, however many versions there are. Only when there
   // is none, the live row is read.
-  return sql`select ${entryColumns("past")} from (select * from daybook_record_version
+  return sql`select ${pastColumns} from (select * from daybook_record_version
         where ${mine} and from_commit <= ${moment} order by from_commit desc limit 1) as past where to_commit > ${moment}
-    union all select ${entryColumns("record")} from daybook_record record where ${mine} and from_commit <= ${moment} limit 1`;
+    union all select ${liveColumns} from daybook_record record where ${mine} and from_commit <= ${moment} limit 1`;
 }

@@ -22,7 +22,9 @@ export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Pr
   if (typeof asOf === "number") return checkCommit(asOf, head.commit);
   const at = timeMs(asOf, "asOf");
   if (at > Math.max(reader.now(), head.at ?? 0)) {
-    throw invalid(`asOf ${isoTime(at)} is in the future: what will be known then is not known yet`);
+    throw invalid(
+      `asOf ${isoTime(at)} is in the future: give a time that has passed, or leave it out to read what is now`,
+    );
   }
   return lastCommitBy(reader, at);
 }

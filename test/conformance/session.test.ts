@@ -263,7 +263,7 @@ for (const backend of backends) {
       }
     });
 
-    test("a beat is never recorded before the session's start", async (t) => {
+    test("neither a beat nor an end is recorded before the session's start", async (t) => {
       const { store } = await openTestStore(t, backend);
       const error = { type: "Error", message: "first", trace: null };
       const { id } = await store.write((tx) => startSession(tx, thisProcess(), "{}"));

@@ -120,10 +120,10 @@ function wordsSql(reader: RecordReader, { name, type, search }: Question, moment
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
   }
   if (!reader.isBuilt(type)) {
-    throw invalid(`the words of "${name}" are not gathered: open the book with its definition in "use" to search it`);
+    throw invalid(`"${name}" has no index of words here: open the book with its definition in "use" to search it`);
   }
   if (moment !== null || reader.pending().length > 0) {
-    throw invalid("search is about what is known and committed: leave out asOf, and search before you write");
+    throw invalid("search finds committed records as they are now: leave out asOf, and search before you write");
   }
   return sql`and ${hasWords(reader.dialect, rawSql("r"), typeSeq, type.search, search)}`;
 }
