@@ -100,7 +100,7 @@ async function addFinished(book: Book, events: number): Promise<void> {
         'success' from daybook_job where seq > ${made}`;
   });
   // By the time that a book has so many it has counted them, so that is not measured.
-  await roomsOf(book).folder.fold();
+  await roomsOf(book).rollUp.fold();
 }
 
 async function rounds(book: Book): Promise<number[]> {

@@ -164,7 +164,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     if (rooms.worker === false) return refuseWithoutWorker();
     const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
     // Runs of a process that ended before it could.
-    rooms.folder.soon();
+    rooms.rollUp.soon();
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
     return worker;
   }

@@ -25,11 +25,11 @@ export async function closeRooms(rooms: Rooms): Promise<void> {
     .catch(() => undefined);
 }
 
-async function leave({ attachment, store, jobs, calls, folder, worker }: Rooms): Promise<void> {
+async function leave({ attachment, store, jobs, calls, rollUp, worker }: Rooms): Promise<void> {
   await leaveBrokers(calls);
   await calls.agents.close();
   // Who only looks at a book leaves it as it is.
-  if (worker !== false) await folder.stop();
+  if (worker !== false) await rollUp.stop();
   try {
     // Queues that this process holds go on without waiting for somebody to find out that it has ended.
     await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs, seq));

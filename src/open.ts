@@ -46,7 +46,7 @@ import { fires } from "./schedules/settled.ts";
 import { createScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Durability, Fault } from "./storage/sqlite/connection.ts";
 import { attach } from "./telemetry/attach.ts";
-import { openFolder } from "./telemetry/rollup/roll-up.ts";
+import { openRollUp } from "./telemetry/rollup/roll-up.ts";
 import { currentCause } from "./core/cause.ts";
 import { buildIndexes } from "./records/indexes/build-indexes.ts";
 import type { RecordRoom } from "./records/room.ts";
@@ -135,14 +135,14 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     const calls = createCallsRoom(options.calls, store.clock, callEars);
     const call = callJob(calls);
     definitions.set(call.name, call);
-    const folder = openFolder(store);
+    const rollUp = openRollUp(store);
     const kinds = {
       [scheduleKind]: fires,
       [callKind]: callJobs(calls),
       [deliveryKind]: deliveries(),
       [catchUpKind]: catchUps,
     };
-    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: folder.soon };
+    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: rollUp.soon };
     const attachment =
       options.attach === false
         ? undefined
@@ -181,7 +181,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       worker === false
         ? undefined
         : openLive({
-            ...{ store, session: jobs.session, runsWritten: folder.soon },
+            ...{ store, session: jobs.session, runsWritten: rollUp.soon },
             contextFor: (run) => liveContext(run, rooms),
           });
     const apps =
@@ -189,7 +189,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
         ? undefined
         : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
     const rooms: Rooms = {
-      ...{ store, attachment, jobs, folder, scheduled, events: room, calls, live, apps, records, worker },
+      ...{ store, attachment, jobs, rollUp, scheduled, events: room, calls, live, apps, records, worker },
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
       // Who only looks at a book leaves it as it is.

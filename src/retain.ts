@@ -11,11 +11,11 @@ const retainEveryMs = 3_600_000;
 
 /** What a process that works does once a minute besides: fold what another has left, and once an hour let go what is old.
  *  Nobody waits for it, and a failure is made up for by the next one. */
-export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "folder" | "scheduled">): () => Promise<void> {
-  const { store, folder, scheduled } = rooms;
+export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "scheduled">): () => Promise<void> {
+  const { store, rollUp, scheduled } = rooms;
   let last = store.clock.monotonic();
   return async () => {
-    folder.soon();
+    rollUp.soon();
     const now = store.clock.monotonic();
     // A clock that was set is waited for: another look follows in a minute.
     if (now - last >= retainEveryMs && store.time.settled(limits.clockSettleMs) !== null) {

@@ -21,7 +21,7 @@ import type { ScheduleWriter } from "./schedules/write-definitions.ts";
 import type { Ticker } from "./schedules/ticker.ts";
 import type { Store } from "./storage/store.ts";
 import type { Attachment } from "./telemetry/attach.ts";
-import type { Folder } from "./telemetry/rollup/roll-up.ts";
+import type { RollUp } from "./telemetry/rollup/roll-up.ts";
 
 export type Rooms = {
   readonly store: Store;
@@ -31,7 +31,7 @@ export type Rooms = {
   readonly enqueue: EnqueueTogether;
   readonly calls: CallsRoom;
   /** Adds ended runs to the rollups. */
-  readonly folder: Folder;
+  readonly rollUp: RollUp;
   /** Writes the program's own schedules. */
   readonly scheduled: ScheduleWriter;
   readonly events: EventsRoom;

@@ -1,23 +1,21 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-// The run that a row is made by, and what it hangs on to. Who is being executed is known to telemetry (telemetry/cause.ts).
+/** The run that is being executed. A row that is made meanwhile carries its id and the root of its chain, so "what did this cause"
+ *  and "why did this happen" are queries. */
 export type Cause = {
   readonly runId: string;
-  /** The run that began the chain; its own id for a run that nothing caused. */
+  /** The run that began the chain; the run's own id when nothing caused it. */
   readonly rootRunId: string;
   /** The run that made this one's job, if one did. */
   readonly parentRunId?: string | null;
-  /** What is being listened to: an event that is published meanwhile goes on its chain. */
+  /** The event that is being heard; an event that is published meanwhile continues its chain. */
   readonly event?: { readonly id: string; readonly rootId: string; readonly depth: number };
-  /** How deep in a chain of events, also of those that are only emitted. */
+  /** How deep the run is in a chain of events, emitted ones included. */
   readonly depth?: number;
 };
 
-// What is being executed right now. A row that is made meanwhile carries the run's id and the root of its chain, so
-// "what did this cause" and "why did this happen" are queries.
-
-/** What a job takes along from a live run, and hands on to the jobs it makes: that run is written down later, and what it
- *  heard perhaps never, so the job's own row must say how deep in a chain of events it stands. */
+/** What a job takes from a live run and hands on to the jobs it makes. The live run is recorded later, and its event perhaps
+ *  never, so the job's own row must say how deep in a chain of events it is. */
 export type Heard = Pick<Cause, "event" | "depth">;
 
 export function heardBy(cause: Cause | undefined): Heard | undefined {

@@ -22,8 +22,8 @@ const timeoutMsMax = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  // performance.now() would be cheaper, but each thread counts it from its own start, and a start that is worked out once
-  // is wrong by as much as the machine held us up between two readings.
+  // performance.now() would be cheaper, but each thread counts it from its own start, and computing that start is off by as much
+  // as the machine delayed us between two readings.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
   after,
   sleep: (ms, signal) => sleepOn(after, ms, signal),
@@ -42,8 +42,8 @@ function after(ms: number, run: () => void, options: { keepAlive?: boolean } = {
 }
 
 /**
- * Rings once `ms` have passed on this clock or in real time, whichever comes first. For bounds on code of this process,
- * which may live by the book's clock or not: on a clock that a test has stopped, real time ends them all the same.
+ * Runs once `ms` have passed on this clock or in real time, whichever comes first. It bounds code of this process, which may
+ * follow the book's clock or not: on a clock that a test has stopped, real time ends it all the same.
  */
 export function afterEither(clock: Clock, ms: number, run: () => void, options?: { keepAlive?: boolean }): Timer {
   if (clock === systemClock) return after(ms, run, options);

@@ -8,7 +8,7 @@ export type Duration = number | string;
 // From the biggest to the smallest, which is also the order in which they must be written.
 const unitsMs = { w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;
 
-// A unit appears at most once and in order: "30m1h" and "1h1h" are slips of the hand, not durations.
+// A unit appears at most once and in order: "30m1h" and "1h1h" are typing errors, not durations.
 const pattern = /^(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/;
 
 const examples = 'use milliseconds as a whole number, or text such as "250ms", "30s", "5m", "1h30m", "7d", "2w"';
@@ -25,7 +25,7 @@ export function durationMs(value: Duration, what = "duration", options: { min?: 
 }
 
 function adviceFor(value: unknown): string {
-  // On the command line everything is text, so that "a whole number" would be no advice.
+  // On the command line everything is text, so "a whole number" would be no advice.
   if (typeof value === "string" && /^\d{1,15}$/.test(value)) {
     return `has no unit; write "${value}ms", "${value}s", "${value}m", "${value}h" or "${value}d"`;
   }
@@ -33,9 +33,9 @@ function adviceFor(value: unknown): string {
 }
 
 function textMs(value: unknown): number | undefined {
-  // Every part of the pattern may be missing, so that none is there must be caught before.
+  // Every part of the pattern is optional, so an empty text must be refused here.
   if (typeof value !== "string" || value === "") return undefined;
-  // One space between parts is allowed, so that what `formatDuration` writes can be read.
+  // One space between parts is allowed, because `formatDuration` writes it.
   const parts = pattern.exec(value.replaceAll(/(?<=[a-z]) (?=\d)/g, ""));
   if (parts === null) return undefined;
   return Object.values(unitsMs).reduce((sum, unitMs, index) => sum + Number(parts[index + 1] ?? 0) * unitMs, 0);

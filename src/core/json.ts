@@ -1,6 +1,6 @@
 import stringify from "safe-stable-stringify";
 import { invalid } from "./error.ts";
-import { type Misfit, findMisfit, formatPath, at, checkText, misfit } from "./json-check.ts";
+import { at, checkText, findMisfit, formatPath, misfit, type Misfit } from "./json-check.ts";
 import { limits } from "./limits.ts";
 import { quote } from "./quote.ts";
 

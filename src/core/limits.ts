@@ -5,22 +5,22 @@
 export const limits = {
   // Parameters, results and record bodies travel through one writer; a bigger body belongs in a file or a bucket.
   jsonBytesMax: 1_048_576,
-  // Deep enough for any honest document, shallow enough that walking one by recursion cannot overflow the stack.
+  // Deep enough for any real document, shallow enough that walking one by recursion cannot overflow the stack.
   jsonDepthMax: 64,
   // Keys are part of indexes; PostgreSQL refuses index entries above about 2700 bytes, tenant and name included.
   keyBytesMax: 512,
   // Names appear in indexes, URLs, logs and table headings.
   nameBytesMax: 200,
-  // A topic is a name that indexes hold and people read; what varies without end belongs into the payload or the key.
+  // Indexes hold topics and people read them; values that vary without end belong in the payload or the key.
   topicBytesMax: 512,
-  // A listener of more patterns than this wants one with a wildcard.
+  // A listener of more patterns than this needs a wildcard.
   listenerTopicsMax: 100,
-  // Headers are for routing and tracing; what is said belongs into the payload.
+  // Headers are for routing and tracing; content belongs in the payload.
   headersMax: 32,
   headersBytesMax: 8192,
-  // What was said before is brought to a new listener in slices of so many events, each a transaction.
+  // A new listener catches up on past events in slices of this size, each in a transaction.
   catchUpEventsMax: 1000,
-  // A tree of more events than this is nobody's to look at; the first of them say what it is.
+  // Nobody reads a tree of more events than this; the first of them tell what it is about.
   lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
   tagsMax: 32,
@@ -33,42 +33,41 @@ export const limits = {
   groupMsMax: 5,
   // A write unit that awaits something other than its transaction holds up every other writer.
   foreignAwaitMsMax: 1000,
-  // How long we ask for a file that another process holds before saying `busy`.
+  // How long we try to open a file that another process holds before we throw `busy`.
   busyMsMax: 5000,
-  // A wall clock that goes back by no more than this is waited for: time servers correct by so much.
+  // Time servers set clocks back by no more than this, so after such a step we wait until the clock has caught up.
   clockSmoothMs: 1000,
-  // A wall clock that goes back further, to a time it never had, is not believed for so long.
+  // After a larger step back, to a time that the clock never had, the clock is not believed for this long.
   clockHoldMs: 5000,
-  // Clocks of two machines may differ by so much; what is further ahead was written by one that was wrong. A clock that was set is
-  // believed after as long, where a mistake can be made good.
+  // Clocks of two machines may differ by this much; a time further ahead comes from a wrong clock. Where a mistake can be undone, a
+  // clock that was set is believed after this long.
   clockAheadMs: 60_000,
-  // Nothing is removed for its age until a clock that was set has kept its new time for so long.
+  // Nothing is removed by age until a clock that was set has kept its new time for this long.
   clockSettleMs: 3_600_000,
-  // A read that takes longer is ended: it keeps others waiting, the WAL from shrinking (SQLite) and vacuum from cleaning
-  // (PostgreSQL). Reports, pages of exports and the engine's own reads look at more.
+  // A longer read is ended, because it keeps others waiting, the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
+  // Reports, pages of exports and the engine's own reads may take `reportMs`.
   readMs: 5000,
   reportMs: 30_000,
-  // Reads at once, and those of one tenant among them, so that another's turn comes at once. On SQLite each has a process.
+  // Reads at once in all and of one tenant, so that another tenant need not wait. On SQLite each has a process.
   readsMax: 4,
   readsPerTenant: 2,
   // The same for reads of one moment (book.read), which last as long as the function that reads.
   snapshotsMax: 4,
   snapshotsPerTenant: 3,
-  // One tenant's reads that wait for their turn; more would wait for longer than anybody does.
+  // One tenant's waiting reads; more would wait longer than any caller does.
   readsWaitingMax: 1000,
   // A read on SQLite that has had a processor for so long is slow, and lets all other processes come first.
   readYieldMs: 20,
   // After a slow read, so many quick ones of its tenant still let the others come first.
   readsPatient: 4,
-  // A process that reads is ended when it was not needed for so long, and before that when there are as many as may read at once
-  // and another one is needed.
+  // A reader process that was idle for this long is ended, or earlier when all places are taken and another one is needed.
   readerIdleMs: 10_000,
-  // What one statement may answer, in memory; more is read in pages.
+  // The largest answer of one statement, held in memory; more is read in pages.
   readBytesMax: 67_108_864,
-  // A page ends early here and can be gone on from: 500 documents of 1 MiB would be half a gigabyte.
+  // A page ends early here and the next one continues: 500 documents of 1 MiB would be half a gigabyte.
   pageBytesMax: 4_194_304,
-  // The WAL is cut back to this when it begins anew. Above it new reads wait until it has, and those are ended that have
-  // kept it from that for so long.
+  // SQLite cuts the WAL back to this size when it starts over. Above this size new reads wait for that, and reads that have kept it
+  // from starting over for `walHeldMs` are ended.
   walBytesMax: 67_108_864,
   walHeldMs: 1000,
   // Prepared statements kept per connection. The product has fewer; the rest are the user's own texts.
@@ -81,7 +80,7 @@ export const limits = {
   pageMax: 500,
   // Bulk commands work in slices of this size, so that one command never holds the writer for seconds.
   bulkRowsMax: 10_000,
-  // Retention removes so many rows in one transaction, so that it holds up the other writers for some milliseconds only.
+  // Prune removes this many rows in one transaction, so that it holds up other writers for some milliseconds only.
   pruneRowsMax: 1000,
   // Re-runs of a serialisable unit. After ten conflicts in a row the caller's own back-off will do better.
   conflictRetriesMax: 10,
@@ -94,32 +93,32 @@ export const limits = {
   // One transaction settles and claims about this many jobs: ten times fewer is 1.5–4 times slower, ten times more holds
   // the event loop for 7–25 ms.
   claimJobsMax: 100,
-  // A claim looks into so many lanes, each by a seek, and parks at most so many jobs that it finds unable to run.
+  // A claim looks into this many lanes, each by a seek, and parks at most this many jobs that cannot run.
   claimLanesMax: 20,
   claimParkedMax: 300,
   // A reservation that its owner does not renew ends after this long; a queue must not stand still for ever.
   reservationMs: 600_000,
   reservationMsMax: 86_400_000,
-  // Who removes an obstacle lets in the first of so many lanes; the sweep comes to the others.
+  // A transaction that removes an obstacle releases the first job of this many lanes; the sweep releases the others.
   releaseLanesMax: 100,
   // A group's jobs are made in one transaction and ended in one when it is cancelled.
   groupJobsMax: 10_000,
-  // A result is for whoever asked for the work; larger outcomes belong into records or files.
+  // A result is for the caller that asked for the work; larger outcomes belong in records or files.
   resultBytesMax: 262_144,
-  // A run with more steps is a loop over things, and each of those can be a job.
+  // A run with more steps is a loop over things, each of which can be a job.
   stepsMax: 10_000,
   logLinesMax: 1000,
   logLineBytesMax: 8192,
   progressNoteBytesMax: 500,
-  // Why somebody paused something, for whoever looks: a sentence or two.
+  // Why somebody paused something: a sentence or two.
   noteBytesMax: 2000,
-  // Ended runs and lines of live listeners that wait to be written, in memory; more than these are counted instead.
+  // Ended runs and lines of live listeners that wait in memory to be written; more than these are only counted.
   runQueueMax: 10_000,
   runLogQueueMax: 10_000,
-  // They are written so many at once and so often: a transaction each would cost more than most handlers do.
+  // They are written in batches of this size and this often: a transaction each would cost more than most handlers do.
   runBatchMax: 500,
   runFlushMs: 100,
-  // Closing a book waits so long for them; whoever cannot write now is not to keep a process from ending.
+  // Closing a book waits this long for them; a book that cannot be written must not keep a process from ending.
   runDrainMs: 5000,
   // A fold adds ended runs to the rollups. It rests `foldMs`, or `foldRestFactor` times what the last fold took, but at most
   // `foldMsMax`. It takes at most `foldRunsMax` runs with `foldFailuresMax` failures that make `foldCountsMax` rows of counts, and
@@ -131,67 +130,67 @@ export const limits = {
   foldCountsMax: 1000,
   foldFailuresMax: 5000,
   foldHereMax: 200,
-  // Telemetry stays so long, and within about so many bytes: the runs of live listeners and what they logged are many, counts
-  // of them are few. It leaves so many rows at a time, a few milliseconds of the writer's.
+  // How many days telemetry stays, and how many bytes it may take: runs and lines of live listeners are many, counts of them are
+  // few. Retention removes `retainRowsMax` rows at a time, which takes the writer a few milliseconds.
   runDays: 7,
   logDays: 3,
   rollupDays: 400,
   telemetryBytesMax: 1_073_741_824,
   retainRowsMax: 2000,
-  // A line of more points than this is thicker than any screen.
+  // A chart of more points than this is wider than any screen.
   bucketsMax: 2000,
-  // Live handlers of one listener at once, and events that wait for one that takes them in turn.
+  // Handlers of one live listener at once, and events that wait for a listener that takes them one by one.
   liveConcurrency: 100,
   liveBacklog: 1000,
-  // Topics whose last event is remembered, by the bus and by each listener that compares; the oldest is forgotten.
+  // Topics whose last event the bus, and each listener that compares, remembers; the oldest is forgotten.
   liveTopicsMax: 10_000,
-  // Published events are heard by their numbers. A number that was passed over is asked for again so long, so many at most:
-  // longer than any transaction lasts.
+  // Live listeners follow published events by number. A missing number is asked for again for this long, which is longer than any
+  // transaction lasts, and at most this many are.
   liveGapMs: 600_000,
   liveGapsMax: 1000,
-  // How many of the latest events a listener that acts at once looks through for the last of its topics.
+  // How many of the latest events a listener that acts at once searches for the last one of its topics.
   liveLookBackMax: 10_000,
-  // Events that were published for later, and are waited for in memory.
+  // Delayed events that wait in memory.
   liveDelayedMax: 10_000,
-  // A live handler may take so long to end after its signal was aborted, before it is recorded as ended without it.
+  // How long a live handler may take to end after its signal was aborted, before its run is recorded without it.
   liveGraceMs: 5000,
-  // What is kept of a program's output; the rest is read and counted. Its end is also in the book, for looking at.
+  // How much of a program's output is kept; the rest is read and counted. The book holds the end of it.
   commandLogBytesMax: 10_485_760,
   commandTailBytesMax: 4096,
-  // The list of what a program made is part of its result; more than this belongs into a file of the program's own.
+  // The list of a program's artifacts is part of its result; a longer list belongs in a file of its own.
   commandArtifactsMax: 1000,
   commandArtifactsBytesMax: 131_072,
-  // A schedule that was missed for longer is told how often, up to here.
+  // Missed slots are counted up to here.
   missedSlotsMax: 10_000,
-  // What is caught up at most, and how much of it in one transaction: neither floods the queue.
+  // How many slots are caught up in all and in one transaction, so that they do not flood the queue.
   caughtUpSlotsMax: 1000,
   firesPerTickMax: 100,
-  // Schedules that are fired in one transaction, and after how many slots the next one begins: many that are due every
-  // second have many each.
+  // Schedules that one transaction fires, and the decisions after which the next transaction begins, because a schedule that is due
+  // every second may have many.
   schedulesPerTickMax: 500,
   decisionsPerTickMax: 2000,
   // A longer stretch is filled in parts.
   backfillSlotsMax: 10_000,
   // All sixty minutes written out are 170 characters; a longer expression is generated by mistake or to do harm.
   cronBytesMax: 500,
-  // The finest cron is one second too; each due time is a decision in the book, and finer loops belong into a job.
+  // The finest cron is one second too; each due time is a decision in the book, and finer loops belong in a job.
   everyMsMin: 1000,
-  // What travels in a request is kept in the book until it is sent, and sealed in one piece.
+  // The book keeps a request until it is sent, sealed in one piece.
   callBodyBytesMax: 1_048_576,
   callUrlBytesMax: 8192,
   callHeadersMax: 64,
   callHeaderBytesMax: 8192,
-  // A webhook's answer is for looking at; whoever needs all of a large one fetches it in a job.
+  // A webhook's answer is for people to read; a program that needs all of a large one fetches it in a job.
   callResponseBytesMax: 65_536,
   callResponseHeadersMax: 100,
   // Facts travel to every listener, so they carry the beginning of an answer only.
   callSnippetBytesMax: 1024,
-  // Headers are held in memory while they arrive; honest servers need a tenth of this.
+  // Headers are held in memory while they arrive; real servers need a tenth of this.
   callResponseHeaderBytesMax: 65_536,
   callTimeoutMs: 30_000,
   callTimeoutMsMax: 600_000,
   callRedirectsMax: 10,
-  // What a server may ask us to wait before the next attempt.
+  // The longest wait before the next attempt that a server may ask for.
   callRetryAfterMsMax: 3_600_000,
   // One tenant's calls that have not ended. More is a flood, and each of them is a promise.
   callsQueuedMax: 1_000_000,
@@ -199,19 +198,19 @@ export const limits = {
   callsPerHost: 6,
   // A year 10000 does not fit ISO 8601 without a sign, and no call is due then.
   callDueMsMax: 253_402_300_799_999,
-  // A setup registers and is done; one that waits for something that never comes must not keep the others from showing.
+  // A setup registers and returns; one that waits for ever must not keep other apps from starting.
   appSetupMs: 30_000,
-  // What an app does while it stops, and handlers of its schedules that still run, are waited for so long.
+  // How long a stopping app, and the handlers of its schedules that still run, are waited for.
   appStopMs: 5000,
   appInstancesMax: 1000,
   // One setup that registers more is a loop that does not end.
   appRegistrationsMax: 10_000,
-  // What a registration was given, and its source text, are kept for people to read.
+  // The options and the source text of a registration are kept for people to read.
   registrationJsonBytesMax: 16_384,
   registrationSourceBytesMax: 16_384,
   // A relation is found by both its endpoints and its instance, in one entry of an index.
   relationKeyBytesMax: 1500,
-  // Why a commit was made: a sentence or two; documents belong into records.
+  // Why a commit was made: a sentence or two; documents belong in records.
   commitReasonBytesMax: 4096,
   // A commit is held in memory until it is written, and written in one statement on PostgreSQL.
   commitChangesMax: 10_000,
@@ -220,16 +219,16 @@ export const limits = {
   // Each part of a condition is a part of a statement; more than a few are a list, which "in" takes as one.
   conditionsMax: 1000,
   conditionDepthMax: 16,
-  // What all values of one question take together; a longer list belongs into a record or a table of its own.
+  // The size of all values of one question; a longer list belongs in a record or a table of its own.
   questionBytesMax: 1_048_576,
-  // More fields to sort by than these are never told apart.
+  // Nobody sorts by more fields than this.
   ordersMax: 16,
-  // People search for a few words; each is a list of postings to be crossed with the others.
+  // People search for a few words; the engine intersects a list of matches for each.
   searchWordsMax: 32,
   searchCharactersMax: 4096,
   // Groups are held in memory and sorted there; more of them are a list of records, which has pages.
   groupsMax: 10_000,
-  // Further out from one record, a traversal is a report over everything; do it in steps.
+  // A traversal over more hops reads almost everything; do it in steps.
   traversalHopsMax: 10,
   traversalPathsMax: 10_000,
   // How often book.records.transact runs its function again after a conflict.

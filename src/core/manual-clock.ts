@@ -18,8 +18,8 @@ type Pending = { readonly dueMs: number; readonly run: () => void };
 // sets the next timer. Work in other threads can take longer: a test that waits for those awaits them itself.
 const turnsPerStep = 4;
 
-/** A clock for tests: it stands still until it is moved, so `after(0)` too waits for `advance`. Whoever waits for another process
- *  or for the database does so in real time, so that a clock which stands still keeps nothing from being written or closed.
+/** A clock for tests: it stands still until it is moved, so `after(0)` too waits for `advance`. The book waits for other processes
+ *  and for the database in real time, so a clock that stands still keeps nothing from being written or closed.
  *
  *  ```ts
  *  const clock = manualClock({ at: "2026-11-01T00:00:00Z" });

@@ -1,6 +1,6 @@
-// Pages of a list: how many, and where to go on.
+// Pages of a list: how many items, and where the next page begins.
 import { checkCount } from "./count.ts";
-import { type DaybookError, invalid } from "./error.ts";
+import { invalid, type DaybookError } from "./error.ts";
 import { limits } from "./limits.ts";
 import { quote } from "./quote.ts";
 
@@ -26,7 +26,22 @@ export function notACursor(given: unknown): DaybookError {
   return invalid(`${quote(given)} is not a cursor: give "next" of the page before`);
 }
 
-/** The first `limit` of rows of which one more was read; `more` when the others did not fit. */
+/** A cursor that is made of several values. */
+export function writeCursor(values: readonly unknown[]): string {
+  return Buffer.from(JSON.stringify(values)).toString("base64url");
+}
+
+/** The values of such a cursor; the caller checks their types. */
+export function readCursor(text: unknown): readonly unknown[] {
+  try {
+    const values: unknown = JSON.parse(Buffer.from(String(text), "base64url").toString());
+    return Array.isArray(values) ? values : [];
+  } catch {
+    throw notACursor(text);
+  }
+}
+
+/** The first `limit` of `limit + 1` rows as a page; `more` says whether others follow. */
 export function cutPage<Row, Item = Row>(
   rows: readonly Row[],
   limit: number,

@@ -1,15 +1,15 @@
-// Seals text with a key that is kept outside the book (AES-256-GCM). What is sealed says which key it needs, so that keys
-// can be changed: the first key of a ring seals, all of them open.
+// Seals text with a key that is kept outside the book (AES-256-GCM). Sealed text names the key it needs, so keys can be changed:
+// the first key of a ring seals, and all of them open.
 import { createCipheriv, createDecipheriv, createHash, createHmac, getRandomValues } from "node:crypto";
 import { DaybookError, invalid } from "./error.ts";
 
 export type KeyRing = {
   /** The id of the key that seals. */
   readonly id: string;
-  /** `about` is what the text belongs to: sealed text that is moved to another place does not open there. */
+  /** `about` names what the text belongs to; sealed text that is moved to something else does not open there. */
   seal(text: string, about: string): string;
   open(sealed: string, about: string): string;
-  /** A short mark that is the same for the same text, and says nothing about it to whoever lacks the key. */
+  /** A short mark: the same for the same text, and meaningless without the key. */
   mark(text: string): string;
 };
 
@@ -57,7 +57,7 @@ function readKey(given: string | Uint8Array): Buffer {
     if (given.length === 32) return Buffer.from(given);
     throw invalid(`a key has 32 bytes, not ${given.length}: ${advice}`);
   }
-  // A bad key is never shown: it may be a good one with a slip of the hand.
+  // A bad key is never shown, because it may be a good one with a typing error.
   if (typeof given !== "string") throw invalid(`a key is 32 bytes, as base64 or hex: ${advice}`);
   const text = given.trim();
   const bytes = /^[0-9a-f]{64}$/i.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");

@@ -1,14 +1,15 @@
 // What users check their values with: a Standard Schema, whatever library made it.
-import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { isDeepStrictEqual } from "node:util";
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "./error.ts";
+import { isObject } from "./shape.ts";
 
 export function isSchema(schema: unknown): schema is StandardSchemaV1 {
   const standard = (schema as Partial<StandardSchemaV1> | null | undefined)?.["~standard"];
   return typeof standard?.validate === "function";
 }
 
-/** What a schema made of a value. `about` says in the error what it was that did not fit. */
+/** The value that a schema made. `about` goes into the details of the error when the value did not fit. */
 export function fitting(
   result: StandardSchemaV1.Result<unknown>,
   what: string,
@@ -22,8 +23,7 @@ export function fitting(
   throw invalid(`${what}: ${issues.join("; ")}`, { details: { ...about, issues } });
 }
 
-/** The schema as JSON Schema. Not every library offers it, and one that does may find that a schema cannot be said in JSON: then
- *  undefined. */
+/** The schema as JSON Schema; undefined when its library does not offer that, or cannot express this schema. */
 export function jsonSchemaOf(schema: unknown, side: "input" | "output"): Record<string, unknown> | undefined {
   const { jsonSchema } = (schema as Partial<StandardJSONSchemaV1> | undefined)?.["~standard"] ?? {};
   try {
@@ -34,14 +34,13 @@ export function jsonSchemaOf(schema: unknown, side: "input" | "output"): Record<
   }
 }
 
-// A check of params by the JSON Schema that a definition's library gives for its input, for whoever has only the book. It is
-// the usual part and no more: a keyword that is not here refuses nothing, and the program checks everything when the job runs.
-// `pattern` is left out on purpose: a regular expression loses its flags on the way into JSON Schema.
-
 type Path = readonly (string | number)[];
 type Issue = { readonly path: Path; readonly message: string };
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Checks params by the JSON Schema of a definition, for a program that has only the book. It knows the common keywords; others
+ *  refuse nothing, because the worker checks everything when the job runs. `pattern` is left out on purpose: a regular expression
+ *  loses its flags in JSON Schema. */
 export function standardSchema(schema: unknown): StandardSchemaV1 {
   return {
     "~standard": {
@@ -80,7 +79,7 @@ function wrongValue(schema: Fields, value: unknown): string | undefined {
     if (typeof maximum === "number" && value > maximum) return `is ${value}, more than ${maximum}`;
   }
   if (typeof value === "string") {
-    // Libraries count UTF-16 code units, JSON Schema counts characters: only what is wrong both ways is refused.
+    // Libraries count UTF-16 code units and JSON Schema counts characters, so only lengths that are wrong both ways are refused.
     if (typeof minLength === "number" && value.length < minLength) return `has fewer than ${minLength} characters`;
     if (typeof maxLength === "number" && Array.from(value).length > maxLength)
       return `has more than ${maxLength} characters`;
@@ -88,7 +87,7 @@ function wrongValue(schema: Fields, value: unknown): string | undefined {
   return undefined;
 }
 
-// Beside `prefixItems`, or as a list, `items` is not about all of them.
+// Beside `prefixItems`, or as a list, `items` is not about all items.
 function itemIssues(schema: Fields, list: readonly unknown[], path: Path): readonly Issue[] {
   const { items, prefixItems } = schema;
   if (items === undefined || prefixItems !== undefined || Array.isArray(items)) return [];
@@ -111,7 +110,7 @@ function propertyIssues(schema: Fields, value: Fields, path: Path): readonly Iss
   ];
 }
 
-// A type that is not known here refuses nothing.
+// An unknown type refuses nothing.
 function isOfType(type: string, value: unknown): boolean {
   if (type === "integer") return Number.isInteger(value);
   return !["string", "number", "boolean", "null", "array", "object"].includes(type) || typeName(value) === type;
@@ -120,8 +119,4 @@ function isOfType(type: string, value: unknown): boolean {
 function typeName(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeName(value) === "object";
 }

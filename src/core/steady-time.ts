@@ -1,8 +1,8 @@
-// The time of transactions. It follows the wall clock, also when that is set: a clock that was wrong for a moment is right again
-// for everything that comes after it. Two steps back are smoothed. Behind a small one time stands still until the wall clock has
-// caught up. A large one, to a time that the clock never had, is not believed for some seconds, in which time goes on by the
-// monotonic clock, unless the old time had been kept for no longer than that: a program that starts with a wrong clock follows the
-// right one. Whether the new time or the old one is right, no clock can tell.
+// The time of transactions. It follows the wall clock, even when somebody sets that clock: after a clock was wrong for a moment,
+// everything later is right again. Two kinds of steps back are smoothed. After a small one, time stands still until the wall clock
+// has caught up. A large one, to a time that the clock never had, is not believed for some seconds, during which time follows the
+// monotonic clock; but a program that started with a wrong clock less than that long ago follows the right one at once. No clock can
+// tell whether the new time or the old one is right.
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
 import { conflict } from "./error.ts";
@@ -11,18 +11,17 @@ import { limits } from "./limits.ts";
 export type SteadyTime = {
   /** The time of the next transaction. */
   now(): number;
-  /** The time, if the wall clock runs beside the monotonic one as it did before; after it was set null until it is set back, or has
-   *  kept its new time for `forMs`. */
+  /** The time; null after the wall clock was set, until it is set back or has kept its new time for `forMs`. */
   settled(forMs: number): number | null;
-  /** Told, after the fact, that the wall clock was set by so many milliseconds. */
+  /** Calls back after the wall clock was set, with the difference in milliseconds. */
   onSet(hear: (byMs: number) => void): () => void;
 };
 
-/** How far the wall clock was from the monotonic one, and when that was seen. */
+/** How far the wall clock was from the monotonic one, and when. */
 type Seen = { readonly offsetMs: number; readonly atMs: number };
 
 export function createSteadyTime(clock: Clock): SteadyTime {
-  const ears = new Set<(byMs: number) => void>();
+  const listeners = new Set<(byMs: number) => void>();
   let lastNow = Number.NEGATIVE_INFINITY;
   let seen: Seen = look(clock.now());
   let settled = seen;
@@ -49,13 +48,13 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     }
     doubtful = isSame(settled, now) ? undefined : now;
     if (doubtful === undefined) settled = now;
-    // One that only stands still, as in a test, has not gone back.
+    // A clock that stands still, as in a test, has not gone back.
     else if (wallMs < was.offsetMs + was.atMs && now.offsetMs < settled.offsetMs) {
       if (was.atMs - settledFrom >= limits.clockHoldMs) heldUntil = now.atMs + limits.clockHoldMs;
     }
     const byMs = Math.round(now.offsetMs - was.offsetMs);
-    // Not in the transaction that happened to notice.
-    if (ears.size > 0) void clock.nextTurn().then(() => ears.forEach((hear) => hear(byMs)));
+    // Outside the transaction that happened to notice.
+    if (listeners.size > 0) void clock.nextTurn().then(() => listeners.forEach((hear) => hear(byMs)));
   }
 
   return {
@@ -73,13 +72,13 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
     },
     onSet(hear) {
-      ears.add(hear);
-      return () => ears.delete(hear);
+      listeners.add(hear);
+      return () => listeners.delete(hear);
     },
   };
 }
 
-/** The time for whoever removes what is old. While the clocks disagree nobody knows what that is, so nothing is removed. */
+/** The time by which old rows are removed. While the clocks disagree nothing tells what is old, so it throws. */
 export function removalTime(
   time: SteadyTime,
   { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
@@ -93,7 +92,7 @@ export function removalTime(
   );
 }
 
-/** A clock that is kept in step by its server runs up to half a part in a thousand faster or slower than it would alone. */
+/** A time server makes a clock run up to half a part in a thousand faster or slower. */
 function isSame(before: Seen, after: Seen): boolean {
   const driftMs = Math.abs(after.offsetMs - before.offsetMs);
   return driftMs <= limits.clockSmoothMs + (after.atMs - before.atMs) / 1000;

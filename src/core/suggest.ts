@@ -4,7 +4,7 @@ import { quote } from "./quote.ts";
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
 const wordLengthMax = 200;
 
-/** The known word that was probably meant: at most a third of its letters away, ignoring case. */
+/** The known word that a word probably means: at most a third of its letters away, ignoring case. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length > wordLengthMax) return undefined;
   let best: { word: string; distance: number } | undefined;
@@ -23,7 +23,7 @@ export function didYouMean(word: unknown, known: readonly string[]): string {
   return near === undefined ? "." : `: did you mean ${JSON.stringify(near)}?`;
 }
 
-/** There is no thing of that name; the error says which one was probably meant. */
+/** There is no thing of that name; the error names the one that was probably meant. */
 export function noSuch(
   what: string,
   name: string,
@@ -41,23 +41,30 @@ export function checkWord<Word extends string>(word: Word, known: readonly Word[
   throw invalid(`${what} ${quote(word)} is not known${didYouMean(word, known)} Known: ${known.join(", ")}`);
 }
 
-// What other libraries call it. Whoever comes from one of them is told our word, and not only that theirs is unknown.
-const elsewhere: Readonly<Record<string, string>> = {
-  ...{ delay: "in", startAfter: "at", runAt: "at", runAfter: "at", scheduledAt: "at", scheduleIn: "in" },
-  ...{ retries: "attempts", retryLimit: "attempts", maxRetries: "attempts", retryDelay: "backoff" },
-  ...{ jobKey: "key", jobId: "key", singletonKey: "key", unique: "key", deduplication: "key" },
-  ...{ tz: "zone", timezone: "zone", timeZone: "zone", pattern: "cron", interval: "every" },
-  ...{ handler: "run", handle: "run", perform: "run", process: "run", schema: "params", data: "params" },
-  ...{ topic: "on", topics: "on", expireIn: "timeout", queueName: "queue", teamSize: "concurrency" },
+// Our words, and what other libraries call them, so that the error can name ours.
+const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  at: ["startAfter", "runAt", "runAfter", "scheduledAt"],
+  in: ["delay", "scheduleIn"],
+  attempts: ["retries", "retryLimit", "maxRetries"],
+  backoff: ["retryDelay"],
+  key: ["jobKey", "jobId", "singletonKey", "unique", "deduplication"],
+  zone: ["tz", "timezone", "timeZone"],
+  cron: ["pattern"],
+  every: ["interval"],
+  run: ["handler", "handle", "perform", "process"],
+  params: ["schema", "data"],
+  on: ["topic", "topics"],
+  timeout: ["expireIn"],
+  queue: ["queueName"],
+  concurrency: ["teamSize"],
 };
 
-/** The known option that was probably meant by an unknown one. */
+/** The known option that an unknown one probably means. */
 function meantBy(option: string, known: readonly string[]): string | undefined {
-  const word = Object.hasOwn(elsewhere, option) ? elsewhere[option] : undefined;
-  return word !== undefined && known.includes(word) ? word : nearest(option, known);
+  return known.find((word) => elsewhere[word]?.includes(option)) ?? nearest(option, known);
 }
 
-/** Refuses options nobody reads: a misspelt option that is silently ignored is found out in production. */
+/** Refuses unknown options: a misspelt option that is silently ignored is found out in production. */
 export function refuseUnknown(options: object, known: readonly string[], where: string): void {
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
@@ -70,7 +77,7 @@ export function refuseUnknown(options: object, known: readonly string[], where: 
   }
 }
 
-/** The same for a filter, in which null is refused as well: nothing equals it, so the list would be empty without a word. */
+/** The same for a filter. It refuses null too, because nothing equals null and the list would be empty without a reason. */
 export function refuseUnknownFilter(filter: object, known: readonly string[], where: string): void {
   refuseUnknown(filter, known, where);
   for (const [key, value] of Object.entries(filter)) {

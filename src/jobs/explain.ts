@@ -4,7 +4,6 @@ import { DaybookError } from "../core/error.ts";
 import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import type { RunRow } from "../telemetry/run.ts";
 import { countRunning, laneRateKey } from "./gate.ts";
 import { jobNow, type JobKey, type JobRow, type JobStatus, type WaitsFor } from "./job.ts";
 import type { LaneRow } from "./lane.ts";
@@ -29,8 +28,18 @@ type Look = Pick<Tx, "now" | "all" | "get"> & {
 
 type Explained = JobRow &
   Omit<LaneRow, "seq"> &
-  Pick<RunRow, "session_id" | "error_type" | "error_message"> &
-  Record<"host" | "run_status" | "retried_by" | "name_note" | "reserved_by" | "reserved_note", string | null> &
+  Record<
+    | "session_id"
+    | "error_type"
+    | "error_message"
+    | "host"
+    | "run_status"
+    | "retried_by"
+    | "name_note"
+    | "reserved_by"
+    | "reserved_note",
+    string | null
+  > &
   Record<"pid" | "name_paused_at", number | null> & { readonly reserved_until: number };
 
 // A word, and the sentences after it.

@@ -6,7 +6,7 @@ import { quote } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { refuseInsideUnit } from "../storage/unit.ts";
-import type { RunRow, RunStatus } from "../telemetry/run.ts";
+import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, jobNow, doneChannel, type JobRow } from "./job.ts";
 import { offerFreeKeys, reasonOf } from "./park.ts";
@@ -57,9 +57,8 @@ export async function awaitResult(
 }
 
 type Last = JobRow &
-  Pick<RunRow, "error_type" | "error_message" | "result"> & {
+  Record<"error_type" | "error_message" | "result" | "result_refused", string | null> & {
     readonly run_status: RunStatus | null;
-    readonly result_refused: string | null;
   };
 
 async function lastOfChain(store: Store, tenant: string, id: string): Promise<Last> {

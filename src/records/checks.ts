@@ -1,4 +1,4 @@
-// What must hold of records; doctor asks. The numbers are those of docs/promises.md.
+// What must hold of records; doctor checks it. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/check.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 
@@ -8,7 +8,7 @@ const report =
 const versions = sql`(select tenant_id, type_seq, key, from_commit, schema_version from daybook_record
   union all select tenant_id, type_seq, key, from_commit, schema_version from daybook_record_version)`;
 
-/** For people: which record of whom. */
+/** For people: the tenant, the type and the key. */
 const named = rawSql("versions.tenant_id || ' ' || versions.type_seq || ' ' || versions.key");
 
 export const recordChecks: readonly Check[] = [
@@ -51,7 +51,7 @@ export const recordChecks: readonly Check[] = [
   },
   {
     promise: "R7",
-    name: "what was closed is followed by what replaced it, or was deleted",
+    name: "every closed version was replaced by another one or deleted",
     find: () => sql`select ${named} || ' until ' || to_commit as finding from daybook_record_version as versions
       where (ended = 'replaced') <> exists (select 1 from (select tenant_id, type_seq, key, from_commit from daybook_record
           union all select tenant_id, type_seq, key, from_commit from daybook_record_version) as next

@@ -1,12 +1,13 @@
-// A record as its reader sees it.
-import type { AnyEntity, Entity, AnyRecordType, Relation, RelationKey } from "./define/definition.ts";
-import { sql } from "../storage/sql.ts";
+// A record as its reader sees it: by its key, now or as of a moment of the past.
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import { asText } from "../storage/word.ts";
-import { type AsOf, type Moment, momentOf } from "./moment.ts";
-import { type RecordKey, recordKey } from "./define/record-key.ts";
+import type { AnyEntity, AnyRecordType, Entity, Relation, RelationKey } from "./define/definition.ts";
+import { recordKey, type RecordKey } from "./define/record-key.ts";
+import { momentOf, type AsOf, type Moment } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
+import type { Change } from "./write/record-unit.ts";
 
-/** The document of a definition, and what it takes for one. */
+/** The document of a definition. */
 export type ValueOf<Type> =
   Type extends Entity<unknown, infer Value>
     ? Value
@@ -20,44 +21,52 @@ export type Entry<Value = unknown, Key = string | RelationKey> = {
   readonly key: Key;
   readonly value: Value;
   readonly revision: number;
-  /** The commit that wrote it; null for what this transaction has written and not committed. */
+  /** The commit that wrote it; null for a record that this transaction wrote and did not commit yet. */
   readonly commit: number | null;
   readonly schemaVersion: number;
 };
 
 export type EntryOf<Type> = Entry<ValueOf<Type>, KeyOf<Type>>;
 
-export type EntryRow = {
+/** The columns by which a record is known; an entity has no ends. */
+export type KeyRow = {
   readonly key: string;
-  readonly from_key: string | null;
-  readonly to_key: string | null;
-  readonly instance_key: string | null;
-  readonly body: string;
-  readonly revision: number;
-  readonly from_commit: number | null;
-  readonly schema_version: number;
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly instance: string | null;
 };
 
+export type EntryRow = KeyRow & Pick<Entry, "revision" | "commit" | "schemaVersion"> & { readonly body: string };
+
+/** Selects an `EntryRow` from a table of records under this alias. */
+export function entryColumns(alias: string): Sql {
+  const a = alias;
+  const ends = rawSql(`${a}.key, ${a}.from_key as "from", ${a}.to_key as "to", ${a}.instance_key as "instance"`);
+  const version = rawSql(`${a}.revision, ${a}.from_commit as "commit", ${a}.schema_version as "schemaVersion"`);
+  return sql`${ends}, ${rawSql(a)}.body${asText} as body, ${version}`;
+}
+
 export function toEntry<Type extends AnyRecordType>(type: string, row: EntryRow): EntryOf<Type> {
-  const entry: Entry = {
-    type,
-    key: keyOfRow(row),
-    value: JSON.parse(row.body),
-    revision: row.revision,
-    commit: row.from_commit,
-    schemaVersion: row.schema_version,
-  };
+  const { body, revision, commit, schemaVersion } = row;
+  const entry: Entry = { type, key: keyOfRow(row), value: JSON.parse(body), revision, commit, schemaVersion };
   return entry as EntryOf<Type>;
 }
 
-type KeyRow = Pick<EntryRow, "key" | "from_key" | "to_key" | "instance_key">;
-
-export function keyOfRow(row: KeyRow): string | RelationKey {
-  if (row.from_key === null) return row.key;
-  return { from: row.from_key, to: row.to_key ?? "", instance: row.instance_key ?? "" };
+export function keyOfRow({ key, from, to, instance }: KeyRow): string | RelationKey {
+  return from === null ? key : { from, to: to ?? "", instance: instance ?? "" };
 }
 
-// One record by its key, now or as it was known.
+/** The document of a version, or null where there is none. */
+export function parseDocument<Value>(body: string | null): Value | null {
+  return body === null ? null : (JSON.parse(body) as Value);
+}
+
+/** The row that a transaction's own change will leave; null when it deletes the record. */
+export function rowOfChange({ key, ends, body, revision, row }: Change): EntryRow | null {
+  if (body === null) return null;
+  const { from, to, instance } = ends ?? { from: null, to: null, instance: null };
+  return { key, from, to, instance, body, revision, commit: null, schemaVersion: row.schemaVersion };
+}
 
 export type ReadOptions = { readonly asOf?: AsOf };
 
@@ -80,29 +89,21 @@ export async function readRow(
 ): Promise<EntryRow | undefined> {
   const type = await reader.typeOf(name);
   if (type === undefined) return undefined;
-  if (moment === null) {
-    const change = reader.pending().find(({ row, key }) => row.seq === type.seq && key === at.key);
-    if (change !== undefined) {
-      if (change.body === null) return undefined;
-      const { key, ends, body, revision, row } = change;
-      return {
-        ...{ key, from_key: ends?.from ?? null, to_key: ends?.to ?? null, instance_key: ends?.instance ?? null },
-        ...{ body, revision, from_commit: null, schema_version: row.schemaVersion },
-      };
-    }
-  }
+  const change = reader.pending().find(({ row, key }) => row.seq === type.seq && key === at.key);
+  if (moment === null && change !== undefined) return rowOfChange(change) ?? undefined;
   const [row] = await reader.point<EntryRow>(selectRow(reader.tenant, type.seq, at.key, moment));
   return row;
 }
 
-function selectRow(tenant: string, type: number, key: string, moment: Moment) {
-  const columns = sql`key, from_key, to_key, instance_key, body${asText} as body, revision, from_commit, schema_version`;
+const liveColumns = entryColumns("record");
+const pastColumns = entryColumns("past");
+
+function selectRow(tenant: string, type: number, key: string, moment: Moment): Sql {
   const mine = sql`tenant_id = ${tenant} and type_seq = ${type} and key = ${key}`;
-  if (moment === null) return sql`select ${columns} from daybook_record where ${mine}`;
-  // The newest version that had begun by then, if it had not ended: one seek, however many there are. Only where there is
-  // none is what is known now looked at.
-  return sql`select key, from_key, to_key, instance_key, body, revision, from_commit, schema_version
-      from (select ${columns}, to_commit from daybook_record_version where ${mine} and from_commit <= ${moment}
-        order by from_commit desc limit 1) as past where to_commit > ${moment}
-    union all select ${columns} from daybook_record where ${mine} and from_commit <= ${moment} limit 1`;
+  if (moment === null) return sql`select ${liveColumns} from daybook_record record where ${mine}`;
+  // The newest version that had begun by then, if it had not ended: one seek, however many versions there are. Only when there
+  // is none, the live row is read.
+  return sql`select ${pastColumns} from (select * from daybook_record_version
+        where ${mine} and from_commit <= ${moment} order by from_commit desc limit 1) as past where to_commit > ${moment}
+    union all select ${liveColumns} from daybook_record record where ${mine} and from_commit <= ${moment} limit 1`;
 }

@@ -1,15 +1,15 @@
-// What changed, commit by commit. Commits of a tenant are made one after the other and become visible in the order of their
-// numbers, also on PostgreSQL, so whoever goes on after the last number it saw misses nothing.
+// What changed, commit by commit. A tenant's commits are made one after the other and become visible in the order of their
+// numbers, on PostgreSQL too, so a reader that continues after the last number it saw misses nothing.
 import { checkCount } from "../core/count.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
-import { keyOfRow } from "./entry.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
+import { keyOfRow, parseDocument, type KeyRow } from "./entry.ts";
 import { checkCommit, readHead } from "./moment.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
 import type { ChangeKind } from "./room.ts";
 
 export type ChangeRecord<Value = unknown> = {
@@ -21,15 +21,15 @@ export type ChangeRecord<Value = unknown> = {
   readonly revision: number;
   /** Null for a deletion. */
   readonly value: Value | null;
-  /** What it was until then; null when there was nothing. */
+  /** The document until then; null when there was none. */
   readonly before: Value | null;
 };
 
 export type ChangePage<Value = unknown> = {
   readonly items: readonly ChangeRecord<Value>[];
-  /** The last commit that was looked at: go on from here. */
+  /** The last commit that was read: continue from here. */
   readonly commit: number;
-  /** Whether there is more already. */
+  /** Whether more commits are there already. */
   readonly more: boolean;
 };
 
@@ -40,20 +40,8 @@ export type SinceOptions = {
   readonly limit?: number;
 };
 
-type ChangeRow = {
-  commit_id: number;
-  position: number;
-  committed_at: number;
-  kind: ChangeKind;
-  name: string;
-  key: string;
-  from_key: string | null;
-  to_key: string | null;
-  instance_key: string | null;
-  revision: number;
-  body: string | null;
-  before: string | null;
-};
+type ChangeRow = Pick<ChangeRecord, "commit" | "at" | "kind" | "type" | "revision"> &
+  KeyRow & { readonly position: number; readonly value: string | null; readonly before: string | null };
 
 export async function readSince<Value>(
   reader: RecordReader,
@@ -71,7 +59,7 @@ export async function readSince<Value>(
   return { items, commit: last, more: last < head };
 }
 
-/** The last commit up to which there are about `limit` changes; at least one commit is taken. */
+/** The last commit that keeps the page at about `limit` changes; at least one commit is taken. */
 async function lastWhole(reader: RecordReader, after: number, limit: number): Promise<number> {
   const rows = await reader.point<{ id: number; changes: number }>(sql`select id, changes from daybook_record_commit
     where tenant_id = ${reader.tenant} and id > ${after} order by id limit ${Math.min(limit, limits.pageMax)}`);
@@ -84,8 +72,8 @@ async function lastWhole(reader: RecordReader, after: number, limit: number): Pr
   return last;
 }
 
-/** The changes of the commits after `from` up to `to`, in the order in which they were made; large ones end earlier, with a
- *  whole commit. */
+/** The changes of the commits after `from` up to `to`, in the order in which they were made. When they are large, it ends earlier,
+ *  with a whole commit. */
 async function readChanges<Value>(
   reader: RecordReader,
   from: number,
@@ -98,8 +86,8 @@ async function readChanges<Value>(
     for (const row of rows) found.push(row);
     const last = found.at(-1);
     if (!more || last === undefined) return { items: found.map((row) => toChange<Value>(row)), commit: to };
-    const whole = found.filter((row) => row.commit_id < last.commit_id);
-    if (whole.length > 0) return { items: whole.map((row) => toChange<Value>(row)), commit: last.commit_id - 1 };
+    const whole = found.filter((row) => row.commit < last.commit);
+    if (whole.length > 0) return { items: whole.map((row) => toChange<Value>(row)), commit: last.commit - 1 };
   }
 }
 
@@ -112,16 +100,14 @@ async function readChangesPage(
 ): Promise<Some<ChangeRow>> {
   const only = name === undefined ? sql`` : sql`and record_type.name = ${name}`;
   const beyond =
-    after === undefined
-      ? sql``
-      : sql`and (change.commit_id, change.position) > (${after.commit_id}, ${after.position})`;
-  // What a change replaced is the newest version that began before it: one seek, however many versions the key has.
+    after === undefined ? sql`` : sql`and (change.commit_id, change.position) > (${after.commit}, ${after.position})`;
+  // A change replaced the newest version that began before it: one seek, however many versions the key has.
   return reader.page<ChangeRow>(sql`
-    select change.commit_id, change.position, made.committed_at, change.kind, record_type.name, change.key, change.revision,
-      coalesce(now.from_key, past.from_key, before.from_key) as from_key,
-      coalesce(now.to_key, past.to_key, before.to_key) as to_key,
-      coalesce(now.instance_key, past.instance_key, before.instance_key) as instance_key,
-      coalesce(now.body, past.body)${asText} as body, before.body${asText} as before
+    select change.commit_id as "commit", change.position, made.committed_at as at, change.kind, record_type.name as type,
+      change.key, change.revision, coalesce(now.from_key, past.from_key, before.from_key) as "from",
+      coalesce(now.to_key, past.to_key, before.to_key) as "to",
+      coalesce(now.instance_key, past.instance_key, before.instance_key) as instance,
+      coalesce(now.body, past.body)${asText} as value, before.body${asText} as before
     from daybook_record_change as change
     join daybook_record_commit as made on made.tenant_id = change.tenant_id and made.id = change.commit_id
     join daybook_record_type record_type on record_type.seq = change.type_seq
@@ -138,14 +124,7 @@ async function readChangesPage(
 }
 
 function toChange<Value>(row: ChangeRow): ChangeRecord<Value> {
-  return {
-    commit: row.commit_id,
-    at: row.committed_at,
-    kind: row.kind,
-    type: row.name,
-    key: keyOfRow(row),
-    revision: row.revision,
-    value: row.body === null ? null : (JSON.parse(row.body) as Value),
-    before: row.before === null ? null : (JSON.parse(row.before) as Value),
-  };
+  const { commit, at, kind, type, revision } = row;
+  const [value, before] = [parseDocument<Value>(row.value), parseDocument<Value>(row.before)];
+  return { commit, at, kind, type, key: keyOfRow(row), revision, value, before };
 }

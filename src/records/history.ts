@@ -1,16 +1,17 @@
-// Everything that ever happened to one key, the oldest first.
+// Everything that ever happened to one key, the oldest first, and which commit last set each of its fields.
 import { checkCount } from "../core/count.ts";
+import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
+import { checkLimit } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
-import { type RecordKey, recordKey } from "./define/record-key.ts";
-import type { RecordReader } from "./record-reader.ts";
 import type { AnyRecordType, RelationKey } from "./define/definition.ts";
+import { recordKey, type RecordKey } from "./define/record-key.ts";
+import type { RecordReader } from "./record-reader.ts";
 import type { ChangeKind } from "./room.ts";
-import { toJson } from "../core/json.ts";
-import { notFound } from "./write/write.ts";
+import { noRecord } from "./write/write.ts";
 
 export type Version<Value = unknown> = {
   readonly kind: ChangeKind;
@@ -27,27 +28,10 @@ export type Version<Value = unknown> = {
 
 export type HistoryPage<Value = unknown> = {
   readonly items: readonly Version<Value>[];
-  /** Where to go on: give it as `after`. */
+  /** Give it as `after` to continue. */
   readonly next: number | null;
 };
 export type HistoryOptions = { readonly limit?: number; readonly after?: number };
-
-type VersionRow = {
-  from_commit: number;
-  /** Null of what is known now. */
-  to_commit: number | null;
-  deleted: number;
-  revision: number;
-  body: string;
-  schema_version: number;
-  made_at: number;
-  made_actor: string | null;
-  made_reason: string | null;
-  /** Of the commit that deleted it. */
-  gone_at: number | null;
-  gone_actor: string | null;
-  gone_reason: string | null;
-};
 
 export async function readHistory<Value>(
   reader: RecordReader,
@@ -56,18 +40,29 @@ export async function readHistory<Value>(
   options: HistoryOptions,
 ): Promise<HistoryPage<Value>> {
   refuseUnknown(options, ["limit", "after"], "history");
-  const limit = checkCount(options.limit ?? limits.pageDefault, "limit", 1, limits.pageMax);
+  const limit = checkLimit(options.limit);
   const after = checkCount(options.after ?? 0, "after", 0, Number.MAX_SAFE_INTEGER);
   const { rows, more } = await readVersions(reader, type.name, recordKey(type, key), after, limit + 1);
   const found = rows
     .flatMap((row, index) => toVersions<Value>(row, rows[index - 1]))
-    .filter((each) => each.commit > after);
+    .filter((version) => version.commit > after);
   const items = found.slice(0, limit);
   return { items, next: found.length > limit || more ? (items.at(-1)?.commit ?? null) : null };
 }
 
-/** The versions that tell the next `count` things that happened: each tells when it was made, and may tell that it was
- *  deleted. So they begin with the one that held at `after`, and the order of the index ends the search. */
+type VersionRow = Omit<Version, "kind" | "value"> & {
+  readonly body: string;
+  /** Null for the live row. */
+  readonly until: number | null;
+  readonly deleted: number;
+  /** Of the commit that deleted it. */
+  readonly deletedAt: number | null;
+  readonly deletedBy: string | null;
+  readonly deletedFor: string | null;
+};
+
+/** The versions that hold the next `count` things that happened. A version says when it was made, and perhaps when it was deleted,
+ *  so the first one is that which held at `after`. */
 async function readVersions(
   reader: RecordReader,
   name: string,
@@ -79,62 +74,65 @@ async function readVersions(
   if (type === undefined) return { rows: [], more: false };
   const mine = sql`tenant_id = ${reader.tenant} and type_seq = ${type.seq} and key = ${key}`;
   return reader.page<VersionRow>(sql`
-    select version.*, made.committed_at as made_at, made.actor as made_actor, made.reason as made_reason,
-      gone.committed_at as gone_at, gone.actor as gone_actor, gone.reason as gone_reason
-    from (select * from (select from_commit, to_commit, case ended when 'deleted' then 1 else 0 end as deleted, revision,
-          body${asText} as body, schema_version from daybook_record_version where ${mine} and from_commit >= coalesce(
-            (select max(from_commit) from daybook_record_version where ${mine} and from_commit <= ${after}), 0)
+    select version.*, made.committed_at as at, made.actor, made.reason,
+      gone.committed_at as "deletedAt", gone.actor as "deletedBy", gone.reason as "deletedFor"
+    from (select * from (select from_commit as "commit", to_commit as until, case ended when 'deleted' then 1 else 0 end as deleted,
+          revision, body${asText} as body, schema_version as "schemaVersion"
+        from daybook_record_version where ${mine} and from_commit >= coalesce(
+          (select max(from_commit) from daybook_record_version where ${mine} and from_commit <= ${after}), 0)
         order by from_commit limit ${count + 1}) as past
       union all select from_commit, null, 0, revision, body${asText}, schema_version from daybook_record where ${mine}) as version
-    left join daybook_record_commit as made on made.tenant_id = ${reader.tenant} and made.id = version.from_commit
-    left join daybook_record_commit as gone on gone.tenant_id = ${reader.tenant} and gone.id = version.to_commit
+    left join daybook_record_commit as made on made.tenant_id = ${reader.tenant} and made.id = version."commit"
+    left join daybook_record_commit as gone on gone.tenant_id = ${reader.tenant} and gone.id = version.until
       and version.deleted = 1
-    order by version.from_commit`);
+    order by version."commit"`);
 }
 
 function toVersions<Value>(row: VersionRow, before: VersionRow | undefined): Version<Value>[] {
-  const same = { revision: row.revision, schemaVersion: row.schema_version };
-  const made: Version<Value> = {
-    kind: before?.to_commit === row.from_commit ? "updated" : "created",
-    ...{ commit: row.from_commit, at: row.made_at, actor: row.made_actor, reason: row.made_reason },
-    ...{ ...same, value: JSON.parse(row.body) as Value },
-  };
-  if (row.deleted === 0 || row.to_commit === null) return [made];
-  const { to_commit: commit, gone_at: at, gone_actor: actor, gone_reason: reason } = row;
-  return [made, { kind: "deleted", commit, at: at ?? 0, actor, reason, ...same, value: null }];
+  const { commit, at, actor, reason, revision, body, schemaVersion, until, deleted } = row;
+  const kind = before?.until === commit ? "updated" : "created";
+  const value = JSON.parse(body) as Value;
+  const made: Version<Value> = { kind, commit, at, actor, reason, revision, value, schemaVersion };
+  if (deleted === 0 || until === null) return [made];
+  const by = { actor: row.deletedBy, reason: row.deletedFor };
+  return [made, { ...made, kind: "deleted", commit: until, at: row.deletedAt ?? 0, ...by, value: null }];
 }
-
-// For each field of a record: the commit that last set it to what it is.
 
 export type Blamed = Pick<Version, "commit" | "at" | "actor" | "reason" | "revision">;
 
+/** For each field of a record, the commit that last set it. */
 export async function readBlame(
   reader: RecordReader,
   type: AnyRecordType,
   key: string | RelationKey,
 ): Promise<Record<string, Blamed>> {
   let fields: Record<string, unknown> | null = null;
-  let blamed = new Map<string, Blamed>();
+  let blamed: Record<string, Blamed> = {};
   let after: number | null = 0;
   while (after !== null) {
-    const { items, next }: Awaited<ReturnType<typeof readHistory<Record<string, unknown>>>> = await readHistory(
-      reader,
-      type,
-      key,
-      { after, limit: limits.pageMax },
-    );
-    for (const { value, commit, at, actor, reason, revision } of items) {
-      blamed = new Map(
-        Object.entries(value ?? {}).map(([name, now]) => {
-          const before = fields !== null && Object.hasOwn(fields, name) ? toJson(fields[name]) : undefined;
-          const kept = before === toJson(now) ? blamed.get(name) : undefined;
-          return [name, kept ?? { commit, at, actor, reason, revision }];
-        }),
-      );
-      fields = value;
+    const page: HistoryPage<Record<string, unknown>> = await readHistory(reader, type, key, {
+      after,
+      limit: limits.pageMax,
+    });
+    for (const version of page.items) {
+      blamed = blame(version, fields, blamed);
+      fields = version.value;
     }
-    after = next;
+    after = page.next;
   }
-  if (fields === null) throw notFound(type.name, recordKey(type, key));
-  return Object.fromEntries(blamed);
+  if (fields === null) throw noRecord(type.name, recordKey(type, key));
+  return blamed;
+}
+
+function blame(
+  { value, commit, at, actor, reason, revision }: Version<Record<string, unknown>>,
+  before: Record<string, unknown> | null,
+  blamed: Record<string, Blamed>,
+): Record<string, Blamed> {
+  const entries = Object.entries(value ?? {}).map(([name, now]): [string, Blamed] => {
+    const isSame = before !== null && Object.hasOwn(before, name) && toJson(before[name]) === toJson(now);
+    const known = isSame ? blamed[name] : undefined;
+    return [name, known ?? { commit, at, actor, reason, revision }];
+  });
+  return Object.fromEntries(entries);
 }

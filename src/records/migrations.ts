@@ -1,10 +1,10 @@
-// The tables of records. What is known now stands apart from what was known before, so that now is as fast as a plain table.
+// The tables of records. Live rows stand apart from closed versions, so that reading the present is as fast as a plain table.
 import type { Migration } from "../storage/migrate.ts";
-import { type Sql, sql, rawSql } from "../storage/sql.ts";
-import { clustered, integer, json, plainText, sequence, strict, asText } from "../storage/word.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
+import { asText, clustered, integer, json, plainText, sequence, strict } from "../storage/word.ts";
 
-// The same in the table of what is known and in that of what was known.
+// The same columns in both tables.
 const what = sql`
   tenant_id text not null,
   type_seq ${integer} not null references daybook_record_type (seq),
@@ -18,7 +18,7 @@ const what = sql`
   schema_version ${integer} not null,
   from_commit ${integer} not null`;
 
-// The last column of both tables: what stands behind a large document is reached through all of its pages on SQLite.
+// The last column of both tables, because SQLite reads a column behind a large document through all of the document's pages.
 const document = sql`body ${json} not null`;
 
 const endsTogether = sql`
@@ -55,7 +55,7 @@ export const recordMigrations: readonly Migration[] = [
         unique (tenant_id, type_seq, hash),
         check ((version = 1) = (reason = 'initial'))
       )${strict}`,
-      // One row per tenant: whoever commits holds it until the end, which makes commits serial and their ids dense.
+      // One row per tenant. A committing transaction locks it until its end, which makes commits serial and their ids dense.
       sql`create table daybook_record_head (
         tenant_id text not null primary key,
         commit_id ${integer} not null check (commit_id >= 0),
@@ -77,7 +77,7 @@ export const recordMigrations: readonly Migration[] = [
         primary key (tenant_id, id)
       )${clustered}`,
       sql`create index commits_by_time on daybook_record_commit (tenant_id, clock_from, committed_at, id)`,
-      // By type first: a type has one tenant, and SQLite counts fastest where one number tells when to stop.
+      // By type first, because a type has one tenant and SQLite counts fastest where one number bounds the scan.
       sql`create table daybook_record (seq ${sequence}, ${what}, ${document},
         unique (type_seq, tenant_id, key), ${endsTogether})${strict}`,
       sql`create index relations_from on daybook_record (tenant_id, from_type_seq, from_key, type_seq) where from_key is not null`,
@@ -88,7 +88,7 @@ export const recordMigrations: readonly Migration[] = [
         ${document},
         unique (tenant_id, type_seq, key, from_commit),
         check (to_commit > from_commit), ${endsTogether})${strict}`,
-      // A scan of the past reads what was closed since, and no more.
+      // A scan of the past reads only the versions that were closed since.
       sql`create index versions_closed on daybook_record_version (tenant_id, type_seq, to_commit)`,
       sql`create index versions_from on daybook_record_version (tenant_id, from_type_seq, from_key, to_commit) where from_key is not null`,
       sql`create index versions_to on daybook_record_version (tenant_id, to_type_seq, to_key, to_commit) where to_key is not null`,
@@ -107,8 +107,6 @@ export const recordMigrations: readonly Migration[] = [
   },
 ];
 
-// The names under which another design keeps the same things; docs/origins.md says what differs. They are made on request.
-
 const versions = (which: Sql): Sql => sql`(
   select tenant_id, type_seq, key, from_key, to_key, instance_key, body, schema_version, from_commit,
     null as to_commit from daybook_record where ${which}
@@ -118,10 +116,11 @@ const versions = (which: Sql): Sql => sql`(
 /** The row of a version moves when it is closed; its type, key and commit stay. */
 const id = rawSql("version.type_seq || '/' || version.key || '@' || version.from_commit");
 
+/** Views under the names of other designs, made on request; docs/origins.md says what differs. */
 export const recordViews: readonly View[] = [
   {
     name: "commits",
-    // PostgreSQL lets a view over one table be written; one with a common table expression it does not.
+    // PostgreSQL allows writes to a view over one table, but not to a view with a common table expression.
     as: sql`with one as (select * from daybook_record_commit) select
     id, tenant_id, committed_at as created_at, metadata as metadata_json, actor, reason from one`,
   },

@@ -1,5 +1,5 @@
 // A moment of the past: a commit, or a time, which means the last commit at or before it.
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid, notFound } from "../core/error.ts";
 import { isoTime, timeMs, type TimeInput } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { RecordReader } from "./record-reader.ts";
@@ -7,14 +7,13 @@ import type { RecordReader } from "./record-reader.ts";
 /** A commit's id, or a time that is not a bare number: a Date, an ISO text, a Temporal.Instant. */
 export type AsOf = number | Exclude<TimeInput, number>;
 
-/** Null: now. A number: as of that commit, 0 being before the first. */
+/** Null: now. A number: as of that commit; 0 is before the first. */
 export type Moment = number | null;
 
 export async function readHead(reader: RecordReader): Promise<{ commit: number | null; at: number | null }> {
-  const [row] = await reader.point<{ commit_id: number; committed_at: number }>(
-    sql`select commit_id, committed_at from daybook_record_head where tenant_id = ${reader.tenant} and commit_id > 0`,
-  );
-  return { commit: row?.commit_id ?? null, at: row?.committed_at ?? null };
+  const [row] = await reader.point<{ commit: number; at: number }>(sql`select commit_id as "commit", committed_at as at
+    from daybook_record_head where tenant_id = ${reader.tenant} and commit_id > 0`);
+  return row ?? { commit: null, at: null };
 }
 
 export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Promise<Moment> {
@@ -23,13 +22,15 @@ export async function momentOf(reader: RecordReader, asOf: AsOf | undefined): Pr
   if (typeof asOf === "number") return checkCommit(asOf, head.commit);
   const at = timeMs(asOf, "asOf");
   if (at > Math.max(reader.now(), head.at ?? 0)) {
-    throw invalid(`asOf ${isoTime(at)} is in the future: what will be known then is not known yet`);
+    throw invalid(
+      `asOf ${isoTime(at)} is in the future: give a time that has passed, or leave it out to read what is now`,
+    );
   }
   return lastCommitBy(reader, at);
 }
 
-/** The last commit whose time is not later. Their order is that of their ids; when the clock was set back, times begin anew, so the
- *  stretches between such moments are looked at from the newest on, each by one seek. */
+/** The last commit at or before this time. Commits are ordered by id. Where the clock was set back, times begin again, so this
+ *  looks at the stretches between those moments, the newest first, each by one seek. */
 async function lastCommitBy(reader: RecordReader, at: number): Promise<number> {
   const { tenant } = reader;
   for (let before = Number.MAX_SAFE_INTEGER; ;) {
@@ -44,15 +45,13 @@ async function lastCommitBy(reader: RecordReader, at: number): Promise<number> {
   }
 }
 
-/** Checks that the commit exists; 0 stands for the time before the first. */
+/** Checks that the commit exists; 0 is the time before the first. */
 export function checkCommit(commit: number, head: number | null, what = "asOf"): number {
   if (!Number.isSafeInteger(commit) || commit < 0) {
     throw invalid(`${what} ${String(commit)} is no commit: give its number, or a time as ISO text or a Date`);
   }
   if (commit > (head ?? 0)) {
-    throw new DaybookError("not_found", `commit ${commit} does not exist: the last one is ${head ?? "none yet"}`, {
-      details: { commit, head },
-    });
+    throw notFound(`commit ${commit} does not exist: the last one is ${head ?? "none yet"}`, { commit, head });
   }
   return commit;
 }

@@ -1,12 +1,12 @@
-// Where records are read from: the book as it is committed, a moment of it, or a transaction, which sees its own changes.
-import type { Dialect, Sql } from "../storage/sql.ts";
+// What records are read from: the committed book, a snapshot of it, or a transaction, which sees its own changes.
 import type { Keep } from "../storage/keep.ts";
 import type { Reading } from "../storage/reading.ts";
+import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 import { findType, type TypeRow } from "./define/record-type.ts";
 import { isBuilt } from "./indexes/build-indexes.ts";
 import { recordUnitOf, type Change } from "./write/record-unit.ts";
-import type { AnyRecordType } from "./define/definition.ts";
 
 export type RecordReader = {
   readonly dialect: Dialect;
@@ -18,7 +18,7 @@ export type RecordReader = {
   heavy<R>(statement: Sql): Awaitable<R[]>;
   /** A page of documents: fewer rows where they are large, and whether there are more. */
   page<R>(statement: Sql): Awaitable<Some<R>>;
-  /** What the transaction has changed and not written yet. */
+  /** The changes that the transaction has not written yet. */
   pending(): readonly Change[];
   typeOf(name: string): Promise<TypeRow | undefined>;
   /** Whether the indexes that the definition declares are there. */
@@ -48,7 +48,7 @@ export function txReader(tx: Tx): RecordReader {
     now: () => tx.now,
     point: all,
     heavy: all,
-    // The transaction's own connection has no way to stop in between.
+    // The transaction's own connection cannot stop in between.
     page: async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false }),
     pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
     typeOf: (name) => findType({ all, keep: tx.keep, committed: false }, tx.tenant, name),
@@ -59,7 +59,11 @@ export function txReader(tx: Tx): RecordReader {
 export function snapshotReader(reader: Reader, tenant: string, at: { keep: Keep; now: () => number }): RecordReader {
   const all = <R>(statement: Sql): Promise<R[]> => reader.all<R>(statement);
   return {
-    ...{ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all },
+    dialect: reader.dialect,
+    tenant,
+    now: at.now,
+    point: all,
+    heavy: all,
     page: (statement) => reader.page(statement),
     pending: () => [],
     typeOf: (name) => findType({ all, keep: at.keep, committed: true }, tenant, name),

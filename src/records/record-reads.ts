@@ -1,19 +1,19 @@
 // The verbs that read records, the same on the book, in a read of one moment, and in a transaction, which sees its own
 // changes.
 import { refuseUnknown } from "../core/suggest.ts";
-import { type Blamed, type HistoryOptions, type HistoryPage, readBlame, readHistory } from "./history.ts";
 import { listCommits, readCommit, type CommitFilter, type CommitPage, type CommitRecord } from "./commit.ts";
+import { checkDefinition, type AnyEntity, type AnyRecordType } from "./define/definition.ts";
+import { recordKey } from "./define/record-key.ts";
+import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/stored-type.ts";
 import { readDiff, type DiffOptions, type DiffPage } from "./diff.ts";
-import { type EntryOf, type KeyOf, type ValueOf, type ReadOptions, readEntry } from "./entry.ts";
+import { readEntry, type EntryOf, type KeyOf, type ReadOptions, type ValueOf } from "./entry.ts";
 import { readSince, type ChangePage, type SinceOptions } from "./feed.ts";
+import { readBlame, readHistory, type Blamed, type HistoryOptions, type HistoryPage } from "./history.ts";
 import { readHead, type AsOf } from "./moment.ts";
 import { createQuery, type Asking, type Query } from "./query/query.ts";
-import { recordKey } from "./define/record-key.ts";
-import { type AnyEntity, type AnyRecordType, checkDefinition } from "./define/definition.ts";
 import { exportRecords, type ExportOptions } from "./transfer.ts";
-import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/stored-type.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
-import { notFound } from "./write/write.ts";
+import { noRecord } from "./write/write.ts";
 
 export type RecordReads = {
   /** The document; `not_found` when there is none.
@@ -37,7 +37,7 @@ export type RecordReads = {
     key: KeyOf<Type>,
     options?: ReadOptions,
   ): Promise<EntryOf<Type> | undefined>;
-  /** A question about all records of a type.
+  /** Asks about all records of a type.
    *
    *  ```ts
    *  const Task = entity("task", { schema: z.object({ id: z.string(), hours: z.number() }), key: "id", indexes: ["hours"] });
@@ -54,17 +54,17 @@ export type RecordReads = {
   ): Promise<HistoryPage<ValueOf<Type>>>;
   /** What changed after a commit, in order and without gaps: the feed of all types, or the history of one. */
   since(commit: number, options?: SinceOptions): Promise<ChangePage>;
-  /** What is different at `to` from `from`; each a commit or a time. */
+  /** What is different between two moments; each is a commit or a time. */
   diff(from: AsOf, to: AsOf, options?: DiffOptions): Promise<DiffPage>;
   /** Which commit last set each field of a record. */
   blame<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>): Promise<Record<string, Blamed>>;
-  /** Every type of which something was ever written. */
+  /** Every type of which a record was ever written. */
   types(): Promise<RecordTypeInfo[]>;
-  /** A definition of a type as the book knows it, for tools: its documents are not checked by a schema. */
+  /** The definition of a type as the book knows it, for tools. No schema checks its documents. */
   type(name: string): Promise<AnyRecordType>;
-  /** Everything that is known, as lines of JSON: a header, the entities, the relations. */
+  /** All records as lines of JSON: a header, the entities, the relations. */
   export(options?: ExportOptions): AsyncIterable<string>;
-  /** The records that are connected with one, by a shortest path each. */
+  /** The records that are connected with this one, each by a shortest path. */
   traverse(type: AnyEntity, key: string, options: TraverseOptions): Promise<Reached[]>;
   /** Commits, the newest first. */
   commits(filter?: CommitFilter): Promise<CommitPage>;
@@ -83,7 +83,7 @@ export function recordReads(asking: Asking): RecordReads {
     find: async (type, key, options) => (await entry(type, key, options))?.value,
     async get(type, key, options) {
       const found = await entry(type, key, options);
-      if (found === undefined) throw notFound(type.name, recordKey(type, key));
+      if (found === undefined) throw noRecord(type.name, recordKey(type, key));
       return found.value;
     },
     query: (type) => createQuery(asking, { name: checkDefinition(type, "query").name, type, where: [], orders: [] }),

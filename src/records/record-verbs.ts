@@ -2,14 +2,14 @@
 import { invalid, itemOf } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { addNotes, noteNames, type CommitNotes } from "./commit.ts";
+import type { AnyEntity, AnyRecordType, AnyRelation, Entity, Relation, RelationKey } from "./define/definition.ts";
 import { checkDocument, keyOfDocument, recordKey } from "./define/record-key.ts";
-import type { AnyEntity, Entity, AnyRecordType, AnyRelation, Relation, RelationKey } from "./define/definition.ts";
-import { type KeyOf, type ValueOf, readRow } from "./entry.ts";
+import { readRow, type KeyOf, type ValueOf } from "./entry.ts";
 import { momentOf, type AsOf } from "./moment.ts";
-import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
 import { txReader } from "./record-reader.ts";
+import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
-import { ensure, link, notFound, patch, put, remove, writeAgain } from "./write/write.ts";
+import { ensure, link, noRecord, patch, put, remove, writeAgain } from "./write/write.ts";
 import type { DeleteOptions, Written } from "./write/write.ts";
 
 export type RecordVerbs = {
@@ -26,16 +26,16 @@ export type RecordVerbs = {
     values: readonly NoInfer<Input>[],
     options?: CommitNotes & Pick<WriteOptions, "ifHead">,
   ): Promise<Written[]>;
-  /** Like `put`, but a document that is there already makes no version and no commit. */
+  /** Like `put`, but a document that is the same already makes no version and no commit. */
   ensure<Input, Value>(type: Entity<Input, Value>, value: NoInfer<Input>, options?: WriteOptions): Promise<Written>;
-  /** Lays fields over a record that exists; one that is given as undefined is removed. */
+  /** Lays fields over a record that exists; a field that is given as undefined is removed. */
   patch<Type extends AnyRecordType>(
     type: Type,
     key: KeyOf<Type>,
     fields: Partial<ValueOf<NoInfer<Type>>>,
     options?: WriteOptions,
   ): Promise<Written>;
-  /** Whether there was something to delete. What was known of it stays known. */
+  /** Resolves to whether there was something to delete. The past of the record stays. */
   delete<Type extends AnyRecordType>(type: Type, key: KeyOf<Type>, options?: DeleteOptions): Promise<boolean>;
   /** Connects two entities that exist. */
   link<From, To, Input, Value>(
@@ -46,7 +46,7 @@ export type RecordVerbs = {
       : [value: NoInfer<Input>, options?: WriteOptions]
   ): Promise<Written>;
   unlink(type: AnyRelation, key: RelationKey, options?: WriteOptions): Promise<boolean>;
-  /** Writes what was known at a moment of the past again, as a new version. */
+  /** Writes the document of a past moment again, as a new version. */
   restore<Type extends AnyRecordType>(
     type: Type,
     key: KeyOf<Type>,
@@ -55,14 +55,14 @@ export type RecordVerbs = {
   ): Promise<Written>;
 };
 
-/** Verbs of a transaction, whose writes are one commit. */
+/** The verbs of a transaction, whose writes are one commit. */
 export type TxRecordVerbs = RecordVerbs & {
   /** Notes who makes the commit of this transaction, and why. */
   describe(notes: CommitNotes): Promise<void>;
 };
 
-/** How a verb reaches a unit: that of its transaction, or one of its own. `alone`: nothing else may go on meanwhile, not
- *  even with other keys; else the record that is written. */
+/** How a verb reaches a unit: that of its transaction, or one of its own. `alone`: no other write may run meanwhile, not even of
+ *  other keys; otherwise, the record that it writes. */
 export type WithinUnit = <T>(work: (unit: RecordUnit) => Promise<T>, how: How) => Promise<T>;
 
 type How = { readonly alone: true } | { readonly type: AnyEntity; readonly key: string };
@@ -137,7 +137,7 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
       return within(async (unit) => {
         const reader = txReader(unit.tx);
         const row = await readRow(reader, type.name, at, (await momentOf(reader, asOf)) ?? 0);
-        if (row === undefined) throw notFound(type.name, at);
+        if (row === undefined) throw noRecord(type.name, at);
         return writeAgain(unit, type, at, row.body, options);
       }, alone);
     },

@@ -1,11 +1,11 @@
-// What the verbs of this room need from the front door.
+// What the front door gives to the verbs of this room.
 import type { Cause } from "../core/cause.ts";
 import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import type { AnyRecordType } from "./define/definition.ts";
 
 export type ChangeKind = "created" | "updated" | "deleted";
 
-/** Stated in the transaction of the commit that changed the record. */
+/** A change of a record, stated in the transaction of its commit. */
 export type RecordFact = {
   readonly type: `record.${string}.${ChangeKind}`;
   readonly record: {
@@ -18,15 +18,15 @@ export type RecordFact = {
     readonly kind: ChangeKind;
     readonly revision: number;
     readonly commit: number;
-    /** The document as it is from this commit on; of one that was deleted, as it was. */
+    /** The document from this commit on; of a deleted record, its last document. */
     readonly value: unknown;
   };
 };
 
 export type RecordHooks = {
-  /** Whether anybody listens to changes of this type; facts of others are not made. */
+  /** Whether anybody listens to changes of this type. If not, no facts are made. */
   hears?(tx: Tx, type: string): Awaitable<boolean>;
-  /** `cause` is the run that made the commit. The transaction may run outside of its context. */
+  /** `cause` is the run that made the commit; the transaction may run outside of that run's context. */
   onFact?(tx: Tx, fact: RecordFact, cause: Cause | undefined): Awaitable<void>;
 };
 

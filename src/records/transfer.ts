@@ -1,28 +1,29 @@
 // Records as lines of JSON: a header, then the entities, then the relations, all of one commit.
-import { refuseUnknown } from "../core/suggest.ts";
+import { conflict, DaybookError, invalid, notFound } from "../core/error.ts";
+import { parseJson, toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { toJson, parseJson } from "../core/json.ts";
-import { type AsOf, momentOf, readHead } from "./moment.ts";
+import { isObject } from "../core/shape.ts";
+import { checkWord, refuseUnknown } from "../core/suggest.ts";
+import type { CommitNotes } from "./commit.ts";
+import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
+import { checkDocument, keyOfChanged, nameRecord, recordKey } from "./define/record-key.ts";
+import type { Document, RecordKey } from "./define/record-key.ts";
+import { listTypes, storedDefinition } from "./define/stored-type.ts";
+import { readRow } from "./entry.ts";
+import { momentOf, readHead, type AsOf } from "./moment.ts";
 import { readPage } from "./query/read-query.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { type AnyRecordType, type RelationKey, checkDefinition } from "./define/definition.ts";
-import { listTypes, storedDefinition } from "./define/stored-type.ts";
-import { DaybookError, invalid } from "../core/error.ts";
-import type { CommitNotes } from "./commit.ts";
-import { checkDocument, keyOfDocument, keyOfLink, nameRecord, recordKey } from "./define/record-key.ts";
-import type { Document, RecordKey } from "./define/record-key.ts";
 import { checkHead } from "./write/precondition.ts";
-import { readRow } from "./entry.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
 import { link, putAt } from "./write/write.ts";
 
 export type ExportOptions = {
-  /** Only these; relations bring the entities that they connect. */
+  /** Only these types; a relation brings the entities that it connects. */
   readonly types?: readonly AnyRecordType[];
   readonly asOf?: AsOf;
 };
 
-export const exportFormat = "daybook-records";
+const exportFormat = "daybook-records";
 
 export async function* exportRecords(
   reader: RecordReader,
@@ -30,7 +31,7 @@ export async function* exportRecords(
 ): AsyncGenerator<string, void, undefined> {
   refuseUnknown(options, ["types", "asOf"], "export");
   const wanted = options.types === undefined ? undefined : new Set(options.types.flatMap(namesOf));
-  // All pages are of one commit, however long the reader takes.
+  // All pages show one commit, however long the reader takes.
   const moment = (await momentOf(reader, options.asOf)) ?? (await readHead(reader)).commit ?? 0;
   yield toJson({ format: exportFormat, version: 1, commit: moment });
   const known = (await listTypes(reader)).filter((type) => wanted === undefined || wanted.has(type.name));
@@ -52,27 +53,19 @@ function namesOf(type: AnyRecordType): string[] {
   return type.kind === "entity" ? [type.name] : [type.from.name, type.to.name, type.name];
 }
 
-// Reads what export wrote. Everything is looked at before anything is written; then it is written in commits of some
-// hundred records, entities before the relations that need them.
-
 export type ImportOptions = CommitNotes & {
-  /** What to do where the book holds another document under the key: nothing at all (`abort`, the default), leave that one as
-   *  it is (`skip`), or write a new version (`upsert`). */
+  /** What to do when the book holds another document under the key: import nothing (`abort`, the default), keep that document
+   *  (`skip`), or write a new version (`upsert`). */
   readonly onConflict?: "abort" | "skip" | "upsert";
-  /** Only says what it would do. */
+  /** Only tells what the import would do. */
   readonly dryRun?: boolean;
-  /** Only if this is still the last commit. */
+  /** Imports only if this is still the last commit. */
   readonly ifHead?: number | null;
 };
 
-export type Imported = {
-  readonly created: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly skipped: number;
-  readonly commits: number;
-  readonly dryRun: boolean;
-};
+type Doing = "created" | "updated" | "unchanged" | "skipped";
+
+export type Imported = Readonly<Record<Doing, number>> & { readonly commits: number; readonly dryRun: boolean };
 
 type Line = {
   readonly number: number;
@@ -80,9 +73,8 @@ type Line = {
   readonly at: RecordKey;
   readonly document: Document;
 };
-type Doing = "created" | "updated" | "unchanged" | "skipped";
 
-export type ImportParts = {
+type ImportParts = {
   readonly reader: RecordReader;
   readonly definitions: ReadonlyMap<string, AnyRecordType>;
   readonly commit: (work: (unit: RecordUnit) => Promise<void>) => Promise<void>;
@@ -90,6 +82,8 @@ export type ImportParts = {
 
 const batch = limits.pageMax;
 
+/** Reads what export wrote. It checks everything before it writes anything, and then makes commits of some hundred records,
+ *  entities before the relations that need them. */
 export async function importRecords(
   { reader, definitions, commit }: ImportParts,
   source: AsyncIterable<string> | Iterable<string>,
@@ -97,10 +91,9 @@ export async function importRecords(
 ): Promise<Imported> {
   refuseUnknown(options, ["onConflict", "dryRun", "ifHead", "actor", "reason", "metadata"], "import");
   const { onConflict = "abort", dryRun = false, ifHead, ...notes } = options;
-  if (!["abort", "skip", "upsert"].includes(onConflict))
-    throw invalid(`onConflict ${String(onConflict)}: abort, skip or upsert`);
+  checkWord(onConflict, ["abort", "skip", "upsert"], "onConflict");
   const lines = await readLines(reader, definitions, source);
-  // Also of a dry run, and of one that finds nothing to do. Whoever comes in between is met by the first commit.
+  // Checked for a dry run too, and when there is nothing to do. The first commit checks again, against writers in between.
   if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
   await checkEnds(reader, lines);
   const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
@@ -120,7 +113,7 @@ export async function importRecords(
   for (let from = 0; from < todo.length && !dryRun; from += batch) {
     await commit(async (unit) => {
       for (const { line, what } of todo.slice(from, from + batch)) {
-        // Who came in between is not overwritten, unless that was asked for.
+        // A record that another writer made in between is not overwritten, unless the caller asked for that.
         const still = what === "created" && onConflict !== "upsert" ? { ifAbsent: true } : {};
         const head = commits === 0 && ifHead !== undefined ? { ifHead } : {};
         await write(unit, line, { ...notes, ...still, ...head });
@@ -149,15 +142,14 @@ async function readLines(
     number++;
     if (text.trim() === "") continue;
     const line = parseJson(text, { what: `line ${number}`, bytesMax: 2 * limits.jsonBytesMax });
-    if (typeof line !== "object" || line === null || Array.isArray(line))
-      throw invalid(`line ${number} is not an object`);
+    if (!isObject(line)) throw invalid(`line ${number} is not an object`);
     if (number === 1 && line["format"] !== undefined) {
       if (line["format"] === exportFormat && line["version"] === 1) continue;
       throw invalid(
         `line 1 says it is ${JSON.stringify(line["format"])} ${JSON.stringify(line["version"])}: only ${exportFormat} 1 can be read`,
       );
     }
-    const { type: name, key, value } = line as { type?: unknown; key?: unknown; value?: unknown };
+    const { type: name, key, value } = line;
     if (typeof name !== "string")
       throw invalid(`line ${number} has no type: { "type": "order", "key": "o-17", "value": { … } }`);
     let type = types.get(name);
@@ -174,7 +166,7 @@ async function readLines(
   return lines.toSorted((one, other) => Number(one.type.kind === "relation") - Number(other.type.kind === "relation"));
 }
 
-/** A relation whose endpoint is neither in the file nor in the book is told before anything is written. */
+/** Refuses a relation whose endpoint is neither in the file nor in the book, before anything is written. */
 async function checkEnds(reader: RecordReader, lines: readonly Line[]): Promise<void> {
   const coming = new Set(lines.map(placeOf));
   for (const { type, at, number } of lines) {
@@ -183,9 +175,7 @@ async function checkEnds(reader: RecordReader, lines: readonly Line[]): Promise<
       const end = { type: type[side], at: { key: at.ends[side], ends: null } };
       if (coming.has(placeOf(end)) || (await readRow(reader, end.type.name, end.at, null)) !== undefined) continue;
       const what = `line ${number}: ${nameRecord(type.name, at)} needs its ${nameRecord(end.type.name, end.at)}`;
-      throw new DaybookError("not_found", `${what}, which is neither in the file nor in the book`, {
-        details: { line: number },
-      });
+      throw notFound(`${what}, which is neither in the file nor in the book`, { line: number });
     }
   }
 }
@@ -198,12 +188,8 @@ async function toLine(type: AnyRecordType, key: string | RelationKey, value: unk
   try {
     const at = recordKey(type, key);
     const document = await checkDocument(type, value);
-    const own =
-      type.kind === "entity"
-        ? type.keyField === null
-          ? at
-          : keyOfDocument(type, document)
-        : keyOfLink(type, at.ends?.from ?? "", at.ends?.to ?? "", document);
+    // A stored type whose key is made by a function cannot tell the key from the document.
+    const own = type.kind === "entity" && type.keyField === null ? at : keyOfChanged(type, at, document);
     if (own.key !== at.key)
       throw invalid(`its key is ${JSON.stringify(key)}, but the document says ${JSON.stringify(own.ends ?? own.key)}`);
     return { number, type, at, document };
@@ -218,9 +204,8 @@ async function toLine(type: AnyRecordType, key: string | RelationKey, value: unk
 
 function taken(names: readonly string[]): DaybookError {
   const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
-  return new DaybookError(
-    "conflict",
+  return conflict(
     `${names.slice(0, 3).join(", ")}${more} hold something else: import with onConflict "skip" or "upsert", or a dry run first`,
-    { details: { conflicts: names.slice(0, limits.pageDefault), count: names.length } },
+    { conflicts: names.slice(0, limits.pageDefault), count: names.length },
   );
 }

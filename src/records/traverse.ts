@@ -1,17 +1,17 @@
-// From one record to those it is connected with, hop by hop. Each is found once, by a shortest path, at one moment.
+// From one record to those that it is connected with, hop by hop, at one moment. Each record is found once, by a shortest path.
 import { checkCount } from "../core/count.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
-import { type AnyEntity, type AnyRelation, checkDefinition } from "./define/definition.ts";
-import { momentOf, type AsOf, type Moment } from "./moment.ts";
-import { readRow } from "./entry.ts";
+import { checkDefinition, type AnyEntity, type AnyRelation } from "./define/definition.ts";
 import { recordKey } from "./define/record-key.ts";
-import type { RecordReader } from "./record-reader.ts";
 import type { TypeRow } from "./define/record-type.ts";
-import { notFound } from "./write/write.ts";
+import { readRow } from "./entry.ts";
+import { momentOf, type AsOf, type Moment } from "./moment.ts";
+import type { RecordReader } from "./record-reader.ts";
+import { noRecord } from "./write/write.ts";
 
 export type TraverseOptions = {
   /** Which relations to follow. */
@@ -60,12 +60,11 @@ export async function traverse(
 ): Promise<Reached[]> {
   refuseUnknown(options, ["via", "direction", "hops", "asOf"], "traverse");
   const { direction = "out", via } = options;
-  if (!["out", "in", "both"].includes(direction))
-    throw invalid(`direction ${String(direction)}: "out", "in" or "both"`);
+  checkWord(direction, ["out", "in", "both"], "direction");
   const hops = checkCount(options.hops ?? 1, "hops", 1, limits.traversalHopsMax);
   const moment = await momentOf(reader, options.asOf);
   const start = recordKey(type, key);
-  if ((await readRow(reader, type.name, start, moment)) === undefined) throw notFound(type.name, start);
+  if ((await readRow(reader, type.name, start, moment)) === undefined) throw noRecord(type.name, start);
   const relations: TypeRow[] = [];
   for (const each of [via].flat()) {
     if (checkDefinition(each, "via").kind !== "relation")
@@ -126,7 +125,7 @@ async function readEdges(
       and r.type_seq ${anyOf("integer", seqs)} ${more}`;
   const own =
     moment === null ? reader.pending().filter(({ row, ends }) => ends !== null && seqs.includes(row.seq)) : [];
-  // By type and key: relations of two types between the same two have the same key.
+  // By type and key, because relations of two types between the same two entities have the same key.
   const changed = [...Map.groupBy(own, ({ row }) => row.seq)].map(([seq, changes]) => {
     const keys = changes.map(({ key }) => key);
     return sql` and not (r.type_seq = ${seq} and r.key ${anyOf("text", keys)})`;

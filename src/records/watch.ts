@@ -1,20 +1,20 @@
-// A live query: what comes to match it, changes while it does, or ceases to, commit by commit. It goes on where it was left
-// by the number of the last commit that was seen, also in another process and after a restart.
+// A live query: the records that come to match it, change while they match, or cease to match, commit by commit. The number of
+// the last commit it saw tells where to continue, in another process or after a restart.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
+import type { AnyRecordType } from "./define/definition.ts";
 import type { EntryOf, ValueOf } from "./entry.ts";
 import { readSince, type ChangeRecord } from "./feed.ts";
-import { recordsChannel } from "./write/flush.ts";
 import { readHead } from "./moment.ts";
-import { type Condition, type Place, evaluate, follow } from "./query/condition.ts";
+import { evaluate, follow, leavesOf, type Condition, type Place, type Side } from "./query/condition.ts";
 import type { Question } from "./query/read-query.ts";
 import { storeReader } from "./record-reader.ts";
-import type { AnyRecordType } from "./define/definition.ts";
+import { recordsChannel } from "./write/flush.ts";
 
 export type WatchOptions = {
-  /** Goes on after this commit; default: from now on. */
+  /** Continues after this commit; default: from now on. */
   readonly after?: number;
   /** Ends the watch. */
   readonly signal?: AbortSignal;
@@ -55,6 +55,7 @@ export async function* watchQuery<Type extends AnyRecordType>(
   const where: Condition = { op: "and", of: question.where };
   checkWatchable(question, where);
   const { signal } = options;
+  const only = question.type === undefined ? {} : { type: question.type };
   const reader = storeReader(store, tenant);
   let over = signal?.aborted === true;
   let wake = (): void => undefined;
@@ -68,10 +69,10 @@ export async function* watchQuery<Type extends AnyRecordType>(
   try {
     let seen = options.after ?? (await readHead(reader)).commit ?? 0;
     while (!over) {
-      // Asked for before the look, so that no commit falls in between.
+      // Made before the read, so that no commit falls in between.
       const news = new Promise<void>((resolve) => (wake = resolve));
       if (over) return;
-      const page = await readSince<ValueOf<Type>>(reader, seen, { limit: limits.pageMax, ...typeOf(question) });
+      const page = await readSince<ValueOf<Type>>(reader, seen, { limit: limits.pageMax, ...only });
       for (const [commit, changes] of Map.groupBy(page.items, (change) => change.commit)) {
         const matching = changes.flatMap((change) => toWatched<Type>(where, change));
         if (matching.length > 0 && !over) yield { commit, at: changes[0]?.at ?? 0, changes: matching };
@@ -81,17 +82,13 @@ export async function* watchQuery<Type extends AnyRecordType>(
       if (!page.more && !over) await news;
     }
   } catch (error) {
-    // What it was about to read when its book was closed is refused: it had ended before.
+    // The book was closed during a read, which ended the watch first.
     if (!over) throw error;
   } finally {
     stop();
     watches.delete(end);
     signal?.removeEventListener("abort", end);
   }
-}
-
-function typeOf({ type }: Question): { type?: AnyRecordType } {
-  return type === undefined ? {} : { type };
 }
 
 function toWatched<Type>(where: Condition, change: ChangeRecord<ValueOf<Type>>): WatchedChange<Type>[] {
@@ -106,30 +103,15 @@ function toWatched<Type>(where: Condition, change: ChangeRecord<ValueOf<Type>>):
 function valueAt({ key }: ChangeRecord, value: unknown, { side, path }: Place): unknown {
   if (side === "value") return follow(value, path);
   if (typeof key === "string") return key;
-  return {
-    fromKey: key.from,
-    toKey: key.to,
-    instanceKey: key.instance ?? "",
-    key: undefined,
-    from: undefined,
-    to: undefined,
-  }[side];
+  const keys: Partial<Record<Side, string>> = { fromKey: key.from, toKey: key.to, instanceKey: key.instance ?? "" };
+  return keys[side];
 }
 
-function checkWatchable(question: Question, condition: Condition): void {
-  if (
-    question.asOf !== undefined ||
-    question.orders.length > 0 ||
-    question.after !== undefined ||
-    question.limit !== undefined ||
-    question.offset !== undefined ||
-    question.search !== undefined
-  ) {
+function checkWatchable({ asOf, orders, after, limit, offset, search }: Question, where: Condition): void {
+  if (orders.length > 0 || [asOf, after, limit, offset, search].some((given) => given !== undefined)) {
     throw invalid("a watch is about what happens: leave out asOf, orderBy, limit, offset, after and search");
   }
-  if (condition.op === "and" || condition.op === "or") condition.of.forEach((each) => checkWatchable(question, each));
-  else if (condition.op === "not") checkWatchable(question, condition.of);
-  else if (condition.at.side === "from" || condition.at.side === "to") {
+  if (leavesOf(where).some(({ at }) => at.side === "from" || at.side === "to")) {
     throw invalid("a watch looks at changed records alone, not at their endpoints: watch those, too");
   }
 }

@@ -65,9 +65,10 @@ export function rawSql(text: string): Sql {
   return new Sql(Object.freeze([text]), []);
 }
 
-/** Statements one after the other, as one: for conditions that are there or not. */
-export function joinSql(parts: readonly Sql[]): Sql {
-  return new Sql(Object.freeze(["", ...parts.map(() => " ")]), parts);
+/** Parts one after the other, as one: for conditions that are there or not. `between` stands between two of them. */
+export function joinSql(parts: readonly Sql[], between?: string): Sql {
+  const isLast = (index: number): boolean => index === parts.length - 1;
+  return new Sql(Object.freeze(["", ...parts.map((_, index) => (isLast(index) ? " " : (between ?? " ")))]), parts);
 }
 
 // Templates whose slots are all plain values always render to the same text, so it is kept per template.

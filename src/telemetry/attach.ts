@@ -1,30 +1,30 @@
-// Attaches this process to the book: its session, the heart that keeps it alive, the watch over the others, and the
-// last words when an exception that nobody caught ends the process.
+// Attaches this process to the book: its session, the heartbeat that keeps it alive, the watch over other sessions, and the
+// error that is recorded when an uncaught exception ends the process.
 import { describeError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { type Heart, startHeart } from "./heartbeat.ts";
+import { startHeartbeat, type Heartbeat } from "./heartbeat.ts";
 import { thisProcess } from "./process-identity.ts";
-import { type OnSilent, type SessionKey, startSession, stopSession } from "./session.ts";
-import { type Watch, watchSessions } from "./watch.ts";
+import { startSession, stopSession, type OnSilent, type SessionKey } from "./session.ts";
+import { watchSessions, type Watch } from "./watch.ts";
 
 export type Attachment = {
-  /** The id of the session. A session that was declared silent while it lived is replaced by a new one. */
+  /** The id of the session. When other sessions end it while it lives, a new session replaces it. */
   readonly id: string;
   readonly key: SessionKey;
-  /** True while the last written beat is so old that others may soon take this session for dead. */
+  /** True while the last written beat is so old that other sessions may soon end this one. */
   readonly overdue: boolean;
-  /** Calls back when it is no longer overdue, until the function that it returns is called. */
+  /** Calls back when the session is no longer overdue, until the returned function is called. */
   onTimely(hear: () => void): () => void;
   readonly watch: Watch;
-  /** Ends the session, and in the same transaction lets go what it holds. */
+  /** Ends the session. `letGo` releases what it holds in the same transaction. */
   detach(letGo?: (tx: Tx, key: SessionKey) => Promise<unknown>): Promise<void>;
 };
 
 export type AttachOptions = {
   readonly metadata: string;
   readonly onSilent?: OnSilent | undefined;
-  /** Told the new id after the old session was found ended by others. */
+  /** Called with the new session after other sessions ended the old one. */
   readonly onLost?: ((lost: SessionKey, replacement: SessionKey) => void) | undefined;
 };
 
@@ -33,21 +33,21 @@ export const sessionLost = defineFact<{ id: string; replacement: string }>("sess
 export async function attach(store: Store, options: AttachOptions): Promise<Attachment> {
   const identity = thisProcess();
   const begin = (): Promise<SessionKey> => store.write((tx) => startSession(tx, identity, options.metadata));
-  const ears = new Set<() => void>();
-  const tellTimely = (): void => ears.forEach((hear) => hear());
+  const timely = new Set<() => void>();
+  const tellTimely = (): void => timely.forEach((hear) => hear());
   let key = await begin();
-  let heart = heartOf(key);
+  let heartbeat = heartbeatOf(key);
   let replacing: Promise<void> | undefined;
   let detached = false;
   let detaching: Promise<void> | undefined;
 
   const watch = watchSessions({ store, identity, self: () => key.id, onSilent: options.onSilent });
 
-  function heartOf(session: SessionKey): Heart {
-    return startHeart(store, session.id, {
+  function heartbeatOf(session: SessionKey): Heartbeat {
+    return startHeartbeat(store, session.id, {
       lost() {
         if (detached || session.id !== key.id) return;
-        // A failure is made up for: every beat finds the session ended again, until there is a new one.
+        // The next beat makes up for a failure: it finds the session ended again.
         replacing ??= replace()
           .catch(() => undefined)
           .finally(() => (replacing = undefined));
@@ -56,22 +56,22 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
     });
   }
 
-  // Others ended this session although it lives: it was stopped for longer than its time to live. What it owned is no
-  // longer its own, so it goes on under a new id.
+  // Other sessions ended this one although it lives, because the process was stopped for longer than its time to live. It no
+  // longer owns what it held, so it continues as a new session.
   async function replace(): Promise<void> {
     const lost = key;
     const replacement = await begin();
-    await heart.stop();
+    await heartbeat.stop();
     key = replacement;
-    heart = heartOf(key);
+    heartbeat = heartbeatOf(key);
     sessionLost.state({ id: lost.id, replacement: key.id });
     options.onLost?.(lost, key);
     tellTimely();
   }
 
-  const forgetLastWords = onLastWords((error) => {
+  const stopListening = onUncaughtError((error) => {
     store.abandon();
-    heart.fail(describeError(error));
+    heartbeat.fail(describeError(error));
   });
 
   return {
@@ -82,11 +82,11 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
       return key;
     },
     get overdue() {
-      return heart.overdue;
+      return heartbeat.overdue;
     },
     onTimely(hear) {
-      ears.add(hear);
-      return () => ears.delete(hear);
+      timely.add(hear);
+      return () => timely.delete(hear);
     },
     watch,
     detach: (letGo) => (detaching ??= detach(letGo)),
@@ -94,10 +94,10 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
 
   async function detach(letGo?: (tx: Tx, key: SessionKey) => Promise<unknown>): Promise<void> {
     detached = true;
-    forgetLastWords();
+    stopListening();
     watch.stop();
     await replacing;
-    await heart.stop();
+    await heartbeat.stop();
     await store.write(async (tx) => {
       await stopSession(tx, key.id);
       await letGo?.(tx, key);
@@ -105,43 +105,43 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
   }
 }
 
-// What must still be said when an exception that nobody caught is about to end the process.
+/** The uncaught errors of this process: who records them, and the first one that the program handled itself. It belongs to the
+ *  process, not to a store, because Node takes more than ten listeners for a leak and warns. */
+const uncaught: { readonly recorders: Set<(error: unknown) => void>; handled?: { readonly error: unknown } } = {
+  recorders: new Set(),
+};
 
-const speakers = new Set<(error: unknown) => void>();
-let unspoken: { readonly error: unknown } | undefined;
-
-/** Returns the function that takes `say` back. */
-export function onLastWords(say: (error: unknown) => void): () => void {
-  // One listener for all the books of a process: Node takes eleven for a leak and warns.
-  if (speakers.size === 0) process.on("uncaughtExceptionMonitor", hear).on("exit", hearExit);
-  speakers.add(say);
+/** Calls `record` when an uncaught exception is about to end the process, until the returned function is called. */
+function onUncaughtError(record: (error: unknown) => void): () => void {
+  const { recorders } = uncaught;
+  if (recorders.size === 0) process.on("uncaughtExceptionMonitor", onException).on("exit", onExit);
+  recorders.add(record);
   return () => {
-    speakers.delete(say);
-    if (speakers.size === 0) process.off("uncaughtExceptionMonitor", hear).off("exit", hearExit);
+    recorders.delete(record);
+    if (recorders.size === 0) process.off("uncaughtExceptionMonitor", onException).off("exit", onExit);
   };
 }
 
-// The monitor hears the error before the process ends. A program that handles such errors itself, and may go on, is
-// left alone.
-function hear(error: unknown): void {
+// Node calls the monitor before the process ends. A program that handles such errors itself may go on, so nothing is recorded.
+function onException(error: unknown): void {
   if (process.listenerCount("uncaughtException") > 0 || process.hasUncaughtExceptionCaptureCallback()) {
-    // Many such handlers log and then end the process: if it does end, with a failure, this was why.
-    unspoken ??= { error };
+    // Many such handlers log and then end the process. If it ends with a failure, this error was the reason.
+    uncaught.handled ??= { error };
     return;
   }
-  speak(error);
+  recordAll(error);
 }
 
-function hearExit(code: number): void {
-  if (code !== 0 && unspoken !== undefined) speak(unspoken.error);
+function onExit(code: number): void {
+  if (code !== 0 && uncaught.handled !== undefined) recordAll(uncaught.handled.error);
 }
 
-function speak(error: unknown): void {
-  for (const say of speakers) {
+function recordAll(error: unknown): void {
+  for (const record of uncaught.recorders) {
     try {
-      say(error);
+      record(error);
     } catch {
-      // What ends the process is the error it had, not our failure to write it down.
+      // The process must end with its own error, not with our failure to record it.
     }
   }
 }

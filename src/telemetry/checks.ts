@@ -1,4 +1,4 @@
-// What must hold of sessions, runs and their counts; doctor asks.
+// What must hold of sessions, runs and their counts; doctor checks it.
 import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/check.ts";
 import { rawSql, sql } from "../storage/sql.ts";
@@ -19,12 +19,12 @@ export const telemetryChecks: readonly Check[] = [
     name: "a session does not stop before it started",
     find: () =>
       sql`select id as finding from daybook_session where stopped_at < started_at or last_heartbeat_at < started_at`,
-    advice: "the wall clock was moved far back while the session ran; durations of that time are not to be trusted",
+    advice: "the wall clock was set far back while the session ran; do not trust durations of that time",
   },
   {
     promise: "T1",
-    name: "every run that was passed by the mark is counted",
-    // Counts stay when runs leave, so there are never fewer; and what is older than counts are kept is not asked for.
+    name: "rollups count every run up to the mark",
+    // Counts stay when runs leave, so there are never fewer counts than runs. Runs older than the kept counts are left out.
     find: () => sql`select kept.kind || ' ' || kept.name as finding from (
         select tenant_id, kind, coalesce(registration, name) as name, coalesce(app, '') as app,
           coalesce(instance, -1) as instance, count(*) as runs
@@ -35,11 +35,11 @@ export const telemetryChecks: readonly Check[] = [
         and run_series.name = kept.name and run_series.app = kept.app and run_series.instance = kept.instance
       left join daybook_run_rollup run_rollup on run_rollup.series_seq = run_series.seq and run_rollup.span = 'ever'
       where coalesce(run_rollup.runs, 0) < kept.runs`,
-    advice: "report it; what the counts of these names say of that time is too little",
+    advice: "report it; the counts of these names are too low for that time",
   },
   {
     promise: "T1",
-    name: "the mark up to which runs are counted is not beyond the last of them",
+    name: "the mark of counted runs is not beyond the last run",
     // PostgreSQL gives no number twice, so there the mark may stand above rows that have left.
     find: (dialect) =>
       dialect === "sqlite"
@@ -51,14 +51,14 @@ export const telemetryChecks: readonly Check[] = [
   {
     promise: "T3",
     name: "an hour counts what its minutes count, and a day what its hours do",
-    // The larger span leaves first by retention, so where it is, its parts are.
+    // Retention removes the larger span first, so a span that is there has its parts.
     find: () => sql`select run_series.kind || ' ' || run_series.name || ' ' || whole.span || ' ' || whole.at as finding
       from daybook_run_rollup as whole join daybook_run_series run_series on run_series.seq = whole.series_seq
       where whole.span in ('hour', 'day') and whole.runs <> (select coalesce(sum(part.runs), 0) from daybook_run_rollup as part
         where part.series_seq = whole.series_seq and part.span = case whole.span when 'hour' then 'minute' else 'hour' end
           and part.at >= whole.at and part.at < whole.at + case whole.span when 'hour' then ${hour} else ${day} end)
       order by 1`,
-    advice: "rows of run_rollup were changed by hand; the counts of these hours and days are not to be trusted",
+    advice: "rows of run_rollup were changed by hand; do not trust the counts of these hours and days",
   },
   {
     promise: "D4",

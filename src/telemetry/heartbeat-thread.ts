@@ -1,13 +1,13 @@
-// The stand-in for a busy event loop. The main thread stamps the session's beat in its own commits; this thread writes
-// only when that stamp is late, so that a loop that is blocked or idle for minutes does not look dead.
+// The stand-in for a busy event loop. The main thread stamps the session's beat in its own commits; this thread writes a beat
+// only when that stamp is late, so that a process whose loop is blocked or idle for minutes does not look dead.
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
-import { type Sql, sql } from "../storage/sql.ts";
-import { type SideTarget, type SideWriter, openSideWriter } from "../storage/side-writer.ts";
-import { type SessionError, beatStatement, failStatement } from "./session.ts";
+import { openSideWriter, type SideTarget, type SideWriter } from "../storage/side-writer.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import { beatStatement, failStatement, type SessionError } from "./session.ts";
 
-export type HeartData = {
+export type HeartbeatData = {
   readonly target: SideTarget;
   readonly session: string;
   /** `Float64Array`: [0] monotonic time of the last beat, [1] one when the session was found ended. */
@@ -16,15 +16,15 @@ export type HeartData = {
   readonly signals: SharedArrayBuffer;
 };
 
-export type HeartMessage = { kind: "fail"; error: SessionError } | { kind: "stop" };
+export type HeartbeatMessage = { kind: "fail"; error: SessionError } | { kind: "stop" };
 
-const { target, session, beats, signals } = workerData as HeartData;
+const { target, session, beats, signals } = workerData as HeartbeatData;
 const beat = new Float64Array(beats);
 const signal = new Int32Array(signals);
 const lateMs = 3 * limits.beatMs;
 const retryMs = 50;
-// The main thread's stamp says that a beat was put into a transaction, not that the transaction was kept: with a disk
-// that refuses its commits it would stamp for ever and never beat. So now and then this thread beats all the same.
+// The main thread's stamp says that a beat is in a transaction, not that the transaction committed: with a disk that refuses
+// commits it would stamp for ever and never beat. So now and then this thread beats all the same.
 const trustMs = limits.sessionTtlMs / 3;
 let beatenAt = systemClock.monotonic();
 let writer: Promise<SideWriter> | undefined;
@@ -42,8 +42,8 @@ async function beatWhenLate(): Promise<void> {
         parentPort?.postMessage("lost");
       }
     } catch {
-      // A beat that could not be written is late, which is the truth; the next turn tries with a new connection, and
-      // soon: on a crowded file every try counts.
+      // The beat is late now, which is the truth. The next try uses a new connection and comes soon: on a crowded file every try
+      // counts.
       systemClock.after(retryMs, () => void beatWhenLate());
       return;
     }
@@ -53,7 +53,7 @@ async function beatWhenLate(): Promise<void> {
 
 async function run(statement: Sql): Promise<number> {
   try {
-    // Whoever stops a thread that holds nothing yet ends it where it stands.
+    // The main thread has stopped this thread before it opened anything.
     if (Atomics.compareExchange(signal, 1, 0, 1) === 2) return 1;
     writer ??= openSideWriter(target);
     return await (await writer).run(statement);
@@ -72,20 +72,20 @@ async function forget(): Promise<void> {
 async function recordFailure(error: SessionError): Promise<void> {
   const statement = failStatement(session, error, systemClock.now());
   const record = async (): Promise<number> => {
-    // Nobody waits for the end of this process for as long as for a beat.
+    // The end of a process waits less long for the file than a beat does.
     if (target.dialect === "sqlite") await run(sql`pragma busy_timeout = 900`);
     return run(statement);
   };
-  // The connection may have died unnoticed while nobody needed it: then a new one is tried.
+  // The connection may have died while it was idle, so a failure is tried again with a new one.
   await record()
     .catch(record)
     .catch(() => undefined);
-  // The main thread waits for this, blocked, and then lets the process end.
+  // The main thread is blocked until this, and then lets the process end.
   Atomics.store(signal, 0, 1);
   Atomics.notify(signal, 0);
 }
 
-parentPort?.on("message", (message: HeartMessage) => {
+parentPort?.on("message", (message: HeartbeatMessage) => {
   stopped = true;
   if (message.kind === "fail") void recordFailure(message.error);
   else void forget().then(() => parentPort?.close());

@@ -1,59 +1,59 @@
-// The session's heart. On the system clock a thread beats when the event loop does not; on any other clock (tests, the
-// simulation) a timer of that clock does, because a thread has no part in their time.
-import { type Timer, systemClock } from "../core/clock.ts";
+// The session's heartbeat. On the system clock a thread beats when the event loop does not; on any other clock (tests, the
+// simulation) a timer of that clock does, because a thread does not share their time.
+import { systemClock, type Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { startThread } from "../storage/thread.ts";
 import { skipLocked } from "../storage/word.ts";
-import type { HeartData, HeartMessage } from "./heartbeat-thread.ts";
-import { type SessionError, beatStatement } from "./session.ts";
+import type { HeartbeatData, HeartbeatMessage } from "./heartbeat-thread.ts";
+import { beatStatement, type SessionError } from "./session.ts";
 
-export type Heart = {
-  /** True while the last written beat is so old that others may soon take the session for dead, or a beat found that they did. */
+export type Heartbeat = {
+  /** True while the last written beat is so old that other sessions may soon end this one, or after a beat found that they did. */
   readonly overdue: boolean;
-  /** Writes the error and waits for it, blocking: the process is about to end. */
+  /** Writes the error and blocks until it is written, because the process is about to end. */
   fail(error: SessionError): void;
   stop(): Promise<void>;
 };
 
 const failMsMax = 5000;
-/** Whoever holds the session's row commits within a few milliseconds. */
+/** A transaction that holds the session's row commits within a few milliseconds. */
 const heldMs = 20;
 
-export type HeartEars = {
-  /** At every beat that finds the session ended, so whoever failed to act on it is asked again. */
+export type HeartbeatListener = {
+  /** Called at every beat that finds the session ended, so a failure to act on it is made up for. */
   lost(): void;
-  /** A beat was written, and the session is no longer overdue. The thread's are not told: they are for when nobody listens. */
+  /** Called when a beat was written and the session is no longer overdue, except for the thread's own beats. */
   caughtUp?(): void;
 };
 
-export function startHeart(store: Store, session: string, ears: HeartEars): Heart {
+export function startHeartbeat(store: Store, session: string, listener: HeartbeatListener): Heartbeat {
   const { clock } = store;
   const beats = new SharedArrayBuffer(16);
   const signals = new SharedArrayBuffer(8);
   const beat = new Float64Array(beats);
   beat[0] = clock.monotonic();
 
-  // Every committed group stamps the beat when it is older than a second, so a busy writer needs nobody's help. Until the
-  // answer is there, the session may have been ended by others: what is asked for is not yet a beat.
+  // Every committed group stamps the beat when it is older than a second, so a busy writer needs no help. A stamp counts as a
+  // beat only once the answer is there: until then, another session may have ended this one.
   let askedMs = clock.monotonic();
   store.beforeCommit({
     due: () => clock.monotonic() - Math.max(askedMs, beat[0] ?? 0) >= limits.beatMs,
     async run(tx) {
       const askedBefore = askedMs;
       const atMs = (askedMs = clock.monotonic());
-      // The unit holds locks: whoever holds the session may be waiting for one of them. Then the thread beats.
+      // The unit holds locks, and a transaction that holds the session's row may be waiting for one of them. Then the thread beats.
       const free = await tx.get(sql`select seq from daybook_session where id = ${session} ${skipLocked}`);
       if (free === undefined) {
-        // Where no thread does, the next unit tries again.
+        // Without a thread, the next unit tries again.
         if (clock !== systemClock) askedMs = askedBefore;
         return;
       }
       if ((await tx.run(beatStatement(session, tx.now))) === 0) return lose();
       const wasOverdue = isOverdue();
       beat[0] = Math.max(atMs, beat[0] ?? 0);
-      if (wasOverdue) ears.caughtUp?.();
+      if (wasOverdue) listener.caughtUp?.();
     },
   });
   const helper = clock === systemClock ? beatByThread() : beatByTimer();
@@ -64,25 +64,25 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
 
   function lose(): void {
     beat[1] = 1;
-    ears.lost();
+    listener.lost();
   }
 
-  function beatByThread(): Pick<Heart, "fail" | "stop"> {
+  function beatByThread(): Pick<Heartbeat, "fail" | "stop"> {
     const target = { dialect: store.dialect, location: store.threadLocation, schema: store.schema };
-    const data: HeartData = { target, session, beats, signals };
+    const data: HeartbeatData = { target, session, beats, signals };
     const thread = startThread("./heartbeat-thread", import.meta.url, data);
     const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
     thread.on("message", lose); // the one thing the thread has to say
     thread.unref(); // again: listening to a thread keeps the program alive
     thread.on("error", () => undefined); // it shows as a late beat, never as a crash of the user's program
-    const tell = (message: HeartMessage): void => thread.postMessage(message);
+    const tell = (message: HeartbeatMessage): void => thread.postMessage(message);
     return {
       fail(error) {
         tell({ kind: "fail", error });
         Atomics.wait(new Int32Array(signals), 0, 0, failMsMax);
       },
       async stop() {
-        // A short program ends before the thread was needed, or even loaded: it has nothing to close, and is not waited for.
+        // A short program ends before its thread is needed, or even loaded. That thread has nothing to close.
         if (Atomics.compareExchange(new Int32Array(signals), 1, 0, 2) === 0) return void (await thread.terminate());
         tell({ kind: "stop" });
         thread.ref();
@@ -91,7 +91,7 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
     };
   }
 
-  function beatByTimer(): Pick<Heart, "fail" | "stop"> {
+  function beatByTimer(): Pick<Heartbeat, "fail" | "stop"> {
     let stopped = false;
     let again: Timer | undefined;
     const look = (): void => {
@@ -100,7 +100,8 @@ export function startHeart(store: Store, session: string, ears: HeartEars): Hear
       void beatOnce();
     };
     const isLate = (): boolean => !stopped && clock.monotonic() - (beat[0] ?? 0) >= limits.beatMs;
-    // An empty unit is enough: its group stamps the beat, unless another holds the session's row, who is waited for in real time.
+    // An empty unit is enough: its group stamps the beat, unless another transaction holds the session's row. That one is waited
+    // for in real time.
     const beatOnce = async (): Promise<void> => {
       if (!isLate()) return;
       await store.write(() => undefined).catch(() => undefined);

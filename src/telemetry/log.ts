@@ -4,9 +4,8 @@ import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { storableText } from "../core/storable-text.ts";
-import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { eachRow } from "../storage/word.ts";
+import { insertInto } from "../storage/word.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -20,7 +19,7 @@ export type RunLogRow = {
   fields: string | null;
 };
 
-/** A line as it is kept; a level that is not known is refused. */
+/** A line as it is stored. */
 export function toLogLine(
   message: string,
   fields: Record<string, unknown> | undefined,
@@ -40,17 +39,14 @@ export function checkLevel(level: LogLevel, what: string): LogLevel {
 }
 
 const columns = {
-  ...({ tenant_id: "text", run_id: "text", logged_at: "integer" } as const),
-  ...({ level: "text", message: "text", fields: "text" } as const),
-};
+  tenant_id: "text",
+  run_id: "text",
+  logged_at: "integer",
+  level: "text",
+  message: "text",
+  fields: "text",
+} as const;
 
 export async function writeLogs(tx: Tx, lines: readonly RunLogRow[]): Promise<void> {
-  if (lines.length === 0) return;
-  await tx.run(sql`insert into daybook_run_log (tenant_id, run_id, logged_at, level, message, fields)
-    ${eachRow(columns, lines)}`);
-}
-
-export function logsOfRun(tenant: string, runId: string): Sql {
-  return sql`select logged_at, level, message, fields from daybook_run_log
-    where tenant_id = ${tenant} and run_id = ${runId} order by seq`;
+  if (lines.length > 0) await tx.run(insertInto("daybook_run_log", columns, lines));
 }

@@ -1,17 +1,17 @@
 // The tables of telemetry. A session is one process attached to the book; it belongs to no tenant.
 import type { Migration } from "../storage/migrate.ts";
-import { type Sql, sql, joinSql, rawSql } from "../storage/sql.ts";
-import { integer, neverChanges, real, sequence, strict, clustered } from "../storage/word.ts";
-import { bucketColumns } from "./rollup/slice.ts";
+import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
+import { clustered, integer, neverChanges, real, sequence, strict } from "../storage/word.ts";
+import { bucketColumns } from "./rollup/slice.ts";
 
 const buckets = joinSql(bucketColumns.map((name) => sql`${rawSql(name)} ${integer} not null,`));
 
 /** The tables of rollups. A fold fills them from `run`, and they stay when the runs have left. */
 const rollupTables: readonly Sql[] = [
-  // What is counted by itself: a job, a listener, a schedule … of one tenant and, if it has one, of one instance of an app.
-  // An empty app and instance −1 mean none: a key with null in it would not be one. Nothing has an empty name: under that, all
-  // runs of the tenant and kind are counted together, so that a look at everything costs the same however much there is.
+  // A series counts one job, listener, schedule … of one tenant and, if it has one, of one app instance. An empty app and instance
+  // −1 mean none, because a key must not hold null. The series with the empty name counts all runs of the tenant and kind together,
+  // so that an overview costs the same however many series there are.
   sql`create table daybook_run_series (
     seq ${sequence},
     tenant_id text not null,
@@ -23,7 +23,7 @@ const rollupTables: readonly Sql[] = [
     logs_gone_seq ${integer} not null default 0,
     unique (tenant_id, kind, name, app, instance)
   )${strict}`,
-  // The runs of one series that started in one minute, hour or day, that one session ran, or that ever were: a counter that
+  // The runs of one series that started in one minute, hour or day, that one session ran, or that ever were, because a counter that
   // others scrape must not go back when days leave. "at" is the start of the span in milliseconds, the session's number, or 0. first_seq and last_seq say between which rows of run they are.
   sql`create table daybook_run_rollup (
     series_seq ${integer} not null references daybook_run_series (seq),
@@ -44,7 +44,7 @@ const rollupTables: readonly Sql[] = [
     primary key (series_seq, span, at),
     check (runs = success + error + cancelled + timed_out + skipped + lost)
   )${clustered}`,
-  // Failures that look alike, by minute, with the last of them: so an error is known by name when its run has left.
+  // Failures that look alike, by minute, with the last of them, so that an error keeps its name when its run has left.
   sql`create table daybook_run_failure (
     series_seq ${integer} not null references daybook_run_series (seq),
     at ${integer} not null,
@@ -59,9 +59,9 @@ const rollupTables: readonly Sql[] = [
     error_message text not null,
     primary key (series_seq, at, fingerprint)
   )${clustered}`,
-  // The last error of a series is found by a seek.
+  // Finds the last error of a series by a seek.
   sql`create index run_failures_by_last on daybook_run_failure (series_seq, last_seq)`,
-  // One row: all runs up to this number are in the rollups. Whoever folds, and whoever removes what was folded, locks it.
+  // One row, the mark: rollups count all runs up to this number. A fold locks it, and so does a removal of folded runs.
   sql`create table daybook_run_fold (
     one ${integer} primary key check (one = 1),
     folded_seq ${integer} not null
@@ -75,7 +75,7 @@ const rollupTables: readonly Sql[] = [
     note text,
     primary key (tenant_id, run_id)
   )${strict}`,
-  // What retention has removed, by day, so that nobody takes a gap in the history for peace.
+  // What retention removed, by day, so that nobody takes a gap in the history for a quiet day.
   sql`create table daybook_run_eviction (
     tenant_id text not null,
     day_at ${integer} not null,
@@ -125,8 +125,8 @@ export const telemetryMigrations: readonly Migration[] = [
     number: 2,
     name: "run, run_log, rollups",
     up: [
-      // One row for each execution that has ended, written once. While it is open, a run is its job's row. Only the
-      // index of the id is on the hot path; lists by name and time read rollups or scan off the event loop.
+      // One row for each execution that has ended, written once. An open run is its job's row in the line. Only the index of the id
+      // is on the hot path; lists by name and time read rollups or scan off the event loop.
       sql`create table daybook_run (
         seq ${sequence},
         tenant_id text not null,
@@ -162,8 +162,8 @@ export const telemetryMigrations: readonly Migration[] = [
       sql`create unique index runs_one_per_job on daybook_run (job_seq) where job_seq is not null`,
       // Retention removes runs; nobody rewrites them.
       sql`${neverChanges("daybook_run", "an ended run never changes")}`,
-      // Only what an app or a schedule registered, and what did not succeed, pays for an index: the path of most runs is as
-      // it was. Lists of other runs are bounded by what rollups know of their numbers.
+      // Only runs that an app or a schedule registered, and those that did not succeed, have further indexes, so most runs cost no
+      // more. Rollups bound the lists of other runs by their numbers.
       sql`create index runs_registered on daybook_run (tenant_id, (coalesce(registration, name)), seq)
         where job_seq is null or registration is not null`,
       sql`create index runs_unlike_success on daybook_run (tenant_id, status, seq) where status <> 'success'`,
@@ -194,10 +194,9 @@ export const telemetryMigrations: readonly Migration[] = [
   },
 ];
 
-// The names under which another design keeps the same things; docs/origins.md says what differs. They are made on request.
-
+/** Views under the names of other designs, made on request; docs/origins.md says what differs. */
 export const telemetryViews: readonly View[] = [
-  // PostgreSQL lets a view over one table be written; one with a common table expression it does not.
+  // PostgreSQL allows writes to a view over one table, but not to a view with a common table expression.
   {
     name: "sessions",
     as: sql`with one as (select * from daybook_session) select

@@ -1,5 +1,5 @@
-// Who a process is, so that another process can tell for certain that it is gone. A pid alone is not enough: it is
-// reused, and in another pid namespace (a container) the same number is somebody else.
+// Identifies a process, so that another process can tell for certain that it is gone. A pid is not enough: it is reused, and in
+// another pid namespace (a container) the same number is another process.
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
@@ -27,21 +27,21 @@ export function thisProcess(): ProcessIdentity {
   };
 }
 
-/** True only when the process cannot be alive any more. When in doubt it may be, and its silence will tell. */
+/** True only when the process cannot be alive. In doubt it is false, and the session's silence will tell. */
 export function isProvablyGone(
   other: ProcessIdentity,
   self: ProcessIdentity,
   options: { sameMachine: boolean },
 ): boolean {
   if (other.host !== self.host) return false;
-  // A file book lives on one machine (its WAL needs shared memory), so an earlier boot of that machine is over, and all
-  // that ran in it. Containers may be told a boot id of their own, so only processes outside of any are judged by it.
+  // A file book lives on one machine (its WAL needs shared memory), so every process of an earlier boot is gone. A container may
+  // see a boot id of its own, so only processes outside of containers are judged by it.
   const bothOutside = other.hostNamespace === initialNamespace && self.hostNamespace === initialNamespace;
   if (options.sameMachine && bothOutside && other.hostBoot !== self.hostBoot) {
     return other.hostBoot !== null && self.hostBoot !== null;
   }
   if (other.hostBoot !== self.hostBoot || other.hostNamespace !== self.hostNamespace) return false;
-  // Without the boot's number two machines of one name cannot be told apart.
+  // Without a boot id, two machines of one name cannot be told apart.
   if (other.hostBoot === null && !options.sameMachine) return false;
   if (!pidExists(other.pid)) return true;
   const started = processStarted(other.pid);
@@ -57,10 +57,10 @@ export function pidExists(pid: number): boolean {
   }
 }
 
-// The 22nd field of /proc/<pid>/stat. A zombie is gone for our purposes, but its parent may be slow to notice, so its state
-// is read as well.
+// The 22nd field of /proc/<pid>/stat. A zombie counts as gone, although its parent may be slow to reap it, so the state is read
+// as well.
 export function processStarted(pid: number): string | null {
-  // A container may be shown the /proc of its host, where its own pids are the numbers of others.
+  // A container may see the /proc of its host, where its own pids are numbers of other processes.
   if (attempt(() => readlinkSync("/proc/self")) !== String(process.pid)) return null;
   const fields = processFields(pid);
   return fields?.[0] === "Z" ? "zombie" : (fields?.[19] ?? null);
@@ -73,7 +73,7 @@ export function processFields(pid: number): string[] | null {
   return stat === null ? null : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-/** Processes come and go while they are read. */
+/** Null when the read fails, because processes come and go meanwhile. */
 export function attempt<T>(read: () => T): T | null {
   try {
     return read();

@@ -1,41 +1,41 @@
-// Writes down the runs of live listeners, beside the work and never in its way: a handler that ends leaves a row in
-// memory and is done. The rows go into the book a batch at a time. Whatever cannot be kept is counted on the session.
+// Records the runs of live listeners without holding up their work: a handler that ends leaves a row in memory, and batches of
+// rows go into the book. The session counts what could not be recorded.
 import type { Timer } from "../core/clock.ts";
-import { type ErrorCode, asDaybookError } from "../core/error.ts";
+import { asDaybookError, type ErrorCode } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { type RunLogRow, writeLogs } from "./log.ts";
-import type { SessionKey } from "./session.ts";
 import { sql } from "../storage/sql.ts";
-import { eachRow, greatest } from "../storage/word.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { greatest, insertInto } from "../storage/word.ts";
+import { writeLogs, type RunLogRow } from "./log.ts";
 import type { RunStatus } from "./run.ts";
+import type { SessionKey } from "./session.ts";
 
 export type RunWriter = {
   ended(run: EndedRun): void;
   log(line: RunLogRow): void;
-  /** So many events found their listener too busy to hear them. */
+  /** Counts events that a listener was too busy to hear. */
   tooBusy(events: number): void;
-  /** Everything that was dropped so far, also what the book does not know yet. */
+  /** Everything that was dropped so far, including what the book does not know yet. */
   readonly dropped: Dropped;
-  /** Resolves when all is written, or after `limits.runDrainMs`; what is left then is dropped. */
+  /** Resolves when everything is written, or after `limits.runDrainMs`; the rest is dropped then. */
   drain(): Promise<void>;
 };
 
-/** Runs or lines were given up. */
-export const runsDropped = defineFact<Dropped>("runs.dropped");
+/** Runs or lines were dropped. */
+const runsDropped = defineFact<Dropped>("runs.dropped");
 
-// These do not pass by waiting: a batch that meets one of them again and again is given up.
+// Waiting does not help against these errors, so a batch that keeps meeting one is dropped.
 const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["invalid", "internal", "incompatible", "closed"]);
 const triesMax = 3;
 const retryMsMax = 5000;
 
-/** `onWritten` is told when runs are on disk. */
+/** Calls `onWritten` when runs are on disk. */
 export function openRunWriter(store: Store, session: () => SessionKey, onWritten?: () => void): RunWriter {
   const { clock } = store;
   let runs: EndedRun[] = [];
   let logs: RunLogRow[] = [];
-  // What the book knows of what was dropped, and by which session: one that was replaced keeps its own numbers.
+  // `told` is what the book knows of `dropped`, and of which session: a session that was replaced keeps its own numbers.
   let dropped = noDrops;
   let told: { readonly seq: number; readonly dropped: Dropped } = { seq: 0, dropped: noDrops };
   let inHand: RunBatch | undefined;
@@ -63,7 +63,7 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
       if (inHand === undefined) return;
       const batch = inHand;
       try {
-        // It may change the session's own row, so the beat is left to others.
+        // The unit may change the session's own row, so it must not stamp the beat.
         await store.write((tx) => writeRunBatch(tx, batch), { beat: false });
         failures = 0;
         told = { seq: batch.sessionSeq, dropped: batch.dropped };
@@ -71,7 +71,7 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
         if (batch.runs.length > 0) onWritten?.();
       } catch (error) {
         failures += 1;
-        // Numbers alone are taken anew, so that they are the latest, for as long as it takes.
+        // A batch without runs and lines is made anew, so that its numbers are the latest.
         if (batch.runs.length + batch.logs.length === 0) inHand = undefined;
         else if (lasting.has(asDaybookError(error).code) && failures >= triesMax) giveUp(batch);
         return;
@@ -87,7 +87,7 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
     if (!hasNews()) return undefined;
     const { seq } = session();
     if (told.seq !== seq) {
-      // A new session: it answers for what was dropped and not yet told.
+      // The new session answers for what was dropped and not told yet.
       if (told.seq !== 0) dropped = minus(dropped, told.dropped);
       told = { seq, dropped: noDrops };
     }
@@ -118,7 +118,7 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
     },
     ended(run) {
       if (runs.length >= limits.runQueueMax) return drop({ runs: 1, logs: 0, events: 0 });
-      // While the book refuses to be written, its own pace is kept.
+      // While writes fail, the retry sets the pace.
       if (runs.push(run) >= limits.runBatchMax && failures === 0) void write();
       else soon(limits.runFlushMs);
     },
@@ -133,13 +133,13 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
     },
     async drain() {
       const bound = new AbortController();
-      // The book is waited for, and that in real time.
+      // The book is waited for in real time.
       const late = store.waitClock.after(limits.runDrainMs, () => bound.abort(), { keepAlive: true });
       const aborted = new Promise<void>((resolve) => bound.signal.addEventListener("abort", () => resolve()));
       while (!bound.signal.aborted && (inHand !== undefined || hasNews())) {
         const before = failures;
         await Promise.race([write(), aborted]);
-        // Who just failed tries again at the usual pace, as long as there is time.
+        // After a failure it tries again at the usual pace, while there is time.
         if (failures > before) await store.waitClock.sleep(retryMs(), bound.signal);
       }
       late.cancel();
@@ -158,8 +158,6 @@ function firstOf<T>(list: readonly T[]): readonly T[] {
 function minus(a: Dropped, b: Dropped): Dropped {
   return { runs: a.runs - b.runs, logs: a.logs - b.logs, events: a.events - b.events };
 }
-
-// One transaction's worth of ended runs and log lines of live listeners, and of what their session had to drop.
 
 /** A row of `run` as a live listener leaves it. */
 export type EndedRun = {
@@ -188,7 +186,8 @@ export type EndedRun = {
 export type Dropped = { readonly runs: number; readonly logs: number; readonly events: number };
 export const noDrops: Dropped = { runs: 0, logs: 0, events: 0 };
 
-export type RunBatch = {
+/** What one transaction writes. */
+type RunBatch = {
   readonly sessionSeq: number;
   readonly runs: readonly EndedRun[];
   readonly logs: readonly RunLogRow[];
@@ -197,31 +196,40 @@ export type RunBatch = {
 };
 
 const columns = {
-  ...({ tenant_id: "text", id: "text", kind: "text", name: "text", session_seq: "integer" } as const),
-  ...({ attempt: "integer", started_at: "integer", ended_at: "integer", duration_ms: "real" } as const),
-  ...({ status: "text", error_type: "text", error_message: "text", error_trace: "text" } as const),
-  ...({ cause_run_id: "text", root_run_id: "text", event_id: "text", topic: "text" } as const),
-  ...({ app: "text", instance: "integer", registration: "text" } as const),
-};
+  tenant_id: "text",
+  id: "text",
+  kind: "text",
+  name: "text",
+  session_seq: "integer",
+  attempt: "integer",
+  started_at: "integer",
+  ended_at: "integer",
+  duration_ms: "real",
+  status: "text",
+  error_type: "text",
+  error_message: "text",
+  error_trace: "text",
+  cause_run_id: "text",
+  root_run_id: "text",
+  event_id: "text",
+  topic: "text",
+  app: "text",
+  instance: "integer",
+  registration: "text",
+} as const;
 
-// Most runs have no owner, and the handler's thread does not say so for each.
-function owned(run: EndedRun) {
-  const { app = null, instance = null, registration = null } = run;
-  return { ...run, app, instance, registration };
-}
+/** Most runs have no owner, so the handler leaves these fields out. */
+const noOwner = { app: null, instance: null, registration: null };
 
-export async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }: RunBatch): Promise<void> {
+async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }: RunBatch): Promise<void> {
   if (runs.length > 0) {
-    const written =
-      await tx.run(sql`insert into daybook_run (tenant_id, id, kind, name, session_seq, attempt, started_at,
-        ended_at, duration_ms, status, error_type, error_message, error_trace, cause_run_id, root_run_id, event_id, topic,
-        app, instance, registration)
-      ${eachRow(columns, runs.map(owned))} on conflict (id) do nothing`);
-    // A batch is written whole: if its runs are there, so is the rest, and only the answer to the first try was lost.
+    const rows = runs.map((run) => ({ ...noOwner, ...run }));
+    const written = await tx.run(sql`${insertInto("daybook_run", columns, rows)} on conflict (id) do nothing`);
+    // A batch is written whole: if its runs are there, the first try was committed and only its answer was lost.
     if (written === 0) return;
   }
   await writeLogs(tx, logs);
-  // Totals, not differences: writing them twice changes nothing.
+  // These are totals, so writing them twice changes nothing.
   const { runs: lostRuns, logs: lostLogs, events: lostEvents } = dropped;
   if (lostRuns + lostLogs + lostEvents === 0) return;
   await tx.run(sql`update daybook_session set dropped_runs = ${greatest}(dropped_runs, ${lostRuns}),

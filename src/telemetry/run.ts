@@ -1,17 +1,16 @@
-// A run is one execution that has ended: of a job, and later of a delivery, a live listener, a fire or a call. Its row
-// is written once and never changes.
-import { type Sql, sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { anyOf, byNumber } from "../storage/word.ts";
-import type { LogLevel } from "./log.ts";
+// A run is one execution that has ended: of a job or of a live listener. Its row is written once and never changes.
 import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { storableText } from "../core/storable-text.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { anyOf, byNumber } from "../storage/word.ts";
+import type { LogLevel } from "./log.ts";
 
 export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
 export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];
 
-/** What a run belongs to: an app's instance, and the name of the listener or schedule that it registered. */
+/** The app instance that a run belongs to, and the name under which it registered the listener or schedule. */
 export type RunOwner = { readonly app: string; readonly instance: number; readonly registration: string };
 
 export type RunRecord = {
@@ -19,7 +18,7 @@ export type RunRecord = {
   readonly kind: string;
   readonly name: string;
   readonly jobId: string | null;
-  /** What a live listener heard; its id is null when it was emitted. Null for other runs. */
+  /** The event that a live listener heard; its id is null when it was emitted. Null for other runs. */
   readonly event: { readonly id: string | null; readonly topic: string } | null;
   /** The app that it belongs to; null for a run of no app. */
   readonly app: { readonly key: string; readonly instance: number } | null;
@@ -43,80 +42,61 @@ export type RunLog = {
   readonly fields: unknown;
 };
 
-export type RunRow = {
-  seq: number;
-  id: string;
-  kind: string;
-  name: string;
-  job_id: string | null;
-  event_id: string | null;
-  topic: string | null;
-  app: string | null;
-  instance: number | null;
-  registration: string | null;
-  session_id: string | null;
-  attempt: number;
-  started_at: number;
-  ended_at: number;
-  duration_ms: number;
-  status: RunStatus;
-  error_type: string | null;
-  error_message: string | null;
-  error_trace: string | null;
-  result: string | null;
-  cause_run_id: string | null;
-  root_run_id: string | null;
-};
+/** A run in its reader's words, but for what is nested. */
+export type RunRow = Omit<RunRecord, "event" | "app" | "error" | "result" | "cause"> &
+  Readonly<Record<"eventId" | "topic" | "app" | "errorType" | "errorMessage" | "errorTrace", string | null>> &
+  Readonly<Record<"result" | "causeRunId" | "rootRunId", string | null>> & {
+    readonly seq: number;
+    readonly instance: number | null;
+  };
 
-const shown = sql`select run.seq, run.id, run.kind, run.name, job.id as job_id, run.event_id, run.topic, run.app, run.instance, run.registration,
-  session.id as session_id, run.attempt,
-  run.started_at, run.ended_at, run.duration_ms, run.status, run.error_type, run.error_message, run.error_trace,
-  run.result, run.cause_run_id, run.root_run_id`;
+const shown = sql`select run.seq, run.id, run.kind, run.name, job.id as "jobId", run.event_id as "eventId", run.topic, run.app,
+  run.instance, run.registration, session.id as "sessionId", run.attempt, run.started_at as "startedAt",
+  run.ended_at as "endedAt", run.duration_ms as "durationMs", run.status, run.error_type as "errorType",
+  run.error_message as "errorMessage", run.error_trace as "errorTrace", run.result, run.cause_run_id as "causeRunId",
+  run.root_run_id as "rootRunId"`;
 
-export const selectRuns: Sql = sql`${shown} from daybook_run run
-  left join daybook_session session on session.seq = run.session_seq left join daybook_job job on job.seq = run.job_seq`;
-/** For lists by number. */
-export const selectByNumber: Sql = sql`${shown} from daybook_run run ${byNumber}
-  left join daybook_session session on session.seq = run.session_seq left join daybook_job job on job.seq = run.job_seq`;
+const joined = sql`left join daybook_session session on session.seq = run.session_seq
+  left join daybook_job job on job.seq = run.job_seq`;
+
+export const selectRuns: Sql = sql`${shown} from daybook_run run ${joined}`;
+/** For lists that walk over numbers. */
+export const selectByNumber: Sql = sql`${shown} from daybook_run run ${byNumber} ${joined}`;
 
 export function toRecord(row: RunRow): RunRecord {
+  const { topic, app, errorType: type, errorTrace: trace, causeRunId: runId, result } = row;
   return {
     id: row.id,
     kind: row.kind,
     name: row.name,
-    jobId: row.job_id,
-    event: row.topic === null ? null : { id: row.event_id, topic: row.topic },
-    app: row.app === null ? null : { key: row.app, instance: row.instance ?? 0 },
+    jobId: row.jobId,
+    event: topic === null ? null : { id: row.eventId, topic },
+    app: app === null ? null : { key: app, instance: row.instance ?? 0 },
     registration: row.registration,
-    sessionId: row.session_id,
+    sessionId: row.sessionId,
     attempt: row.attempt,
-    startedAt: row.started_at,
-    endedAt: row.ended_at,
-    durationMs: row.duration_ms,
+    startedAt: row.startedAt,
+    endedAt: row.endedAt,
+    durationMs: row.durationMs,
     status: row.status,
-    error:
-      row.error_type === null
-        ? null
-        : { type: row.error_type, message: row.error_message ?? "", trace: row.error_trace },
-    result: row.result === null ? null : (JSON.parse(row.result) as unknown),
-    cause: row.cause_run_id === null ? null : { runId: row.cause_run_id, rootRunId: row.root_run_id },
+    error: type === null ? null : { type, message: row.errorMessage ?? "", trace },
+    result: result === null ? null : (JSON.parse(result) as unknown),
+    cause: runId === null ? null : { runId, rootRunId: row.rootRunId },
   };
 }
 
-/** In the order of the numbers given; those that are gone are left out. */
+/** In the order of the numbers; runs that are gone are left out. */
 export async function readRunsBySeq(store: Store, seqs: readonly number[]): Promise<RunRecord[]> {
   const rows = await store.readHeavy<RunRow>(sql`${selectRuns} where run.seq ${anyOf("integer", seqs)}`);
   const found = new Map(rows.map((row) => [row.seq, toRecord(row)]));
   return seqs.flatMap((seq) => found.get(seq) ?? []);
 }
 
-// Runs that must not be removed: those that somebody pinned, and those that are not in the rollups yet.
-
-/** Of `run`: somebody pinned it. */
+/** Of `run`: it is pinned. */
 export const runIsPinned = sql`exists (select 1 from daybook_run_pin run_pin
   where run_pin.tenant_id = run.tenant_id and run_pin.run_id = run.id)`;
 
-/** Of `run`, in the transaction that removes runs: the mark only moves on, so what is folded stays so. */
+/** Of `run`: it must not be removed, because it is pinned or no rollup counts it yet. */
 export const runIsKept = sql`(run.seq > (select folded_seq from daybook_run_fold) or ${runIsPinned})`;
 
 export async function keptRuns(tx: Tx, tenant: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
@@ -141,12 +121,10 @@ export async function unpinRun(tx: Tx, id: string): Promise<boolean> {
   return (await tx.run(sql`delete from daybook_run_pin where tenant_id = ${tx.tenant} and run_id = ${id}`)) > 0;
 }
 
-// Whether anything was ever recorded for what an app registered.
-
-/** Also when its runs have left by retention, as long as their rollups are there. */
+/** Whether anything was ever recorded for this listener or schedule of an app. Rollups count after their runs have left. */
 export async function hasHistory(store: Store, tenant: string, owner: RunOwner): Promise<boolean> {
   const { app, instance, registration } = owner;
-  // Spelt as the index spells it.
+  // Spelt like the index.
   const runs = await store.read(sql`select 1 as one from daybook_run where tenant_id = ${tenant}
     and coalesce(registration, name) = ${registration} and (job_seq is null or registration is not null)
     and app = ${app} and instance = ${instance} limit 1`);

@@ -1,28 +1,27 @@
 // What a user asks about runs.
-import { DaybookError, invalid } from "../core/error.ts";
-import { type Sql, sql, joinSql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
-import { pinRun, unpinRun, selectRuns, toRecord, runStatuses, selectByNumber } from "./run.ts";
-import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
-import { type LogLevel, logsOfRun } from "./log.ts";
 import type { Duration } from "../core/duration.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { checkPage, cutPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
+import { joinSql, sql, type Sql } from "../storage/sql.ts";
+import type { Store } from "../storage/store.ts";
+import { findSession, momentMs, piecesOf, rollupsOf, together, type Piece, type Scope } from "./report/scope.ts";
 import { readMark } from "./rollup/fold.ts";
-import { type Page, type PageOptions, checkPage, cutPage } from "../core/page.ts";
-import { type Scope, type Piece, findSession, rollupsOf, together, momentMs, piecesOf } from "./report/scope.ts";
 import { minuteMs } from "./rollup/slice.ts";
+import { pinRun, runStatuses, selectByNumber, selectRuns, toRecord, unpinRun } from "./run.ts";
+import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
 
 export type Runs = {
   get(id: string): Promise<RunRecord>;
-  /** What ended, the latest first.
+  /** Ended runs, the latest first.
    *
    *  ```ts
    *  const { items } = await book.runs.list({ status: "error", since: "1h" });
    *  ``` */
   list(filter?: RunFilter): Promise<RunPage>;
   logs(id: string): Promise<RunLog[]>;
-  /** Retention and prune leave it, and its job if it has one, until it is unpinned.
+  /** Keeps the run, and its job if it has one, from retention and prune until it is unpinned.
    *
    *  ```ts
    *  const { items } = await book.runs.list({ status: "error", limit: 1 });
@@ -32,8 +31,6 @@ export type Runs = {
   /** False when it was not pinned. */
   unpin(id: string): Promise<boolean>;
 };
-
-type LogRow = { logged_at: number; level: LogLevel; message: string; fields: string | null };
 
 /** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
 export function openRuns(store: Store, tenant: string, seenBy: string | null = null): Runs {
@@ -45,19 +42,16 @@ export function openRuns(store: Store, tenant: string, seenBy: string | null = n
     },
     list: (filter = {}) => listRuns(store, tenant, filter, seenBy),
     async logs(id) {
-      const rows = await store.readHeavy<LogRow>(logsOfRun(tenant, id));
-      return rows.map(({ logged_at: at, level, message, fields }) => ({
-        ...{ at, level, message },
-        fields: fields === null ? null : (JSON.parse(fields) as unknown),
-      }));
+      const rows = await store.readHeavy<
+        Omit<RunLog, "fields"> & { fields: string | null }
+      >(sql`select logged_at as at, level,
+          message, fields from daybook_run_log where tenant_id = ${tenant} and run_id = ${id} order by seq`);
+      return rows.map((row) => ({ ...row, fields: row.fields === null ? null : (JSON.parse(row.fields) as unknown) }));
     },
     pin: (id, { note } = {}) => store.write((tx) => pinRun(tx, id, note ?? null), { tenant }),
     unpin: (id) => store.write((tx) => unpinRun(tx, id), { tenant }),
   };
 }
-
-// The list of runs, by the order in which they ended. Only what an app or a schedule registered and what did not succeed has an
-// index beside the number; other lists walk over numbers, and rollups say between which ones to look.
 
 export type RunFilter = PageOptions & {
   readonly status?: RunStatus;
@@ -65,28 +59,39 @@ export type RunFilter = PageOptions & {
   readonly kind?: string;
   /** The name of the job or listener. */
   readonly name?: string;
-  /** The schedule that fired it, or the name under which it was registered, or else its name: the `name` of a summary. */
+  /** The schedule that fired it, or the name under which an app registered it, or else its name: the `name` of a summary. */
   readonly registration?: string;
   readonly app?: string;
   readonly instance?: number;
   /** The id of the session that ran it. */
   readonly session?: string;
-  /** Only what started then or later: a time, or how long ago (`"24h"`). */
+  /** Only runs that started then or later: a time, or how long ago (`"24h"`). */
   readonly since?: TimeInput | Duration;
-  /** Only what started before then. */
+  /** Only runs that started before then. */
   readonly until?: TimeInput | Duration;
 };
 
 export type RunPage = Page<RunRecord>;
 
-const known = [
-  ...(["status", "kind", "name", "registration", "app", "instance", "session", "since", "until"] as const),
-  ...(["limit", "after"] as const),
-] satisfies readonly (keyof RunFilter)[];
+const known: readonly (keyof RunFilter)[] = [
+  "status",
+  "kind",
+  "name",
+  "registration",
+  "app",
+  "instance",
+  "session",
+  "since",
+  "until",
+  "limit",
+  "after",
+];
 
-/** Rows by their number, both ends included. */
+/** Runs by their number, both ends included. */
 type Range = { readonly from: number; readonly to: number };
 
+/** Runs in the order in which they ended. Only runs that an app or a schedule registered, and those that did not succeed, have an
+ *  index beside the number; other lists walk over numbers, and rollups tell between which ones. */
 export async function listRuns(
   store: Store,
   tenant: string,
@@ -119,25 +124,25 @@ export async function listRuns(
 
 type When = { readonly since: number; readonly until: number | null; readonly session: number | undefined };
 
-/** Where matching runs can be, the highest numbers first: what is not folded yet, and what rollups know of. */
+/** Where matching runs can be, the highest numbers first: above the mark, and where rollups know of some. */
 async function rangesOf(store: Store, tenant: string, filter: RunFilter, when: When): Promise<Range[]> {
   const { kind, app, instance, registration, status } = filter;
   const asked = [kind, app, instance, registration, when.session, when.until, filter.since];
   const everywhere = [{ from: 0, to: Number.MAX_SAFE_INTEGER }];
-  // By a status other than success few are found by their index; by nothing at all, the first are the ones.
+  // The index finds the few runs that did not succeed. Without a filter, the first runs are the page.
   if (asked.every((each) => each === undefined || each === null) || isUnlike(status)) return everywhere;
   const mark = await readMark(store);
   const known = await store.readHeavy<{ first: number | null; last: number | null }>(sql`select
     min(run_rollup.first_seq) as first, max(run_rollup.last_seq) as last from ${rollupsOf(together(scopeOf(tenant, filter, when)))}`);
   const { first, last } = known[0] ?? {};
-  // A job may be kept for longer than the counts of its time: what these do not know of has lower numbers than what they do.
+  // A job may be kept longer than the rollups of its time. Runs that rollups no longer know have lower numbers than all others.
   const older = when.session === undefined && when.since < (await countsGoneUntil(store, tenant));
   const to = last == null ? (older ? mark : null) : Math.min(last, mark);
   const folded = to === null ? [] : [{ from: older ? 0 : (first ?? 0), to }];
   return [{ from: mark + 1, to: Number.MAX_SAFE_INTEGER }, ...folded];
 }
 
-/** Counts of what was before then have left. */
+/** Rollups of the time before this have left. */
 async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
   const [row] = await store.read<{ until: number | null }>(
     sql`select max(until_at) as until from daybook_run_eviction where tenant_id = ${tenant} and what = 'rollup'`,
@@ -158,7 +163,7 @@ function bounded(window: { since: number; until: number }): Piece[] {
   return window.since >= window.until ? [] : piecesOf(window);
 }
 
-/** Whether one of the two indexes beside the number fits. */
+/** Whether one of the two other indexes fits. */
 function hasIndex({ status, registration, kind }: RunFilter): boolean {
   return isUnlike(status) || (registration !== undefined && isRegistered(kind));
 }
@@ -172,7 +177,7 @@ function conditions(tenant: string, filter: RunFilter, { since, until, session }
   return joinSql([
     sql`run.tenant_id = ${tenant}`,
     ...when(status, (value) => sql`and run.status = ${value}`),
-    // The planner takes the index of what did not succeed only when it is told so in its own words.
+    // The planner takes the index of runs that did not succeed only when the statement repeats its condition.
     ...(isUnlike(status) ? [sql`and run.status <> 'success'`] : []),
     ...when(kind, (value) => sql`and run.kind = ${value}`),
     ...when(name, (value) => sql`and run.name = ${value}`),

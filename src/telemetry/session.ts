@@ -2,14 +2,14 @@
 // lives, and ends exactly once:
 //
 //   running ──► success   it closed the book
-//           ──► error     an exception nobody caught ended it
-//           ──► unknown   others saw it fall silent; stopped_at is then its last heartbeat
+//           ──► error     an uncaught exception ended it
+//           ──► unknown   another session saw it fall silent; stopped_at is then its last heartbeat
 import { defineFact } from "../core/fact.ts";
-import type { Awaitable, Tx, Store } from "../storage/store.ts";
-import { type Sql, sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import { forShare, greatest } from "../storage/word.ts";
+import { isProvablyGone, thisProcess, type ProcessIdentity } from "./process-identity.ts";
 import { wholeName } from "./rollup/series.ts";
-import { type ProcessIdentity, isProvablyGone, thisProcess } from "./process-identity.ts";
 
 export type SessionStatus = "running" | "success" | "error" | "unknown";
 
@@ -30,7 +30,7 @@ export type SessionRow = {
   error_message: string | null;
   error_trace: string | null;
   metadata: string;
-  /** Runs and log lines of live listeners that telemetry could not keep, and events they were too busy to hear. */
+  /** Runs and log lines of live listeners that telemetry could not record, and events they were too busy to hear. */
   dropped_runs: number;
   dropped_logs: number;
   dropped_events: number;
@@ -54,12 +54,12 @@ export async function startSession(tx: Tx, identity: ProcessIdentity, metadata: 
   return { id, seq: row?.seq ?? 0 };
 }
 
-/** Run on a copy of the book: the processes that had the original open have nothing to do with it. */
+/** For a copy of the book, which the processes of the original do not have open. */
 export const endCopiedSessions: readonly Sql[] = [
   sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at where status = 'running'`,
 ];
 
-/** Changes no row once the session has ended: others declared it silent, or it failed. */
+/** Changes no row once the session has ended. */
 export function beatStatement(id: string, now: number): Sql {
   return sql`update daybook_session set beat = beat + 1, last_heartbeat_at = ${greatest}(started_at, ${now})
     where id = ${id} and status = 'running'`;
@@ -82,7 +82,7 @@ export function failStatement(id: string, error: SessionError, now: number): Sql
     where id = ${id} and status = 'running'`;
 }
 
-/** Ends a session that others saw fall silent; false when it has beaten or ended since. */
+/** Ends a session that fell silent; false when it has beaten or ended since. */
 export async function endSilentSession(tx: Tx, seen: Pick<SessionRow, "id" | "beat">): Promise<boolean> {
   const ended = await tx.run(sql`update daybook_session set status = 'unknown', stopped_at = last_heartbeat_at
     where id = ${seen.id} and status = 'running' and beat = ${seen.beat}`);
@@ -94,16 +94,8 @@ export function runningSessions(): Sql {
   return sql`select * from daybook_session where status = 'running' order by seq`;
 }
 
-export type SessionPage = { readonly before?: number | undefined; readonly limit: number };
-
-/** The newest first; `before` is the `seq` of the last row of the page before. */
-export function listSessions(seenBy: string | null, { before, limit }: SessionPage): Sql {
-  return sql`select * from daybook_session session where seq < ${before ?? Number.MAX_SAFE_INTEGER} ${onlyOwn(seenBy)}
-    order by seq desc limit ${limit}`;
-}
-
-/** A further condition on `session`. A process belongs to no tenant, so a tenant sees those that run something of its own, or
- *  have; null sees all. What has just ended is not counted by session yet. */
+/** A further condition on `session`. A session belongs to no tenant, so a tenant sees those that run or ran something of its own;
+ *  null sees all. Runs that just ended are in no rollup yet, so they are read themselves. */
 export function onlyOwn(seenBy: string | null): Sql {
   if (seenBy === null) return sql``;
   return sql`and session.seq in (
@@ -120,8 +112,8 @@ export function onlyOwn(seenBy: string | null): Sql {
 
 export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;
 
-/** A session that others have ended must take nothing: nobody would recover it. The lock makes whoever is just ending it wait
- *  for us, and find what we took. */
+/** An ended session must take nothing, because nobody would recover it. The lock makes a session that is ending this one wait for
+ *  us and find what we took. */
 export async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
   const row = await tx.get(
     sql`select seq from daybook_session where seq = ${sessionSeq} and status = 'running' ${forShare}`,
@@ -129,11 +121,9 @@ export async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
   return row !== undefined;
 }
 
-// Sessions that are called running and whose process is provably gone from this host. Whoever shows what runs asks for them:
-// a process that was killed a moment ago ends in the book only when another one looks.
-
 type Owner = Pick<SessionRow, "host" | "host_boot" | "host_namespace" | "pid" | "process_started">;
 
+/** Whether the session's process is provably gone from this host. */
 export function isGone(row: Owner, self: ProcessIdentity, { dialect }: Pick<Store, "dialect">): boolean {
   const { host, host_boot: hostBoot, host_namespace: hostNamespace, pid, process_started: processStarted } = row;
   return isProvablyGone({ host, hostBoot, hostNamespace, pid, processStarted }, self, {
@@ -141,6 +131,8 @@ export function isGone(row: Owner, self: ProcessIdentity, { dialect }: Pick<Stor
   });
 }
 
+/** Running sessions whose process is gone. A process that was just killed ends in the book only when another session looks, so
+ *  lists of what runs ask for these. */
 export async function goneSessions(store: Pick<Store, "dialect" | "read">): Promise<SessionRow[]> {
   const self = thisProcess();
   return (await store.read<SessionRow>(runningSessions())).filter((row) => isGone(row, self, store));

@@ -1,17 +1,15 @@
 // What a user asks about sessions.
-import { limits } from "../core/limits.ts";
-import { invalid } from "../core/error.ts";
+import { checkPage, cutPage, type Page } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { notACursor } from "../core/page.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import type { Attachment } from "./attach.ts";
-import { type SessionRow, type SessionStatus, isGone, listSessions, onlyOwn } from "./session.ts";
 import { thisProcess, type ProcessIdentity } from "./process-identity.ts";
+import { isGone, onlyOwn, type SessionError, type SessionRow, type SessionStatus } from "./session.ts";
 
-/** One process. What a tenant sees of it is that it was there and how it ended: its host, pid, error, metadata and losses
- *  are of all the tenants it works for, and null. */
+/** One process. A tenant sees that it was there and how it ended; the host, pid, error, metadata and losses concern all tenants of
+ *  the process, so they are null. */
 export type Session = {
   readonly id: string;
   readonly host: string | null;
@@ -20,23 +18,23 @@ export type Session = {
   readonly startedAt: number;
   readonly lastHeartbeatAt: number;
   readonly stoppedAt: number | null;
-  readonly error: { readonly type: string; readonly message: string; readonly trace: string | null } | null;
+  readonly error: Readonly<SessionError> | null;
   readonly metadata: Record<string, unknown> | null;
-  /** What its live listeners lost: runs and log lines that were not recorded, events that found them too busy. */
+  /** What its live listeners lost: runs and log lines that were not recorded, and events they were too busy to hear. */
   readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number } | null;
 };
 
-export type SessionsPage = { readonly items: readonly Session[]; readonly next: string | null };
+export type SessionsPage = Page<Session>;
 
 export type Sessions = {
-  /** The newest first. Give `next` of one page as `after` of the following one. On `book.tenant(id)` only those that run
-   *  something of that tenant, or have. */
+  /** The newest first. Give `next` of one page as `after` of the next one. On `book.tenant(id)`, only sessions that run or ran
+   *  something of that tenant. */
   list(options?: { limit?: number; after?: string }): Promise<SessionsPage>;
-  /** Looks at once for sessions that died, instead of at the next turn; resolves to those it ended. */
+  /** Looks for dead sessions now, without waiting for the next regular look; resolves to those it ended. */
   look(): Promise<Session[]>;
 };
 
-/** `seenBy` null sees all of them, and all of each. */
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
 export function openSessions(store: Store, attachment: Attachment | undefined, seenBy: string | null = null): Sessions {
   const isOver = (row: SessionRow, self: ProcessIdentity): boolean =>
     row.status === "running" && isGone(row, self, store);
@@ -44,18 +42,16 @@ export function openSessions(store: Store, attachment: Attachment | undefined, s
   return {
     async list(options = {}) {
       refuseUnknown(options, ["limit", "after"], "sessions.list");
-      const { limit = limits.pageDefault, after } = options;
-      if (!Number.isInteger(limit) || limit < 1 || limit > limits.pageMax) {
-        throw invalid(`limit ${limit} is not a whole number from 1 to ${limits.pageMax}`);
-      }
-      const before = after === undefined ? undefined : Number(after);
-      if (before !== undefined && !Number.isSafeInteger(before)) {
-        throw notACursor(after);
-      }
-      const rows = await store.readHeavy<SessionRow>(listSessions(seenBy, { before, limit: limit + 1 }));
+      const { limit, after } = checkPage(options);
+      const rows = await store.readHeavy<SessionRow>(sql`select * from daybook_session session
+        where seq < ${after ?? Number.MAX_SAFE_INTEGER} ${onlyOwn(seenBy)} order by seq desc limit ${limit + 1}`);
       const self = thisProcess();
-      const items = rows.slice(0, limit).map((row) => (isOver(row, self) ? ended(row) : row));
-      return { items: items.map(shown), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+      return cutPage(
+        rows,
+        limit,
+        ({ seq }) => seq,
+        (row) => shown(isOver(row, self) ? ended(row) : row),
+      );
     },
     async look() {
       const found = (await attachment?.watch.look()) ?? [];
@@ -70,7 +66,7 @@ export function openSessions(store: Store, attachment: Attachment | undefined, s
 
 const unseen = { host: null, pid: null, error: null, metadata: null, dropped: null };
 
-// As whoever looks for dead sessions will leave it.
+// As the next look for dead sessions will leave it.
 function ended(row: SessionRow): SessionRow {
   return { ...row, status: "unknown", stopped_at: row.last_heartbeat_at };
 }

@@ -1,17 +1,17 @@
 // What a user asks of telemetry: how things went over a stretch of time. Counts come from rollups, which lag a second or two
 // behind the runs and stay when the runs have left.
 import { limits } from "../core/limits.ts";
+import { checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
 import { readBuckets, spanFor, type Bucket, type BucketSpan } from "./report/buckets.ts";
 import { readErrors, type ErrorGroup } from "./report/errors.ts";
-import { readEvictions, type Eviction } from "./retention/remove.ts";
 import { readLogs, type LogEntry, type LogFilter } from "./report/logs.ts";
 import { readApps, readOverview, type AppSummary, type Overview } from "./report/overview.ts";
-import { checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { scopeOptions, toScope, type ScopeOptions, type Viewer } from "./report/scope.ts";
 import { findSlow } from "./report/slow.ts";
 import { summarise, type RunSummary } from "./report/summary.ts";
+import { readEvictions, type Eviction } from "./retention/remove.ts";
 import { readRunsBySeq, type RunRecord } from "./run.ts";
 
 export type TelemetryReads = {

@@ -1,13 +1,13 @@
-// Spans for whoever has an OpenTelemetry SDK: one for each run, as a child of the span in which its job was made. Without an SDK
-// nothing is loaded, and nothing is done but to look at a variable.
+// Spans for programs with an OpenTelemetry SDK: one for each run, as a child of the span in which its job was made. Without an SDK
+// nothing is loaded, and a run costs one look at a variable.
 import type * as Otel from "@opentelemetry/api";
 
 let api: typeof Otel | undefined;
 
-/** Under this symbol an SDK registers itself, whichever copy of the API it was loaded with. */
+/** An SDK registers itself under this symbol, whichever copy of the API it uses. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
-/** Called when a book is opened: an SDK is set up before the program's own work begins. */
+/** Called when a book is opened; a program sets up its SDK before that. */
 export async function prepareTracing(): Promise<void> {
   if (api === undefined && Reflect.has(globalThis, registered)) api = await import("@opentelemetry/api");
 }
@@ -33,13 +33,16 @@ export function isTraced(): boolean {
   return api !== undefined;
 }
 
-/** Runs `work` in a span of its own. What it returns or throws is passed on as it is. */
+/** Runs `work` in a span of its own, and returns or throws what it does. */
 export function inSpan<T>(run: Traced, work: () => T): T {
   if (api === undefined) return work();
   const { trace, SpanKind, SpanStatusCode } = api;
   const attributes = {
-    ...{ "daybook.kind": run.kind, "daybook.name": run.name, "daybook.run.id": run.runId },
-    ...{ "daybook.tenant": run.tenant, "daybook.attempt": run.attempt },
+    "daybook.kind": run.kind,
+    "daybook.name": run.name,
+    "daybook.run.id": run.runId,
+    "daybook.tenant": run.tenant,
+    "daybook.attempt": run.attempt,
   };
   const options = { kind: SpanKind.CONSUMER, attributes };
   return trace.getTracer("daybook").startActiveSpan(run.name, options, parentOf(api, run.traceparent), (span) => {

@@ -1,13 +1,13 @@
-// Watches the other sessions and ends those that died. A live one must never be taken for dead, so silence is measured
-// by the observer's own monotonic clock, in slices: a beat counter that has not moved for a whole time to live, while
-// the observer was awake and could write its own. (A full disk, or a stopped process that holds the file, silences
-// everybody; whoever writes first afterwards must not bury the rest.) Wall clocks are never compared. A process of this
-// host that is provably gone need not be waited for.
+// Watches the other sessions and ends those that died. It must never take a live session for dead, so it measures silence by
+// its own monotonic clock, in slices: a beat counter that has not moved for a whole time to live, while the observer was awake
+// and could write its own beat. (A full disk, or a stopped process that holds the file, silences every session; the first one
+// that writes afterwards must not end the others.) Wall clocks are never compared. A process of this host that is provably gone
+// is not waited for.
 import type { Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import type { Store } from "../storage/store.ts";
-import { type OnSilent, type SessionRow, isGone, endSilentSession, runningSessions } from "./session.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
+import { endSilentSession, isGone, runningSessions, type OnSilent, type SessionRow } from "./session.ts";
 
 export type Watch = {
   /** Looks now; resolves to the sessions that were found dead. */
@@ -25,7 +25,7 @@ export type WatchParts = {
 };
 
 const lookEveryMs = 5000;
-/** A slice counts for at most this much: if the machine slept between two looks, everybody else slept too. */
+/** A slice counts for at most this much: if the machine slept between two looks, every session slept. */
 const sliceMsMax = 2 * lookEveryMs;
 
 /** `ownBeat`: the observer's own counter when the last slice ended, at `until`. */
@@ -56,7 +56,7 @@ export function watchSessions(parts: WatchParts): Watch {
       return false;
     }
     if (ownBeat !== undefined && ownBeat !== known.ownBeat) {
-      // From one answer to the next question: while an answer is on its way nobody knows what happens.
+      // Counted from one answer to the next question, because a beat may pass an answer that is on its way.
       known.silentMs += Math.min(Math.max(0, asked - known.until), sliceMsMax);
       known.until = answered;
       known.ownBeat = ownBeat;
@@ -64,7 +64,7 @@ export function watchSessions(parts: WatchParts): Watch {
     return known.silentMs >= limits.sessionTtlMs;
   }
 
-  // One that cannot be ended (what it left behind may be broken) does not keep the others from it.
+  // A session that cannot be ended, perhaps because of what it left behind, does not keep the others from being ended.
   async function endAll(dead: readonly SessionRow[]): Promise<SessionRow[]> {
     const ended: SessionRow[] = [];
     const failures: unknown[] = [];
@@ -89,7 +89,7 @@ export function watchSessions(parts: WatchParts): Watch {
 
   function schedule(): void {
     timer = store.clock.after(lookEveryMs, () => {
-      // A look that fails is made up for by the next one; a store that stays out of reach is its user's to notice.
+      // The next look makes up for a failed one. Users of a store notice by themselves when it stays out of reach.
       void look()
         .catch(() => undefined)
         .then(() => (stopped ? undefined : schedule()));

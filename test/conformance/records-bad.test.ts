@@ -74,7 +74,7 @@ for (const backend of backends) {
       assert.equal(await records.head(), null);
     });
 
-    test("names in paths mean themselves", async (t) => {
+    test("the names in a path are taken literally", async (t) => {
       const { records } = await begin(t, backend);
       const names = [
         "a.b",
@@ -213,7 +213,7 @@ for (const backend of backends) {
       );
     });
 
-    test("commits that do not exist and endpoints that are not there are named", async (t) => {
+    test("an error names the commit or the endpoint that does not exist", async (t) => {
       const { records } = await begin(t, backend);
       await records.put(Thing, { id: "a" });
 

@@ -31,7 +31,7 @@ async function pages<Item, Cursor>(
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a page of large documents ends early, and its cursor goes on without a gap", async (t) => {
+    test("a page of large documents ends early, and its cursor continues without a gap", async (t) => {
       const { book } = await openTest(t, backend, { use: [Note], worker: false });
       await fillLarge(book);
       const newest = book.records.query(Note).orderBy((note) => note("n"), "desc");
@@ -68,7 +68,7 @@ for (const backend of backends) {
       assert.deepEqual(iterated, keys.toReversed());
     });
 
-    test("so do the history of a record, the feed of changes, differences and exports", async (t) => {
+    test("history, the change feed, diffs and exports of large documents end early and continue without a gap", async (t) => {
       const { book } = await openTest(t, backend, { use: [Note], worker: false });
       for (let n = 0; n < documents; n++) {
         await book.records.put(Note, { id: "n-1", n, text: String(n % 10).repeat(1_000_000) });

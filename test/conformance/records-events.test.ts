@@ -60,7 +60,7 @@ for (const backend of backends) {
     assert.equal((await book.records.get(Lamp, "hall")).on, true);
   });
 
-  test(`${backend}: a listener that changes what it listens to ends with its chain, and its work does not fail`, async (t) => {
+  test(`${backend}: a listener that changes the records it listens to stops at the depth limit, and its own work does not fail`, async (t) => {
     let runs = 0;
     const echo = listener("echo", {
       on: "record.lamp.updated",

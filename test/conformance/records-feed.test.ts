@@ -72,7 +72,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.tenant("acme").records.query(Knows).list(), { items: [], next: null });
     });
 
-    test("a watch tells what comes to match, changes and ceases to, and goes on by the commit", async (t) => {
+    test("a watch tells which records come to match, change and cease to match, and continues after a given commit", async (t) => {
       const { book, url } = await openTest(t, backend, { use, worker: false });
       const { book: other } = await openTest(t, backend, { url, use, worker: false });
       const adults = book.records.query(Person).where((person) => person("age").gte(18));
@@ -136,7 +136,7 @@ for (const backend of backends) {
       assert.equal((await next).done, true);
     });
 
-    test("facts are stated in the commit's own transaction, and only of types that somebody hears", async (t) => {
+    test("facts are stated in the commit's own transaction, and only for types that have listeners", async (t) => {
       const store = await openStore(await testUrl(t, backend), migrations);
       cleanup(t, () => store.close());
       await store.write((tx) => tx.run(sql`create table heard (type text not null, key text not null)`));

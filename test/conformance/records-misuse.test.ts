@@ -32,7 +32,7 @@ async function begin(t: TestContext, backend: Backend): Promise<{ book: Book; ur
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("a traversal in a transaction tells relations of two types between the same two apart", async (t) => {
+    test("a traversal in a transaction tells relations of two types between the same two entities apart", async (t) => {
       const { book } = await begin(t, backend);
       await book.records.link(Likes, { from: "ada", to: "bob" });
 
@@ -48,7 +48,7 @@ for (const backend of backends) {
       );
     });
 
-    test("a relation goes on connecting what it connected first", async (t) => {
+    test("a relation cannot change the entities that it connects", async (t) => {
       const { book, url } = await begin(t, backend);
       await book.records.link(Likes, { from: "ada", to: "bob" });
       const Moved = relation("likes", { from: City, to: City });
@@ -86,7 +86,7 @@ for (const backend of backends) {
       });
     });
 
-    test("a limit is how many a loop gets, and a watch has none", async (t) => {
+    test("a limit bounds a loop over a query, and a watch refuses one", async (t) => {
       const { book } = await begin(t, backend);
       const two = book.records.query(Person).limit(2);
 
@@ -120,7 +120,7 @@ for (const backend of backends) {
       });
     });
 
-    test("words are found between all signs", async (t) => {
+    test("a search finds words between punctuation of any kind", async (t) => {
       const { book } = await openTest(t, backend, { use: [Note], worker: false });
       await book.records.put(Note, { id: "n-1", tags: [], about: "write to ada@example.org, the well-known 3.14" });
 
@@ -188,7 +188,7 @@ for (const backend of backends) {
   });
 }
 
-test("postgres: a write whose commit may have been kept is not written again", async (t) => {
+test("postgres: a write whose commit has an unknown outcome is not repeated", async (t) => {
   let lost = false;
   const { book } = await openTest(t, "postgres", {
     use,

@@ -43,7 +43,7 @@ type Known = { readonly [name: string]: { readonly value: object; readonly revis
 type Model = { readonly commits: Known[]; last: Map<string, number> };
 
 for (const backend of backends) {
-  test(`${backend}: random commits are what a list of maps says`, async (t) => {
+  test(`${backend}: random commits read back like a list of maps`, async (t) => {
     const { book } = await openTest(t, backend, { use: [Thing, Near], worker: false });
     let round = 0;
     await fc.assert(

@@ -171,7 +171,7 @@ for (const backend of backends) {
       );
     });
 
-    test("numbers about many records", async (t) => {
+    test("counts, sums, averages, minima and maxima are computed over all, by group and with having", async (t) => {
       const { records } = await begin(t, backend);
       const all = records.query(Order);
 
@@ -271,7 +271,7 @@ for (const backend of backends) {
       });
     });
 
-    test("one read of a moment sees all records of that moment", async (t) => {
+    test("a snapshot sees all records of one moment", async (t) => {
       const book = await begin(t, backend);
 
       const [count, head, one] = await book.read(async (tx) => {

@@ -15,7 +15,7 @@ const Note = entity("note", { schema, key: "id", search: ["title", ["body", "tex
 const Other = entity("other", { schema, key: "id" });
 
 for (const backend of backends) {
-  test(`${backend}: words are found in declared fields, also of what was there before, and of nobody else`, async (t) => {
+  test(`${backend}: a search finds words in declared fields, of older records too, and of no other tenant`, async (t) => {
     const { book, url } = await openTest(t, backend, { use: [Bare, Other], worker: false });
     await book.records.put(Bare, { id: "n-1", title: "Milk and Bread", body: { text: "from the market" } });
     await book.records.put(Bare, { id: "n-0", title: "gone" });

@@ -92,7 +92,7 @@ for (const backend of backends) {
       });
     });
 
-    test("a deleted record is gone from its commit on, and one that is made again goes on counting", async (t) => {
+    test("a deleted record is gone from its commit on, and a record that is made again continues its revisions", async (t) => {
       const book = await begin(t, backend);
       await book.records.put(Order, { id: "o-1", total: 1 });
 
@@ -147,7 +147,7 @@ for (const backend of backends) {
       assert.equal(await book.records.head(), 2);
     });
 
-    test("the last write of a key counts, and what is made and deleted again never was", async (t) => {
+    test("the last write of a key counts, and a record that a unit makes and deletes leaves no trace", async (t) => {
       const book = await begin(t, backend);
 
       await book.write(async (tx) => {
@@ -212,7 +212,7 @@ for (const backend of backends) {
       assert.equal(await book.records.head(), 2);
     });
 
-    test("a relation needs its endpoints, and holds them", async (t) => {
+    test("a relation needs its endpoints, and keeps them from being deleted", async (t) => {
       const book = await begin(t, backend);
       await book.records.put(Customer, { name: "ada" });
       const ends = { from: "ada", to: "o-1" };
@@ -237,7 +237,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.records.get(Placed, ends, { asOf: 4 }), { at: 2 });
     });
 
-    test("an instance key tells relations of the same two apart", async (t) => {
+    test("an instance key tells relations between the same two entities apart", async (t) => {
       const book = await begin(t, backend);
       await book.records.put(Customer, { name: "ada" });
       await book.records.put(Order, { id: "o-1", total: 1 });
@@ -284,7 +284,7 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
-    test("a changed schema is a new version, the first being initial; an older program goes on with its own", async (t) => {
+    test("a changed schema is a new version, and an older program continues with its own", async (t) => {
       const book = await begin(t, backend);
       await book.records.put(Order, { id: "o-1", total: 1 });
       const wider = entity("order", {
@@ -342,7 +342,7 @@ for (const backend of backends) {
       assert.equal((await book.records.get(Order, "o-1")).total, 3);
     });
 
-    test("history, diff, blame and restore tell what was", async (t) => {
+    test("history, diff, blame and restore answer from the past", async (t) => {
       const book = await begin(t, backend);
       await book.records.put(Order, { id: "o-1", total: 1, note: "a" }, { actor: "ada" });
       await book.records.put(Order, { id: "o-2", total: 5 });

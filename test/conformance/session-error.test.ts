@@ -29,14 +29,14 @@ const failures: Record<Failure, Expected> = {
   "throw beside a busy writer": { type: "Error", message: /beside a busy writer/, trace: /session-program/ },
 };
 
-describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 }, () => {
+describe("an uncaught exception", { concurrency: 4, timeout: 90_000 }, () => {
   for (const backend of backends) {
     for (const how of Object.keys(failures) as Failure[]) {
       test(`is the error of the session on ${backend}: ${how}`, (t) => isRecorded(t, backend, how));
     }
 
     for (const by of ["listener", "capture"] as const) {
-      test(`is left to a program on ${backend} that handles it by a ${by}`, async (t) => {
+      test(`is left to a program on ${backend} that handles it with a ${by}`, async (t) => {
         const { book, url } = await openTest(t, backend);
         const other = await startProcess(t, { url });
 
@@ -66,7 +66,7 @@ describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 },
     });
   }
 
-  test("ends the process in a few seconds also when it cannot be recorded, because another holds the file", async (t) => {
+  test("ends the process within seconds even when it cannot be recorded, because another process holds the file", async (t) => {
     const { book, url } = await openTest(t, "sqlite", { attach: false });
     const other = await startProcess(t, { url });
     const holder = new DatabaseSync(url, { timeout: 5000 }); // the other may just be beating
@@ -83,7 +83,7 @@ describe("an exception that nobody caught", { concurrency: 4, timeout: 90_000 },
     assert.equal((await readSession(book, other.sessionId)).status, "running");
   });
 
-  test("is recorded on postgres also when the heart's own connection has died unnoticed", async (t) => {
+  test("is recorded on postgres even when the heartbeat's idle connection has died", async (t) => {
     const { book, url } = await openTest(t, "postgres", { attach: false });
     const other = await startProcess(t, { url });
     await until("the connection on which it beats is ended", async () => {

@@ -25,7 +25,7 @@ describe("sessions that watch each other", { concurrency: true, timeout: 90_000 
 });
 
 function onBackend(backend: Backend): void {
-  test("a process that lives is left alone, however often others look and however long they wait", async (t) => {
+  test("a live process is left alone, however often others look and however long they wait", async (t) => {
     const { book: desk, url } = await openTest(t, backend, { attach: false });
     const clock = manualClock();
     const observer = await openBeside(t, backend, { url, clock });
@@ -85,7 +85,7 @@ function onBackend(backend: Backend): void {
     assert.deepEqual(await watch.look(), []);
   });
 
-  test("nobody has to ask: others look by themselves every five seconds, and once when they open", async (t) => {
+  test("every session looks for dead ones every five seconds, and once when it opens", async (t) => {
     const { book: desk, url } = await openTest(t, backend, { attach: false });
     const clock = manualClock();
     const observer = await openBeside(t, backend, { url, clock });
@@ -106,7 +106,7 @@ function onBackend(backend: Backend): void {
     await until("the look of a process that opens the book", () => ended(second.sessionId));
   });
 
-  test("one that nobody can prove gone is left alone for a whole time to live, and no longer", async (t) => {
+  test("a silent session whose process is not provably gone is ended after a whole time to live", async (t) => {
     const { book: desk, url } = await openTest(t, backend, { attach: false });
     const clock = manualClock();
     const observer = await openBeside(t, backend, { url, clock });
@@ -123,7 +123,7 @@ function onBackend(backend: Backend): void {
     assert.deepEqual([after.status, after.stopped_at], ["unknown", before.last_heartbeat_at]);
   });
 
-  test("the sleep of the observer's machine is not the silence of the others", async (t) => {
+  test("the time that the observer's machine slept does not count as silence of others", async (t) => {
     const { url } = await openTest(t, backend, { attach: false });
     const { clock, sleep } = clockThatSleeps();
     const observer = await openBeside(t, backend, { url, clock });
@@ -139,7 +139,7 @@ function onBackend(backend: Backend): void {
     assert.equal((await readSession(observer, book.sessionId)).status, "running");
   });
 
-  test("nobody is buried by an observer that could not write either", async (t) => {
+  test("an observer that could not write its own beat ends no session", async (t) => {
     const clock = manualClock();
     let full = false;
     const fault = (_: string, text: string): void => {
@@ -161,7 +161,7 @@ function onBackend(backend: Backend): void {
     assert.equal((await readSession(observer, book.sessionId)).status, "running");
   });
 
-  test("a session that cannot be ended does not keep the others from it", async (t) => {
+  test("a session that cannot be ended does not keep others from being ended", async (t) => {
     const { store, url } = await openTestStore(t, backend);
     const broken = await startProcess(t, { url });
     const other = await startProcess(t, { url });
@@ -185,7 +185,7 @@ function onBackend(backend: Backend): void {
     );
   });
 
-  test("a process that was stopped for too long finds itself ended, takes a new session and goes on", async (t) => {
+  test("a process that was stopped for too long finds its session ended and continues with a new one", async (t) => {
     const { book: desk, url } = await openTest(t, backend, { attach: false });
     const clock = manualClock();
     const observer = await openBeside(t, backend, { url, clock });

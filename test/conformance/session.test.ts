@@ -62,7 +62,7 @@ for (const backend of backends) {
       ]);
     });
 
-    test("it beats every second of its clock, and the beat says when", async (t) => {
+    test("a session beats every second of its clock, and records when", async (t) => {
       const clock = manualClock();
       const { book } = await openTest(t, backend, { clock });
 
@@ -91,7 +91,7 @@ for (const backend of backends) {
       assert.equal(row.last_heartbeat_at, clock.now());
     });
 
-    test("await using closes it too, also on the way out of an exception", async (t) => {
+    test("await using closes it too, even after an exception", async (t) => {
       const { book: observer, url } = await openTest(t, backend, { attach: false });
       let id: string | null = null;
 
@@ -139,7 +139,7 @@ for (const backend of backends) {
       assert.deepEqual(await observer.doctor(), []);
     });
 
-    test("a session that others ended goes on under a new id, and the old one keeps its end", async (t) => {
+    test("a process whose session others ended continues with a new one, and the old session keeps its end", async (t) => {
       const clock = manualClock();
       const { store } = await openTestStore(t, backend, { clock });
       const heard: unknown[] = [];
@@ -164,7 +164,7 @@ for (const backend of backends) {
       assert.equal((await read(old.id))?.status, "unknown");
     });
 
-    test("what fails while it takes a new session is tried again, and ends nobody's program", async (t) => {
+    test("a failure to begin the new session is retried and does not end the program", async (t) => {
       const clock = manualClock();
       let full = false;
       let refused = 0;
@@ -195,7 +195,7 @@ for (const backend of backends) {
       await attachment.detach();
     });
 
-    test("one that is closed while it takes a new session leaves none behind", async (t) => {
+    test("a book that is closed while it begins a new session leaves none running", async (t) => {
       const clock = manualClock();
       let inserted = 0;
       const fault = (moment: string, text: string): void => {
@@ -221,7 +221,7 @@ for (const backend of backends) {
       );
     });
 
-    test("a book that is closed before it noticed does not overwrite what others wrote", async (t) => {
+    test("a book that closes before it notices its lost session does not overwrite how others ended it", async (t) => {
       const { book: observer, url } = await openTest(t, backend, { attach: false });
       const book = await open(url, { clock: manualClock() });
       const id = book.sessionId;
@@ -238,7 +238,7 @@ for (const backend of backends) {
       assert.equal((await observer.sessions.list()).items.length, 1);
     });
 
-    test("whatever is done to a session after its end changes nothing", async (t) => {
+    test("an ended session never changes", async (t) => {
       const { store } = await openTestStore(t, backend);
       const error = { type: "Error", message: "first", trace: null };
       const commands = {
@@ -263,7 +263,7 @@ for (const backend of backends) {
       }
     });
 
-    test("a clock that says it is before the session's start is not believed", async (t) => {
+    test("neither a beat nor an end is recorded before the session's start", async (t) => {
       const { store } = await openTestStore(t, backend);
       const error = { type: "Error", message: "first", trace: null };
       const { id } = await store.write((tx) => startSession(tx, thisProcess(), "{}"));

@@ -21,20 +21,18 @@ for (const backend of backends) {
     assert.deepEqual([mark?.folded_seq, await findings(book)], [2, []]);
 
     await tamper(book, (tx) => tx.sql`update daybook_run_fold set folded_seq = 99`);
-    assert.deepEqual(await findings(book), [
-      "T1 the mark up to which runs are counted is not beyond the last of them: 99",
-    ]);
+    assert.deepEqual(await findings(book), ["T1 the mark of counted runs is not beyond the last run: 99"]);
     await tamper(book, async (tx) => {
       await tx.sql`update daybook_run_fold set folded_seq = 2`;
       await tx.sql`update daybook_run_rollup set runs = runs - 1, success = success - 1 where span in ('minute', 'ever')`;
     });
     assert.deepEqual(await findings(book), [
-      "T1 every run that was passed by the mark is counted: direct work",
+      "T1 rollups count every run up to the mark: direct work",
       `T3 an hour counts what its minutes count, and a day what its hours do: direct  hour ${noon}, direct work hour ${noon}`,
     ]);
   });
 
-  test(`${backend}: doctor finds what is registered for nobody, and a schedule that outlives its registration`, async (t) => {
+  test(`${backend}: doctor finds a registration without an owner, and a schedule that outlives its registration`, async (t) => {
     const home = app("home", {
       setup: (it) => {
         it.on("bell", { name: "bell" }, () => undefined);

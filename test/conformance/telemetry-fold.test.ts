@@ -7,7 +7,7 @@ import { job } from "../../src/index.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { foldSlice, readMark } from "../../src/telemetry/rollup/fold.ts";
-import { foldRuns, openFolder, createHorizon } from "../../src/telemetry/rollup/roll-up.ts";
+import { foldRuns, openRollUp, createHorizon } from "../../src/telemetry/rollup/roll-up.ts";
 import { backends, cleanup, openTest, openTestStore, type Backend } from "../support/open-test.ts";
 import { insertRuns, type RawRun } from "../telemetry/raw-run.ts";
 
@@ -31,7 +31,7 @@ async function open(t: TestContext, backend: Backend): Promise<{ store: Store; u
 
 for (const backend of backends) {
   describe(`folding on ${backend}`, () => {
-    test("every run is counted once in its minute, hour, day and session, however often one folds", async (t) => {
+    test("every run is counted once in its minute, hour, day and session, however many folds run", async (t) => {
       const { store } = await open(t, backend);
       await insertRuns(store, some(7));
 
@@ -50,7 +50,7 @@ for (const backend of backends) {
       );
     });
 
-    test("of two that fold the same slice, one does", async (t) => {
+    test("when two processes fold the same slice, one of them counts it", async (t) => {
       const { store } = await open(t, backend);
       await insertRuns(store, some(300));
       const { seq } = await createHorizon(store)();
@@ -61,7 +61,7 @@ for (const backend of backends) {
       assert.equal((await totals(store)).runs, 300);
     });
 
-    test("a number that a removed run had counts again for the run that gets it", async (t) => {
+    test("a run that gets the number of a removed run is counted", async (t) => {
       const done = job("done", { run: () => undefined });
       const { book } = await openTest(t, backend, { use: [done], clock: manualClock({ at }) });
       for (const round of [1, 2, 3]) {
@@ -91,7 +91,7 @@ for (const backend of backends) {
       assert.equal(row?.runs, 1);
     });
 
-    test("a folder folds a second after runs were written, and leaves it to another that does", async (t) => {
+    test("the roll-up folds a second after runs were written, and leaves it to another process that folds", async (t) => {
       const clock = manualClock({ at });
       const { store } = await openTestStore(t, backend, { clock });
       const did: string[] = [];
@@ -106,7 +106,7 @@ for (const backend of backends) {
           return store.write(unit, options);
         },
       };
-      const [one, two] = [openFolder(store), openFolder(watched)];
+      const [one, two] = [openRollUp(store), openRollUp(watched)];
       await insertRuns(store, some(5));
       assert.deepEqual([await one.fold(), await two.fold()], [5, 5]);
       await insertRuns(store, some(5));
@@ -123,7 +123,7 @@ for (const backend of backends) {
       await Promise.all([one.stop(), two.stop()]);
     });
 
-    test("a folder that took long rests longer, so that folding takes no more than a twentieth of the time", async (t) => {
+    test("a roll-up that took long rests longer, so that folding takes at most a twentieth of the time", async (t) => {
       const clock = manualClock({ at });
       const { store } = await openTestStore(t, backend, { clock });
       const looks: number[] = [];
@@ -136,16 +136,16 @@ for (const backend of backends) {
           return store.read(statement);
         },
       };
-      const folder = openFolder(slow);
+      const rollUp = openRollUp(slow);
       await insertRuns(store, some(5));
-      await folder.fold();
+      await rollUp.fold();
       looks.length = 0;
 
-      folder.soon();
+      rollUp.soon();
       await clock.advance(5000);
 
       assert.equal(looks[0], 2000);
-      await folder.stop();
+      await rollUp.stop();
     });
 
     test("a slice grows as long as more runs make no more rows of counts, and shrinks when they do", async (t) => {
@@ -172,30 +172,30 @@ for (const backend of backends) {
   });
 }
 
-test("postgres: a run that commits long after later ones is not passed by", async (t) => {
+test("postgres: a run that commits long after runs with higher numbers is counted", async (t) => {
   const { store, url } = await open(t, "postgres");
   const late = new Client({ connectionString: url });
   await late.connect();
   cleanup(t, () => late.end());
-  const folder = openFolder(store);
-  cleanup(t, () => folder.stop());
+  const rollUp = openRollUp(store);
+  cleanup(t, () => rollUp.stop());
   await late.query("begin");
   await late.query(`insert into daybook.daybook_run (tenant_id, id, kind, name, attempt, started_at, ended_at, duration_ms, status)
     values ('default', 'late', 'listener', 'lamp', 1, ${at}, ${at}, 7, 'success')`);
   await insertRuns(store, some(3));
 
-  const early = await folder.fold();
+  const early = await rollUp.fold();
   await insertRuns(store, some(2));
-  const still = await folder.fold();
+  const still = await rollUp.fold();
   const before = await totals(store);
   await late.query("commit");
-  const after = await folder.fold();
+  const after = await rollUp.fold();
 
   assert.deepEqual([early, still, before.runs], [0, 0, 0], "nothing beyond the one that is still being written");
   assert.deepEqual([after, await totals(store)], [6, { runs: 6, took: 7 + 3 + 1 }]);
 });
 
-test("postgres: steady writers do not keep the fold from going on", async (t) => {
+test("postgres: steady writers do not hold up the fold", async (t) => {
   const { store, url } = await open(t, "postgres");
   const writers = [new Client({ connectionString: url }), new Client({ connectionString: url })];
   for (const each of writers) {
@@ -207,18 +207,18 @@ test("postgres: steady writers do not keep the fold from going on", async (t) =>
     id: string,
   ): string => `insert into daybook.daybook_run (tenant_id, id, kind, name, attempt, started_at, ended_at,
     duration_ms, status) values ('default', '${id}', 'listener', 'lamp', 1, ${at}, ${at}, 1, 'success')`;
-  const folder = openFolder(store);
-  cleanup(t, () => folder.stop());
+  const rollUp = openRollUp(store);
+  cleanup(t, () => rollUp.stop());
   await one.query("begin");
   await one.query(insert("a"));
 
-  const first = await folder.fold();
+  const first = await rollUp.fold();
   await two.query("begin");
   await two.query(insert("b"));
   await one.query("commit");
-  const second = await folder.fold();
+  const second = await rollUp.fold();
   await two.query("commit");
 
   assert.deepEqual([first, second], [0, 1], "there was always somebody writing");
-  assert.equal(await folder.fold(), 2);
+  assert.equal(await rollUp.fold(), 2);
 });

@@ -61,7 +61,7 @@ function passing(at: number): ManualClock {
 
 for (const backend of backends) {
   describe(`retention of telemetry on ${backend}`, () => {
-    test("runs leave after seven days and lines after three, of one tenant, and a dry run says so first", async (t) => {
+    test("retention removes one tenant's runs after seven days and lines after three, and a dry run tells which", async (t) => {
       const desk = await openDesk(t, backend);
       const [old = "", middle = "", young = ""] = await aged(desk, [8, 4, 1]);
       for (const id of [young, middle, old]) await writeLines(desk, id, 2);
@@ -112,7 +112,7 @@ for (const backend of backends) {
       await assert.rejects(desk.runs.pin(id), { code: "not_found" });
     });
 
-    test("over the budget the oldest leave, and the reason is told", async (t) => {
+    test("over the size budget the oldest runs leave, with the reason", async (t) => {
       const desk = await openDesk(t, backend);
       const ids = await aged(desk, [3, 2, 1, 0]);
 
@@ -127,7 +127,7 @@ for (const backend of backends) {
       assert.deepEqual([gone?.reason, gone?.removed], ["size", 2]);
     });
 
-    test("no transaction removes more than a slice, also when one run has more lines than that", async (t) => {
+    test("no transaction removes more than a slice, even when one run has more lines than that", async (t) => {
       const desk = await openDesk(t, backend);
       const ids = await aged(
         desk,
@@ -149,7 +149,7 @@ for (const backend of backends) {
       assert.equal(await count(desk, "run"), 0);
     });
 
-    test("counts leave after 400 days, and a series of which nothing is left with them", async (t) => {
+    test("counts leave after 400 days, and a series leaves with its last count", async (t) => {
       const desk = await openDesk(t, backend);
       await aged(desk, [500, 399]);
       await insertRuns(desk.store, [{ name: "forgotten", startedAt: now - 401 * day, durationMs: 1 }]);
@@ -160,7 +160,7 @@ for (const backend of backends) {
       assert.deepEqual([await count(desk, "run_series"), await count(desk, "run_rollup")], [2, 8]);
     });
 
-    test("what an app registered has a history as long as its counts are there, however it ran", async (t) => {
+    test("a registration has a history as long as its counts are there", async (t) => {
       const desk = await openDesk(t, backend);
       const owner = { app: "home", instance: 0 };
       const kinds = ["listener", "schedule", "job", "direct"];
@@ -198,7 +198,7 @@ for (const backend of backends) {
       assert.deepEqual(await ids({ since: "2d" }), [young]);
     });
 
-    test("a process that works lets go what is old every hour, for all tenants", async (t) => {
+    test("a working process applies retention every hour, for all tenants", async (t) => {
       const clock = manualClock({ at: now });
       const { engine, store } = await openEngine(t, backend, { clock });
       for (const tenant of ["default", "acme"]) {
@@ -208,7 +208,7 @@ for (const backend of backends) {
       let [folds, prepared] = [0, 0];
       const minute = everyMinute({
         ...{ store, jobs: engine },
-        folder: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
+        rollUp: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
         scheduled: { writeAll: () => Promise.resolve(), writeForNewTenants: async () => void prepared++ },
       });
 
@@ -223,7 +223,7 @@ for (const backend of backends) {
       assert.equal((await telemetryReads(store, "acme").evictions())[0]?.removed, 1);
     });
 
-    test("what an app's schedule fired leaves with its job after seven days, and other jobs stay", async (t) => {
+    test("a run of an app's schedule leaves with its job after seven days, and other jobs stay", async (t) => {
       const clock = passing(now);
       const noop = job("noop", { run: () => undefined });
       const home = app("home", {

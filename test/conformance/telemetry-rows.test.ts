@@ -25,7 +25,7 @@ async function moving(clock: ManualClock, work: Promise<unknown>): Promise<void>
 
 for (const backend of backends) {
   describe(`rows of telemetry on ${backend}`, () => {
-    test("each way to end leaves exactly one row with its own words, and one count", async (t) => {
+    test("every way a run can end leaves one row with its status, and one count", async (t) => {
       const clock = manualClock();
       const params = z.object({ n: z.number() });
       const good = job("good", { run: () => 1 });
@@ -112,7 +112,7 @@ for (const backend of backends) {
       await moving(clock, book.close());
     });
 
-    test("a book that refuses runs fails and delays no handler; what did not fit is counted and shown", async (t) => {
+    test("a book that refuses runs neither fails nor delays a handler, and counts the dropped runs", async (t) => {
       const clock = manualClock();
       let broken = true;
       const fault = (_moment: string, text: string): void => {
@@ -155,7 +155,7 @@ for (const backend of backends) {
       );
     });
 
-    test("rollups that cannot be written delay nothing and are made up for", async (t) => {
+    test("rollups that cannot be written delay no work and are written later", async (t) => {
       const clock = manualClock();
       let broken = true;
       const fault = (_moment: string, text: string): void => {

@@ -14,7 +14,7 @@ function verb(): ReturnType<typeof placeOf> {
   return placeOf(verb);
 }
 
-test("the place of a verb is the line that called it, and nothing else", () => {
+test("the place of a verb is the line that called it", () => {
   const before = Error.stackTraceLimit;
 
   const place = verb();
@@ -37,7 +37,7 @@ test("an error gets the user's frames once, and one that has some keeps its own"
   assert.equal((calledAt(own, verb()) as Error).stack, stack);
 });
 
-test("what is not our error is left alone, and so are stacks that are no text", () => {
+test("errors of others are left alone, and so are stacks that are not text", () => {
   const foreign = new Error("theirs");
   const { stack } = foreign;
   const odd = Object.assign(without(), { stack: [1] as never });

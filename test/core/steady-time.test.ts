@@ -19,7 +19,7 @@ test("a step forward is followed at once, and so is the way back to the time tha
   assert.equal(time.now(), 10 * day + hour + 300);
 });
 
-test("behind a small step back time stands still until the wall clock has caught up", async () => {
+test("after a small step back, time stands still until the wall clock has caught up", async () => {
   const clock = manualClock({ at: day });
   const time = createSteadyTime(clock);
   const before = time.now();
@@ -46,7 +46,7 @@ test("many small steps back add up to one that is followed", async () => {
   assert.ok(time.now() - clock.now() <= limits.clockSmoothMs);
 });
 
-test("a time that the clock never had before is not believed for some seconds, in which time goes on", async () => {
+test("a time that the clock never had is not believed for some seconds, while time continues", async () => {
   const clock = manualClock({ at: 400 * day });
   const time = createSteadyTime(clock);
   await clock.advance(hour);
@@ -62,7 +62,7 @@ test("a time that the clock never had before is not believed for some seconds, i
   assert.deepEqual(seen, [400 * day + hour, 400 * day + hour + 300, 35 * day + hour + 300 + limits.clockHoldMs]);
 });
 
-test("a time that was kept for a moment only is not held on to: who starts with a wrong clock follows the right one", async () => {
+test("a program that starts with a wrong clock follows the right one at once", async () => {
   const clock = manualClock({ at: 2 * day });
   const time = createSteadyTime(clock);
   await clock.advance(300);
@@ -83,7 +83,7 @@ test("a wall clock that stands still is not taken for one that was set back", as
   assert.equal(time.now(), day);
 });
 
-test("whoever asks is told by how much the clock was set, once, and drift is no step", async () => {
+test("listeners learn once by how much the clock was set, and drift does not count", async () => {
   const clock = manualClock({ at: day });
   const time = createSteadyTime(clock);
   const heard: number[] = [];
@@ -107,7 +107,7 @@ test("whoever asks is told by how much the clock was set, once, and drift is no 
   assert.deepEqual(heard, [day, -day]);
 });
 
-test("nothing is removed for its age until a clock that was set has its old time back or has kept its new one", async () => {
+test("nothing is removed by age until a clock that was set is set back or has kept its new time", async () => {
   const clock = manualClock({ at: day });
   const time = createSteadyTime(clock);
   const mayRemove = (): boolean => {

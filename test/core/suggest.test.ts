@@ -4,7 +4,7 @@ import { nearest, refuseUnknown } from "../../src/core/suggest.ts";
 
 const known = ["queue", "priority", "delay", "key", "tags"];
 
-test("the nearest known word is found for the usual slips", () => {
+test("the nearest known word is found for common typing errors", () => {
   const slips = {
     quue: "queue",
     qeuue: "queue",

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
 import { startWorker } from "../../src/jobs/worker/start-worker.ts";
-import { startHeart } from "../../src/telemetry/heartbeat.ts";
+import { startHeartbeat } from "../../src/telemetry/heartbeat.ts";
 import { backends, cleanup } from "../support/open-test.ts";
 import { clockThatSleeps } from "../support/session-row.ts";
 import { openEngine } from "./open-engine.ts";
@@ -41,7 +41,7 @@ for (const backend of backends) {
     const { clock, sleep } = clockThatSleeps();
     const { store, session } = await openEngine(t, backend, { clock });
     let told = 0;
-    const heart = startHeart(store, session.id, { lost: () => undefined, caughtUp: () => void told++ });
+    const heart = startHeartbeat(store, session.id, { lost: () => undefined, caughtUp: () => void told++ });
     cleanup(t, () => heart.stop());
     const beat = (): Promise<void> => store.write(() => undefined); // a commit stamps it
 

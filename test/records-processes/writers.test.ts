@@ -5,7 +5,7 @@ import { backends } from "../support/open-test.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
-    test("of many writers with one expected revision, head or absence exactly one wins", async (t) => {
+    test("of many writers that expect the same revision, head or absence, exactly one wins", async (t) => {
       const clients = await openClients(t, backend, 4);
       const [first] = clients;
       const race = async (how: object): Promise<number> => {
@@ -24,7 +24,7 @@ for (const backend of backends) {
       assert.equal(await first?.records.head(), 3);
     });
 
-    test("writers that expect nothing all commit, with dense numbers, also when they share a transaction", async (t) => {
+    test("writers without conditions all commit, with dense numbers, even when they share a transaction", async (t) => {
       const clients = await openClients(t, backend, 2);
 
       const writes = clients.flatMap((book, client) =>

@@ -165,7 +165,7 @@ for (const backend of backends) {
       }
     });
 
-    test("an index that is declared later is built for what is there, once", async (t) => {
+    test("an index that is declared later is built for existing records, once", async (t) => {
       const Bare = entity("thing", { schema: Thing.schema, key: () => "k1" });
       const { book, url } = await openTest(t, backend, { use: [Bare], worker: false });
       await book.records.put(Bare, { id: "k1", status: "s", n: 1, place: { city: "c" }, free: "x" });
@@ -193,7 +193,7 @@ for (const backend of backends) {
 }
 
 // Without statistics, as in a book that is being filled, PostgreSQL takes a join of a few keys for one of half the table.
-test("postgres: writers who share a transaction seek their keys among many that nothing is known about", async (t) => {
+test("postgres: writers that share a transaction find their keys by a seek", async (t) => {
   const texts: string[] = [];
   const { book, url } = await openTest(t, "postgres", {
     ...{ use: [Thing, Near], worker: false },

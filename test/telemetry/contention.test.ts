@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { contend } from "../support/session-contend.ts";
 
-test("four processes that write to one file at once all get their share, and their hearts beat", async (t) => {
+test("four processes that write to one file at once all get their share, and their sessions beat", async (t) => {
   const report = await contend(t, { processes: 4, ms: 4000, callers: 16 });
 
   assert.deepEqual(report.errors, []);

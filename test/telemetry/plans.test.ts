@@ -45,7 +45,7 @@ const questions: Readonly<Record<string, readonly [ask: Question, how: RegExp]>>
   ],
   "the last error of each": [
     (store) => telemetryReads(store, tenant).summaries({ since: "5d" }),
-    /SEARCH (?:last|(?:daybook_)?run_failure) USING INDEX run_failures_by_last \(series_seq=\? AND last_seq=\?\)|using (?:daybook_)?run_failure/,
+    /SEARCH (?:daybook_)?run_failure USING INDEX run_failures_by_last \(series_seq=\? AND last_seq=\?\)|using (?:daybook_)?run_failure/,
   ],
   slow: [
     (store) => telemetryReads(store, tenant).slow({ since: "5d" }),

@@ -26,16 +26,16 @@ test("a pid that nobody has is gone", async () => {
   assert.equal(isGone({ pid }, server), true);
 });
 
-test("a pid that somebody else has by now is gone", () => {
+test("a pid that another process has now is gone", () => {
   assert.equal(isGone({ processStarted: "1" }, file), true);
   assert.equal(isGone({ processStarted: "1" }, server), true);
 });
 
-test("a pid says nothing when the start of its process is not known", () => {
+test("a pid proves nothing when the start of its process is unknown", () => {
   assert.equal(isGone({ processStarted: null }, file), false);
 });
 
-test("nothing is known about a process of another host or another pid namespace", async () => {
+test("a process of another host or pid namespace is not provably gone", async () => {
   const pid = await goneProcess();
 
   for (const elsewhere of [{ host: "elsewhere" }, { hostNamespace: "pid:[1]" }, { hostNamespace: null }]) {
@@ -45,7 +45,7 @@ test("nothing is known about a process of another host or another pid namespace"
   }
 });
 
-test("whoever ran before the machine was started again is gone from a file, but a server has many machines", () => {
+test("a process of an earlier boot is gone for a file book, but not for a server, which has many machines", () => {
   const outside = { ...self, hostNamespace: "pid:[4026531836]" };
   const earlier = { ...outside, hostBoot: "an earlier one" };
 
@@ -55,7 +55,7 @@ test("whoever ran before the machine was started again is gone from a file, but 
   assert.equal(isProvablyGone({ ...outside, hostBoot: null }, outside, file), false);
 });
 
-test("a container may be told a boot id of its own, so its processes are not judged by it", () => {
+test("a container may see a boot id of its own, so its processes are not judged by it", () => {
   const inside = { ...self, hostNamespace: "pid:[4026532001]" };
 
   assert.equal(isProvablyGone({ ...inside, hostBoot: "its own" }, inside, file), false);
@@ -65,7 +65,7 @@ test("a container may be told a boot id of its own, so its processes are not jud
   );
 });
 
-test("where the system does not tell its boots, two machines of one name are not taken for one", async () => {
+test("without boot ids, two machines of one name are not taken for one", async () => {
   const pid = await goneProcess();
   const unknown = { ...self, hostBoot: null, hostNamespace: null };
 
@@ -74,7 +74,7 @@ test("where the system does not tell its boots, two machines of one name are not
 });
 
 if (process.platform === "linux") {
-  test("a process that is dead but not yet buried by its parent is gone", async () => {
+  test("a zombie is gone", async () => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
     const pid = child.pid ?? 0;
     const processStarted = statOf(pid)[19] ?? "";

@@ -46,7 +46,7 @@ function startSpan(name: string, parent: Context): Span {
 
 const active = new AsyncLocalStorage<Context>();
 
-test("without an SDK nothing is traced, and work is passed on as it is", () => {
+test("without an SDK nothing is traced, and work runs unchanged", () => {
   const run = { name: "n", kind: "job", runId: "r", tenant: "t", attempt: 1, traceparent: null };
 
   assert.equal(currentTraceparent(), undefined);

@@ -7,7 +7,7 @@ import { startSession } from "../../src/telemetry/session.ts";
 import { openTestStore } from "../support/open-test.ts";
 import { clockThatSleeps } from "../support/session-row.ts";
 
-test("the time an answer takes is not the silence of the others", async (t) => {
+test("the time that an answer takes does not count as silence of others", async (t) => {
   const { clock, sleep } = clockThatSleeps();
   const { store } = await openTestStore(t, "sqlite", { clock });
   const slow: typeof store = {

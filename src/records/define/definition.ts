@@ -1,12 +1,13 @@
-// An entity: something that stands for itself and is found by its key.
+// The types of records as code defines them. An entity stands for itself and is found by its key. A relation connects two
+// entities; it is found by them and, where several may connect the same two, by an instance key.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../../core/error.ts";
 import { checkName } from "../../core/name.ts";
+import { quote } from "../../core/quote.ts";
 import { isSchema } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
+import { checkIndexes, checkPath, type Index, type IndexInput, type Path, type PathInput } from "./field-index.ts";
 import type { StoredType } from "./record-type.ts";
-import { type IndexInput, type Index, type Path, type PathInput, checkIndexes, checkPath } from "./field-index.ts";
-import { quote } from "../../core/quote.ts";
 
 type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
 
@@ -23,22 +24,25 @@ export type EntityOptions<Schema extends StandardSchemaV1> = {
   readonly search?: readonly PathInput<StandardSchemaV1.InferOutput<Schema>>[];
 };
 
-/** A definition of any types, for lists of them. */
-export type AnyEntity = {
-  readonly kind: "entity";
+type AnyDefinition = {
   readonly name: string;
-  readonly schema: StandardSchemaV1;
-  readonly keyOf: (value: unknown) => unknown;
-  /** How the key is made, for the schema's description. */
-  readonly keyField: string | null;
   readonly indexes: readonly Index[];
   readonly search: readonly Path[];
-  /** Set when it was made from what the book knows of it, and not from code. */
+  /** Set when the definition was made from what the book knows, not from code. */
   readonly stored?: StoredType;
 };
 
+/** An entity with documents of any type. */
+export type AnyEntity = AnyDefinition & {
+  readonly kind: "entity";
+  readonly schema: StandardSchemaV1;
+  readonly keyOf: (value: unknown) => unknown;
+  /** The field that holds the key; null when a function makes it. */
+  readonly keyField: string | null;
+};
+
 export type Entity<Input = unknown, Value = unknown> = AnyEntity & {
-  /** For the compiler alone; there is nothing here when the program runs. */
+  /** For the compiler only; it does not exist at run time. */
   readonly "~types"?: { readonly input: Input; readonly value: Value };
 };
 
@@ -61,15 +65,15 @@ export function defineEntity<Schema extends StandardSchemaV1>(
   };
 }
 
-/** Type names are part of event topics, so their dots are refused. */
-export function checkTypeName(name: string, kind: string): void {
+/** Type names are part of event topics, so dots are refused. */
+function checkTypeName(name: string, kind: string): void {
   checkName(name, `${kind} name`);
   if (/[.*>\s]/.test(name)) {
     throw invalid(`${kind} name ${JSON.stringify(name)} has a space or one of . * >: use letters, digits, - and _`);
   }
 }
 
-export function checkSchema(schema: unknown, what: string): void {
+function checkSchema(schema: unknown, what: string): void {
   if (isSchema(schema)) return;
   throw invalid(`${what} has no schema: give a Standard Schema, such as z.object({ id: z.string() })`);
 }
@@ -87,53 +91,45 @@ function isObject(value: unknown): value is object {
   return (typeof value === "object" && value !== null) || typeof value === "function";
 }
 
-// A relation: a record that connects two entities. It is found by its endpoints and, where there may be several between
-// the same two, by an instance key.
-
 export type RelationOptions<From extends AnyEntity, To extends AnyEntity, Schema extends StandardSchemaV1> = {
   readonly from: From;
   readonly to: To;
-  /** Checks and types what the relation itself knows; without one it knows nothing but its endpoints. */
+  /** Checks and types the relation's own document. Without one, a relation has nothing but its endpoints. */
   readonly schema?: Schema;
-  /** The field, or a function of the document, that tells several relations between the same two apart. */
+  /** The field, or a function of the document, that tells relations between the same two entities apart. */
   readonly instanceKey?:
     | (keyof StandardSchemaV1.InferOutput<Schema> & string)
     | ((value: StandardSchemaV1.InferOutput<Schema>) => string);
   readonly indexes?: readonly IndexInput<StandardSchemaV1.InferOutput<Schema>>[];
 };
 
-export type AnyRelation = {
+export type AnyRelation = AnyDefinition & {
   readonly kind: "relation";
-  readonly name: string;
   readonly from: AnyEntity;
   readonly to: AnyEntity;
   readonly schema: StandardSchemaV1 | undefined;
   readonly instanceOf: ((value: unknown) => unknown) | undefined;
   readonly instanceField: string | null;
-  readonly indexes: readonly Index[];
-  readonly search: readonly Path[];
-  /** Set when it was made from what the book knows of it, and not from code. */
-  readonly stored?: StoredType;
 };
 
 export type Relation<From = unknown, To = unknown, Input = unknown, Value = unknown> = AnyRelation & {
-  /** For the compiler alone; there is nothing here when the program runs. */
+  /** For the compiler only; it does not exist at run time. */
   readonly "~types"?: { readonly input: Input; readonly value: Value; readonly from: From; readonly to: To };
 };
 
 export type AnyRecordType = AnyEntity | AnyRelation;
 
-/** Refuses a name where a definition is wanted; everything else would be asked of a type that is not there. */
+/** Refuses a name where a definition is wanted. */
 export function checkDefinition<Type extends AnyRecordType>(type: Type, what: string): Type {
   const { kind } = (type ?? {}) as { kind?: unknown };
   if (kind === "entity" || kind === "relation") return type;
   throw invalid(`${what} takes an entity or a relation: the definition, not its name; got ${quote(type)}`);
 }
 
-/** Where a relation is; without instances, `instance` is empty. */
+/** By what a relation is found; without instances, `instance` is empty. */
 export type RelationKey = { readonly from: string; readonly to: string; readonly instance?: string };
 
-/** What a document is; `Nothing` of a relation without a schema. */
+/** The document of a relation without a schema. */
 export type Nothing = Record<string, never>;
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : Nothing;
 type OutputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : Nothing;

@@ -1,5 +1,5 @@
-// A path into a document, and the declaration of an index on one. Paths are lists of names, taken literally: a dot, a
-// quote or `__proto__` in a name is part of the name.
+// A path into a document, and the declaration of an index on it. A path is a list of names, taken literally: a dot, a quote or
+// `__proto__` in a name is part of the name.
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
@@ -44,7 +44,7 @@ export function checkPath(input: unknown, what: string): Path {
   return checkSegments(path, what);
 }
 
-/** The names of a path, which may be none: the thing itself. */
+/** Checks the names of a path. An empty path is the thing itself. */
 export function checkSegments(path: readonly unknown[], what: string): Path {
   if (path.length > limits.pathSegmentsMax) {
     throw invalid(`${what} has a path of ${path.length} names: a document is at most ${limits.pathSegmentsMax} deep`);

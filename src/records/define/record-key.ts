@@ -1,19 +1,20 @@
-// The key of a record. An entity's is its own; that of a relation is made of its endpoints and its instance.
-import type { StandardSchemaV1 } from "@standard-schema/spec";
+// The key of a record, and the document that gives it. An entity has a key of its own; that of a relation is made of its
+// endpoints and its instance.
 import { invalid } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkKey } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
+import { isObject } from "../../core/shape.ts";
+import { fitting } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { checkDefinition } from "./definition.ts";
-import type { AnyRecordType, RelationKey, AnyEntity, AnyRelation } from "./definition.ts";
-import { toJson } from "../../core/json.ts";
-import { fitting } from "../../core/standard-schema.ts";
+import type { AnyEntity, AnyRecordType, AnyRelation, RelationKey } from "./definition.ts";
 
 export type Ends = { readonly from: string; readonly to: string; readonly instance: string };
 export type RecordKey = { readonly key: string; readonly ends: Ends | null };
 
-/** What is given for a key, checked against the kind of its type. */
+/** Checks a given key against the kind of its type. */
 export function recordKey(type: AnyRecordType, given: string | RelationKey): RecordKey {
   if (checkDefinition(type, "the type of a record").kind === "entity")
     return { key: entityKey(given, `the key of "${type.name}"`), ends: null };
@@ -50,28 +51,30 @@ export function nameRecord(type: string, { key, ends }: RecordKey): string {
   return `${type} from ${JSON.stringify(ends.from)} to ${JSON.stringify(ends.to)}${instance}`;
 }
 
-// A document on its way in: checked by its schema, then written as canonical JSON, so that equal documents are equal text.
-
+/** A document that its schema has checked, and its canonical JSON: equal documents have equal text. */
 export type Document = { readonly value: unknown; readonly body: string };
 
 export async function checkDocument(type: AnyRecordType, input: unknown): Promise<Document> {
-  const value =
-    type.schema === undefined ? checkEmpty(type.name, input) : await validate(type.name, type.schema, input);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalid(`a document of "${type.name}" must be an object with named fields`);
-  }
-  return { value, body: toJson(value, { what: type.name }) };
-}
-
-async function validate(name: string, schema: StandardSchemaV1, input: unknown): Promise<unknown> {
+  const { name, schema } = type;
   const what = `the document does not fit the schema of "${name}"`;
-  return fitting(await schema["~standard"].validate(input), what, { type: name });
+  const value =
+    schema === undefined
+      ? checkEmpty(name, input)
+      : fitting(await schema["~standard"].validate(input), what, { type: name });
+  if (!isObject(value)) throw invalid(`a document of "${name}" must be an object with named fields`);
+  return { value, body: toJson(value, { what: name }) };
 }
 
 function checkEmpty(name: string, input: unknown): unknown {
   if (input === undefined || (typeof input === "object" && input !== null && Object.keys(input).length === 0))
     return {};
   throw invalid(`"${name}" has no schema, so it knows nothing but its endpoints: give it a schema to keep more`);
+}
+
+/** The key that the document gives to the record that is found at `at`. */
+export function keyOfChanged(type: AnyRecordType, at: RecordKey, document: Document): RecordKey {
+  if (type.kind === "entity") return keyOfDocument(type, document);
+  return keyOfLink(type, at.ends?.from ?? "", at.ends?.to ?? "", document);
 }
 
 export function keyOfDocument(type: AnyEntity, { value }: Document): RecordKey {

@@ -2,13 +2,14 @@
 // had. Neither ever changes, so committed ones are cached.
 import { createHash } from "node:crypto";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { DaybookError } from "../../core/error.ts";
+import { conflict } from "../../core/error.ts";
+import { toJson } from "../../core/json.ts";
+import { rememberFor } from "../../core/remember.ts";
+import { jsonSchemaOf } from "../../core/standard-schema.ts";
 import type { Keep } from "../../storage/keep.ts";
-import { type Sql, sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import type { AnyRecordType } from "./definition.ts";
-import { toJson } from "../../core/json.ts";
-import { jsonSchemaOf } from "../../core/standard-schema.ts";
 
 export type TypeRow = {
   readonly seq: number;
@@ -52,7 +53,7 @@ function selectType(tenant: string, name: string): Sql {
 
 /** Registers the type and its schema in this transaction unless the book has them. */
 export async function registerType(tx: Tx, type: AnyRecordType): Promise<WritableType> {
-  const { hash } = schemaText(tx, type);
+  const { hash } = schemaText(type);
   const known = knownIn(tx.keep).writable;
   const name = nameIn(tx.tenant, `${type.name}\n${hash}`);
   const found = known.get(name);
@@ -77,7 +78,7 @@ async function readOrMakeType(tx: Tx, type: AnyRecordType): Promise<TypeRow> {
 }
 
 async function readOrMakeSchema(tx: Tx, typeSeq: number, type: AnyRecordType): Promise<number> {
-  const { text, hash } = schemaText(tx, type);
+  const { text, hash } = schemaText(type);
   const mine = sql`tenant_id = ${tx.tenant} and type_seq = ${typeSeq}`;
   const read = (): Awaitable<{ version: number } | undefined> =>
     tx.get(sql`select version from daybook_record_schema where ${mine} and hash = ${hash}`);
@@ -95,38 +96,26 @@ async function readOrMakeSchema(tx: Tx, typeSeq: number, type: AnyRecordType): P
 
 function checkKind<Row extends TypeRow>(row: Row, type: AnyRecordType): Row {
   if (row.kind === type.kind) return row;
-  throw new DaybookError("conflict", `"${type.name}" is ${article(row.kind)} in this book, not ${article(type.kind)}`, {
-    details: { type: type.name, kind: row.kind },
-  });
+  const [known, given] = [row.kind, type.kind].map((kind) => (kind === "entity" ? "an entity" : "a relation"));
+  throw conflict(`"${type.name}" is ${known} in this book, not ${given}`, { type: type.name, kind: row.kind });
 }
 
 // Relations that exist already would point at keys of another type.
 function checkEnds(row: TypeRow, type: AnyRecordType, ends: readonly WritableType[] | undefined): TypeRow {
   if (row.from_type_seq === ends?.[0]?.seq && row.to_type_seq === ends?.[1]?.seq) return row;
-  throw new DaybookError(
-    "conflict",
+  throw conflict(
     `"${type.name}" connects other entities in this book: keep its "from" and "to", or give the new relation another name`,
-    { details: { type: type.name } },
+    { type: type.name },
   );
-}
-
-function article(kind: string): string {
-  return kind === "entity" ? "an entity" : "a relation";
 }
 
 /** A schema as canonical text, for people and for later comparison, and the hash that tells whether two programs mean the same. */
 type SchemaText = { readonly text: string; readonly hash: string };
 
-function schemaText({ keep }: Tx, type: AnyRecordType): SchemaText {
-  const known = keep("schema texts", () => new WeakMap<AnyRecordType, SchemaText>());
-  let found = known.get(type);
-  if (found === undefined) {
-    const text = toJson(describe(type), { what: `the schema of "${type.name}"` });
-    found = { text, hash: createHash("sha256").update(text).digest("hex") };
-    known.set(type, found);
-  }
-  return found;
-}
+const schemaText = rememberFor((type: AnyRecordType): SchemaText => {
+  const text = toJson(describe(type), { what: `the schema of "${type.name}"` });
+  return { text, hash: createHash("sha256").update(text).digest("hex") };
+});
 
 function describe(type: AnyRecordType): Record<string, unknown> {
   const document = type.schema === undefined ? { vendor: null } : describeDocument(type.schema);

@@ -1,17 +1,17 @@
-// Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type that has
-// such a field. On SQLite it is built in a thread of its own; writers wait for it. On PostgreSQL they do not.
+// Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type with such a
+// field. On SQLite a thread of its own builds it while writers wait; on PostgreSQL writers do not wait.
 import { dirname } from "node:path";
 import type { Keep } from "../../storage/keep.ts";
-import { type Dialect, rawSql, render, sql } from "../../storage/sql.ts";
-import { bytesInUse, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import { openSideWriter } from "../../storage/side-writer.ts";
+import { rawSql, render, sql, type Dialect } from "../../storage/sql.ts";
+import { bytesInUse, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Path } from "../define/field-index.ts";
-import { type Built, itemIndex, pathHash } from "./item-index.ts";
-import { textIndex } from "./word-index.ts";
-import { indexedExpressions } from "../query/term.ts";
 import type { AnyRecordType } from "../define/definition.ts";
+import type { Path } from "../define/field-index.ts";
+import { indexedExpressions } from "../query/term.ts";
 import type { RecordRoom } from "../room.ts";
+import { itemIndex, pathHash, type Built } from "./item-index.ts";
+import { textIndex } from "./word-index.ts";
 
 /** The definitions whose indexes were built when this book was opened. */
 function builtIn(keep: Keep): { definitions: ReadonlyMap<string, AnyRecordType> } {
@@ -50,16 +50,16 @@ async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRe
   const present = await presentIndexes(store);
   const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
   if (missing.length > 0 && store.dialect === "sqlite" && store.location !== ":memory:") {
-    // An index holds less than a quarter of what is indexed, and is in the WAL before it is in the file.
+    // An index takes less than a quarter of what it covers, and is in the WAL before it is in the file.
     refuseFullDisk(dirname(store.location), "an index", (await bytesInUse(store)) / 2);
   }
   for (const index of missing) await build(store, index);
-  // Without statistics the planner takes a new index for no better than the ones it knows.
+  // Without statistics the planner does not prefer a new index to the ones it knows.
   const tables = missing.map(({ table }) => table).filter((table) => table !== "record_words");
   for (const table of new Set(tables)) await runApart(store, `analyze daybook_${table}`);
 }
 
-/** What is indexed and what is asked come from one function, so that they are always spelt alike. */
+/** The expressions come from the function that filters use, so both are always spelt alike. */
 export function indexesFor(dialect: Dialect, path: Path, table: "record" | "record_version"): Built[] {
   const hash = pathHash(path);
   return indexedExpressions(dialect, path).map((expression, index) => {
@@ -80,26 +80,26 @@ async function presentIndexes(store: Store): Promise<Set<string>> {
   return new Set(rows.map(({ name }) => name));
 }
 
-// Two processes that open a book at the same time build the same index; one of them fails, and finds it there.
+// When two processes open a book at the same time, both build the index; one of them fails and finds it there.
 async function build(store: Store, { name, texts, instead }: Built): Promise<void> {
   try {
-    if (instead !== undefined) await takeAway(store, instead);
+    if (instead !== undefined) await dropOld(store, instead);
     for (const text of texts) await runApart(store, text);
   } catch (error) {
     if (!(await presentIndexes(store)).has(name)) throw error;
   }
 }
 
-async function takeAway(store: Store, { family, clear }: NonNullable<Built["instead"]>): Promise<void> {
+async function dropOld(store: Store, { prefix, clear }: NonNullable<Built["instead"]>): Promise<void> {
   const old = await store.read<{ type: string; name: string }>(
-    sql`select type, name from sqlite_schema where type in ('trigger', 'index') and substr(name, 1, ${family.length}) = ${family}`,
+    sql`select type, name from sqlite_schema where type in ('trigger', 'index') and substr(name, 1, ${prefix.length}) = ${prefix}`,
   );
   if (old.length === 0) return;
   for (const { type, name } of old) await runApart(store, `drop ${type} if exists ${name}`);
   await runApart(store, clear);
 }
 
-// On SQLite in a thread. On PostgreSQL on a connection of its own and in no transaction, as `concurrently` demands.
+// On SQLite in a thread; on PostgreSQL on a connection of its own and outside of transactions, as `concurrently` demands.
 async function runApart(store: Store, text: string): Promise<void> {
   if (store.dialect === "sqlite") {
     await store.readLong(rawSql(text));

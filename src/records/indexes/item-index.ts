@@ -1,7 +1,7 @@
-// The index of the texts in an array. PostgreSQL has one for that; on SQLite it is a table that triggers keep, so that it
-// holds whoever writes. What is built last is the sign that all of it was.
+// The index of the texts in an array. PostgreSQL has one for that; on SQLite it is a table that triggers maintain, whichever
+// program writes. Its last part to be built proves that all of it was.
 import { createHash } from "node:crypto";
-import { type Dialect, type Sql, rawSql, render, sql } from "../../storage/sql.ts";
+import { rawSql, render, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import type { Path } from "../define/field-index.ts";
 import { fieldTerm } from "../query/term.ts";
 
@@ -9,8 +9,8 @@ export type Built = {
   readonly name: string;
   readonly table: "record" | "record_version" | "record_item" | "record_words";
   readonly texts: readonly string[];
-  /** SQLite: what is built under other names of this family is of another time and is taken away first. */
-  readonly instead?: { readonly family: string; readonly clear: string };
+  /** SQLite: triggers and indexes with this prefix belong to an older definition and are dropped first. */
+  readonly instead?: { readonly prefix: string; readonly clear: string };
 };
 
 export function pathHash(path: Path): string {
@@ -19,8 +19,8 @@ export function pathHash(path: Path): string {
 
 export function itemIndex(dialect: Dialect, path: Path): Built {
   const hash = pathHash(path);
+  const name = `record_items_${hash}`;
   if (dialect === "postgres") {
-    const name = `record_items_${hash}`;
     const { json } = fieldTerm("postgres", { column: rawSql("body") }, path, true);
     const { text } = render(sql`using gin (${json} jsonb_path_ops)`, "postgres");
     return {
@@ -29,7 +29,6 @@ export function itemIndex(dialect: Dialect, path: Path): Built {
       texts: [`create index concurrently if not exists ${name} on daybook_record ${text}`],
     };
   }
-  const name = `record_items_${hash}`;
   const gone = `delete from daybook_record_item where path = '${hash}' and record_seq = old.seq`;
   const put = insertItems(path, hash, "new");
   const texts = [
@@ -45,7 +44,7 @@ export function itemIndex(dialect: Dialect, path: Path): Built {
   return { name, table: "record_item", texts };
 }
 
-/** The texts of one new row, or of every row that is there. */
+/** Inserts the texts of one new row, or of all rows. */
 function insertItems(path: Path, hash: string, row: "new" | "record"): string {
   const { type, raw } = fieldTerm("sqlite", { column: rawSql(`${row}.body`) }, path, true);
   const { text } = render(sql`json_each(case when ${type} = 'array' then ${raw} end)`, "sqlite");

@@ -1,19 +1,19 @@
-// The index of words in declared fields. Both engines bring one: PostgreSQL keeps it by itself, on SQLite triggers do, so that
-// it holds whoever writes. What is built last is the sign that all of it was.
+// The index of words in declared fields. Both engines have one: PostgreSQL maintains it by itself, on SQLite triggers do,
+// whichever program writes. Its last part to be built proves that all of it was.
 //
-// Each entry also holds whose it is, its type's number, as a word that no search can say. Both engines cross it with the words
-// from the rarer to the more frequent, so what a search costs does not tell how often others use a word.
+// Each entry also holds the number of its type, as a word that no search can contain. Both engines intersect it with the words
+// from the rarest to the most frequent, so the cost of a search does not tell how often other tenants use a word.
 import { createHash } from "node:crypto";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { type Dialect, type Sql, joinSql, rawSql, render, sql } from "../../storage/sql.ts";
+import { joinSql, rawSql, render, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import type { Path } from "../define/field-index.ts";
-import type { Built } from "./item-index.ts";
 import { fieldTerm } from "../query/term.ts";
+import type { Built } from "./item-index.ts";
 
 export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]): Built {
-  const family = `record_words_${hashOf(type)}_`;
-  const name = `${family}${hashOf(JSON.stringify(paths))}`;
+  const prefix = `record_words_${hashOf(type)}_`;
+  const name = `${prefix}${hashOf(JSON.stringify(paths))}`;
   if (dialect === "postgres") {
     const { text } = render(sql`using gin ((${vectorOf(rawSql("type_seq"), rawSql("body"), paths)}))`, "postgres");
     return {
@@ -38,9 +38,11 @@ export function textIndex(dialect: Dialect, type: string, paths: readonly Path[]
     `create index if not exists ${name} on daybook_record_type (seq) where name = '${type.replaceAll("'", "''")}'`,
   ];
   return {
-    ...{ name, table: "record_words", texts },
+    name,
+    table: "record_words",
+    texts,
     instead: {
-      family,
+      prefix,
       clear: `delete from daybook_record_words where rowid in (select seq from daybook_record record where ${ours("record")})`,
     },
   };
@@ -80,8 +82,8 @@ export function hasWords(dialect: Dialect, alias: Sql, typeSeq: number, paths: r
   return sql`${alias}.seq in (select rowid from daybook_record_words where daybook_record_words match ${match})`;
 }
 
-// PostgreSQL would keep an address, a file name or a number with its signs as one word; FTS5 cuts at every sign, so here
-// signs become spaces first.
+// PostgreSQL would take an address, a file name or a number with its signs as one word. FTS5 splits at every sign, so here signs
+// become spaces first.
 const signs = "!\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~";
 
 function vectorOf(typeSeq: Sql, body: Sql, paths: readonly Path[]): Sql {
@@ -96,5 +98,5 @@ function wordsOf(dialect: Dialect, body: Sql, paths: readonly Path[]): Sql {
     const { type, raw, text } = fieldTerm(dialect, { column: body }, path, true);
     return dialect === "sqlite" ? sql`case when ${type} = 'text' then ${raw} else '' end` : sql`coalesce(${text}, '')`;
   });
-  return joinSql(parts.flatMap((part, index) => (index === 0 ? [part] : [rawSql("|| ' ' ||"), part])));
+  return joinSql(parts, " || ' ' || ");
 }

@@ -1,24 +1,26 @@
-// Numbers about many records. Of nothing, a count is 0 and everything else is null.
-import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+// Numbers about many records. Without records, a count is 0 and everything else is null.
+import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { compileCondition, termAt, type Scope } from "./compile.ts";
 import type { Place } from "./condition.ts";
 import type { Aggregate } from "./fields.ts";
-import { joinAll } from "./source.ts";
 import type { Term } from "./term.ts";
 
-export type Fold = Aggregate<unknown>;
-
-/** `select` with the groups first, as JSON, and a column for each fold after them. */
-export function selectFolds(scope: Scope, groups: readonly Place[], folds: readonly Fold[]): Sql {
+/** `select` with the groups first, as JSON, and a column for each aggregate after them. */
+export function selectAggregates(
+  scope: Scope,
+  groups: readonly Place[],
+  aggregates: readonly Aggregate<unknown>[],
+): Sql {
   const keys = groups.map(
     (place, index) => sql`${groupText(scope, termAt(scope, place))} as g${rawSql(String(index))}`,
   );
-  const values = folds.map((fold, index) => sql`${foldSql(scope, fold)} as f${rawSql(String(index))}`);
-  const all = [...keys, ...values];
-  return sql`select ${joinAll(all.flatMap((each, index) => (index === 0 ? [each] : [rawSql(", "), each])))}`;
+  const values = aggregates.map(
+    (aggregate, index) => sql`${aggregateSql(scope, aggregate)} as f${rawSql(String(index))}`,
+  );
+  return sql`select ${joinSql([...keys, ...values], ", ")}`;
 }
 
-/** By their place in the select, because the same expression with another parameter is another expression. */
+/** By position in the select, because the same expression with another parameter is another expression. */
 export function groupBy(groups: readonly Place[]): Sql {
   return rawSql(groups.length === 0 ? "" : `group by ${groups.map((_, index) => index + 1).join(", ")}`);
 }
@@ -27,13 +29,12 @@ function groupText({ dialect }: Scope, term: Term): Sql {
   return dialect === "sqlite" ? sql`coalesce(${term.json}, 'null')` : sql`coalesce(${term.json}, 'null'::jsonb)::text`;
 }
 
-function foldSql(scope: Scope, { fold, at, where }: Fold): Sql {
-  if (fold === "count" || at === null) {
+function aggregateSql(scope: Scope, { how, at, where }: Aggregate<unknown>): Sql {
+  if (how === "count" || at === null) {
     return where === null ? rawSql("count(*)") : sql`count(case when ${compileCondition(scope, where)} then 1 end)`;
   }
   const term = termAt(scope, at);
-  const lite = scope.dialect === "sqlite";
-  switch (fold) {
+  switch (how) {
     case "sum":
       return total(scope, number(scope, term));
     case "avg":
@@ -42,14 +43,13 @@ function foldSql(scope: Scope, { fold, at, where }: Fold): Sql {
       return average(scope, lengthOf(scope, term));
     case "min":
     case "max": {
-      if (lite)
-        return sql`json_quote(${rawSql(fold)}(case ${term.type} when 'text' then ${term.value} else ${number(scope, term)} end))`;
-      const [text, value] = [
-        sql`to_jsonb(${rawSql(fold)}(${term.text}))`,
-        sql`to_jsonb(${rawSql(fold)}(${term.number}))`,
-      ];
+      const best = rawSql(how);
+      if (scope.dialect === "sqlite") {
+        return sql`json_quote(${best}(case ${term.type} when 'text' then ${term.value} else ${number(scope, term)} end))`;
+      }
+      const [text, value] = [sql`to_jsonb(${best}(${term.text}))`, sql`to_jsonb(${best}(${term.number}))`];
       // Numbers come before texts.
-      return fold === "min" ? sql`coalesce(${value}, ${text})::text` : sql`coalesce(${text}, ${value})::text`;
+      return how === "min" ? sql`coalesce(${value}, ${text})::text` : sql`coalesce(${text}, ${value})::text`;
     }
   }
 }

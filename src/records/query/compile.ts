@@ -1,12 +1,12 @@
-// A condition as SQL. Every leaf is true, or else false or null, which count as the same; `not` turns both into true.
+// A condition as SQL. A leaf is true, or false or null, which count as the same; `not` turns both into true.
 import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
 import { samePath, type Index, type Path } from "../define/field-index.ts";
-import type { Condition, Place, Scalar } from "./condition.ts";
 import { hasItem } from "../indexes/item-index.ts";
-import { sqliteNumber, beginning, beginningOf, columnTerm, fieldTerm, type Root, type Term } from "./term.ts";
+import type { Condition, Place, Scalar } from "./condition.ts";
+import { beginning, beginningOf, columnTerm, fieldTerm, sqliteNumber, type Root, type Term } from "./term.ts";
 
-/** What a place means: the columns of the record in question, and how to reach its endpoints. */
+/** What a place means: the columns of the record, and how to reach its endpoints. */
 export type Scope = {
   readonly dialect: Dialect;
   readonly root: Root;
@@ -23,17 +23,10 @@ export type Scope = {
 export function compileCondition(scope: Scope, condition: Condition): Sql {
   switch (condition.op) {
     case "and":
-      return joinWith(
-        " and ",
-        condition.of.map((each) => compileCondition(scope, each)),
-        "1 = 1",
-      );
-    case "or":
-      return joinWith(
-        " or ",
-        condition.of.map((each) => compileCondition(scope, each)),
-        "1 = 0",
-      );
+    case "or": {
+      const parts = condition.of.map((each) => compileCondition(scope, each));
+      return condition.op === "and" ? joinWith(" and ", parts, "1 = 1") : joinWith(" or ", parts, "1 = 0");
+    }
     case "not":
       return sql`(${compileCondition(scope, condition.of)}) is not true`;
     case "ne":
@@ -41,9 +34,9 @@ export function compileCondition(scope: Scope, condition: Condition): Sql {
     case "notIn":
       return sql`(${atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value))}) is not true`;
     case "isNull":
-      return sql`(${atPlace(scope, condition.at, (term) => isThere(scope.dialect, term))}) is not true`;
+      return sql`(${atPlace(scope, condition.at, isThere)}) is not true`;
     case "isNotNull":
-      return atPlace(scope, condition.at, (term) => isThere(scope.dialect, term));
+      return atPlace(scope, condition.at, isThere);
     case "eq":
       return atPlace(scope, condition.at, (term) => equal(scope.dialect, term, condition.value));
     case "in":
@@ -88,7 +81,7 @@ function isIndexed({ indexes }: Scope, path: Path): boolean {
 
 type Membership = Condition & { readonly op: "any"; readonly where: { readonly op: "eq"; readonly value: string } };
 
-/** Whether an item is looked for that an index knows: a text itself, in an array of the record's own document. */
+/** Whether an index answers the condition: it looks for a text in an array of the record's own document. */
 function isMember({ indexes }: Scope, condition: Condition): condition is Membership {
   if (condition.op !== "any" || condition.at.side !== "value" || condition.where.op !== "eq") return false;
   const { at, where } = condition;
@@ -96,20 +89,20 @@ function isMember({ indexes }: Scope, condition: Condition): condition is Member
   return indexes.some((index) => index.each && samePath(index.path, at.path));
 }
 
-function isThere(dialect: Dialect, { type }: Term): Sql {
-  return dialect === "sqlite" ? sql`${type} <> 'null'` : sql`${type} <> 'null'`;
+function isThere({ type }: Term): Sql {
+  return sql`${type} <> 'null'`;
 }
 
-export function equal(dialect: Dialect, term: Term, value: Scalar): Sql {
+function equal(dialect: Dialect, term: Term, value: Scalar): Sql {
   if (typeof value !== "boolean") return ordered(dialect, term, "eq", value);
   if (dialect === "postgres") return sql`${term.json} = ${String(value)}::text::jsonb`;
-  // The value first: it is what the index is on.
+  // The value comes first, because the index is on it.
   return sql`(${term.value} = ${value ? 1 : 0} and ${term.type} = ${rawSql(value ? "'true'" : "'false'")})`;
 }
 
 const signs = { eq: "=", lt: "<", lte: "<=", gt: ">", gte: ">=" } as const;
 
-export function ordered(dialect: Dialect, term: Term, op: keyof typeof signs, value: string | number): Sql {
+function ordered(dialect: Dialect, term: Term, op: keyof typeof signs, value: string | number): Sql {
   const sign = rawSql(signs[op]);
   if (dialect === "sqlite") {
     return typeof value === "string"
@@ -118,7 +111,7 @@ export function ordered(dialect: Dialect, term: Term, op: keyof typeof signs, va
   }
   if (typeof value === "number") return sql`${term.number} ${sign} ${value}::numeric`;
   if (!term.indexed) return sql`${term.text} ${sign} ${value}::text`;
-  // The beginnings of two texts are never in the other order than the texts.
+  // The beginnings of two texts are in the same order as the texts, or equal.
   const loose = rawSql(op === "lt" ? "<=" : op === "gt" ? ">=" : signs[op]);
   return sql`(${beginningOf(term)} ${loose} ${beginning(value)}::text and ${term.text} ${sign} ${value}::text)`;
 }
@@ -147,7 +140,7 @@ function oneOfTexts(dialect: Dialect, term: Term, texts: readonly string[]): Sql
   return term.indexed ? sql`(${beginningOf(term)} ${anyOf("text", texts.map(beginning))} and ${exact})` : exact;
 }
 
-// LIKE would need its metacharacters escaped, and SQLite's ignores the case of some letters; these mean what they say.
+// Not LIKE, whose metacharacters need escaping and which ignores the case of some letters on SQLite.
 function textual(dialect: Dialect, term: Term, op: "startsWith" | "endsWith" | "contains", value: string): Sql {
   const isText = dialect === "sqlite" ? sql`${term.type} = 'text'` : sql`${term.text} is not null`;
   if (value === "") return isText;
@@ -171,7 +164,7 @@ function textual(dialect: Dialect, term: Term, op: "startsWith" | "endsWith" | "
     : sql`(${range} and starts_with(${text}, ${value}::text))`;
 }
 
-/** The first text that is after all that begin with `prefix`, in the order of code points; undefined when there is none. */
+/** The first text after all that begin with `prefix`, by code point; undefined when there is none. */
 function afterPrefix(prefix: string): string | undefined {
   const letters = Array.from(prefix);
   for (let last = letters.pop(); last !== undefined; last = letters.pop()) {
@@ -197,7 +190,7 @@ function anyItem(scope: Scope, term: Term, where: Condition): Sql {
     : sql`exists (select 1 from jsonb_array_elements(case ${term.type} when 'array' then ${term.json} end) as ${item}(value) where ${fits})`;
 }
 
-// By halves: SQLite refuses a tree that is a thousand deep, and a chain is as deep as it is long.
+// By halves, because a chain is as deep as it is long, and SQLite refuses a tree of a thousand levels.
 function joinWith(word: string, parts: readonly Sql[], none: string): Sql {
   const [only] = parts;
   if (only === undefined) return rawSql(none);

@@ -2,12 +2,13 @@
 //
 //   { op: "and", of: [{ op: "eq", at: { side: "value", path: ["status"] }, value: "paid" }, … ] }
 //
-// Everything that is compared is text, a number or a boolean. Null and missing are one thing, which only isNull and
-// isNotNull ask for. What has another type than what it is compared with simply does not match.
+// Conditions compare texts, numbers and booleans. Null and missing are one thing, which only isNull and isNotNull ask for. A
+// value of another type than the one it is compared with does not match.
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { type Path, checkSegments } from "../define/field-index.ts";
+import { isObject } from "../../core/shape.ts";
+import { checkSegments, type Path } from "../define/field-index.ts";
 
 export type Scalar = string | number | boolean;
 
@@ -24,7 +25,7 @@ export type Condition =
   | { readonly op: Textual; readonly at: Place; readonly value: string }
   | { readonly op: "in" | "notIn"; readonly at: Place; readonly value: readonly Scalar[] }
   | { readonly op: "isNull" | "isNotNull"; readonly at: Place }
-  /** Of an array: whether `where` holds for one of its items, whose places are seen from the item. */
+  /** Of an array: whether `where` holds for one of its items. The places in `where` begin at the item. */
   | { readonly op: "any"; readonly at: Place; readonly where: Condition }
   | { readonly op: "and"; readonly of: readonly Condition[] }
   | { readonly op: "or"; readonly of: readonly Condition[] }
@@ -32,19 +33,16 @@ export type Condition =
 
 export type Op = Condition["op"];
 
-export const ops = [
-  ...(["eq", "ne", "lt", "lte", "gt", "gte", "in", "notIn", "startsWith", "endsWith", "contains"] as const),
-  ...(["isNull", "isNotNull", "any", "and", "or", "not"] as const),
-] satisfies readonly Op[];
+const ops = "eq, ne, lt, lte, gt, gte, in, notIn, startsWith, endsWith, contains, isNull, isNotNull, any, and, or, not";
 
 const sides: readonly Side[] = ["value", "from", "to", "key", "fromKey", "toKey", "instanceKey"];
 
-/** All of them hold; none given: everything matches. */
+/** All of them hold. Without any, everything matches. */
 export function and(...conditions: readonly Condition[]): Condition {
   return checkCondition({ op: "and", of: conditions });
 }
 
-/** One of them holds; none given: nothing matches. */
+/** One of them holds. Without any, nothing matches. */
 export function or(...conditions: readonly Condition[]): Condition {
   return checkCondition({ op: "or", of: conditions });
 }
@@ -53,15 +51,13 @@ export function not(condition: Condition): Condition {
   return checkCondition({ op: "not", of: condition });
 }
 
-/** Reads a condition that came from anywhere. */
+/** Checks a condition that came from anywhere. */
 export function checkCondition(given: unknown, depth = 0): Condition {
   if (depth > limits.conditionDepthMax) {
     throw invalid(`a condition is nested deeper than ${limits.conditionDepthMax} levels: write it flatter`);
   }
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
-    throw invalid(`a condition is ${quote(given)}: write one as { op, at, value }`);
-  }
-  const { op, of, at, value, where } = given as Record<string, unknown>;
+  if (!isObject(given)) throw invalid(`a condition is ${quote(given)}: write one as { op, at, value }`);
+  const { op, of, at, value, where } = given;
   switch (op) {
     case "and":
     case "or":
@@ -92,11 +88,11 @@ export function checkCondition(given: unknown, depth = 0): Condition {
       if (typeof value !== "string") throw invalid(`"${op}" compares texts, not ${quote(value)}`);
       return { op, at: checkPlace(at), value: checkText(value, op) };
     default:
-      throw invalid(`${quote(op)} is not known to conditions: ${ops.join(", ")}`);
+      throw invalid(`${quote(op)} is not known to conditions: ${ops}`);
   }
 }
 
-/** All that a question asks is one statement. */
+/** Bounds the conditions of one question, because they become one statement. */
 export function checkConditions(conditions: readonly Condition[]): readonly Condition[] {
   if (countParts(conditions) > limits.conditionsMax) {
     throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
@@ -104,7 +100,7 @@ export function checkConditions(conditions: readonly Condition[]): readonly Cond
   return conditions;
 }
 
-/** Once, when it is asked: the words that a question is made of come one by one. */
+/** Checked once, when the question is asked, because its conditions come one by one. */
 export function checkBytes(conditions: readonly Condition[]): void {
   const bytes = Buffer.byteLength(JSON.stringify(conditions));
   if (bytes <= limits.questionBytesMax) return;
@@ -113,19 +109,21 @@ export function checkBytes(conditions: readonly Condition[]): void {
   );
 }
 
+type Leaf = Exclude<Condition, { of: unknown }>;
+
+/** The conditions on single places that a condition is made of; those inside `any` belong to its items. */
+export function leavesOf(condition: Condition): readonly Leaf[] {
+  if (condition.op === "and" || condition.op === "or") return condition.of.flatMap(leavesOf);
+  return condition.op === "not" ? leavesOf(condition.of) : [condition];
+}
+
 function countParts(conditions: readonly Condition[]): number {
-  return conditions.reduce((sum, each) => {
-    if (each.op === "and" || each.op === "or") return sum + countParts(each.of);
-    if (each.op === "not") return sum + countParts([each.of]);
-    return sum + (each.op === "any" ? 1 + countParts([each.where]) : 1);
-  }, 0);
+  const counts = conditions.flatMap(leavesOf).map((leaf) => (leaf.op === "any" ? 1 + countParts([leaf.where]) : 1));
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 function checkPlace(given: unknown): Place {
-  const { side = "value", path = [] } = (typeof given === "object" && given !== null ? given : {}) as {
-    side?: unknown;
-    path?: unknown;
-  };
+  const { side = "value", path = [] }: Record<string, unknown> = isObject(given) ? given : {};
   const known = sides.find((each) => each === side);
   if (known === undefined) throw invalid(`${quote(side)} is no side of a record: ${sides.join(", ")}`);
   if (!Array.isArray(path)) throw invalid("a path is a list of names, from the outside in");
@@ -139,12 +137,9 @@ function checkField(given: unknown): Place {
   return place;
 }
 
-// Inside an item there is only the item.
 function checkItemCondition(condition: Condition): Condition {
-  if (condition.op === "and" || condition.op === "or") condition.of.forEach(checkItemCondition);
-  else if (condition.op === "not") checkItemCondition(condition.of);
-  else if (condition.at.side !== "value") throw invalid(`inside "any" only the item itself can be asked about`);
-  return condition;
+  if (leavesOf(condition).every(({ at }) => at.side === "value")) return condition;
+  throw invalid(`inside "any" only the item itself can be asked about`);
 }
 
 function checkScalar(value: unknown, op: string): Scalar {
@@ -176,12 +171,11 @@ function checkText(value: string, op: string): string {
   return value;
 }
 
-// Conditions without a database: for live queries, which look at one changed document, and for results that are grouped.
-// It means the same as the SQL; a test holds the two against each other.
+/** Finds the value at a place; undefined when there is none. */
+type LookUp = (place: Place) => unknown;
 
-/** Finds what stands at a place; undefined when nothing does. */
-export type LookUp = (place: Place) => unknown;
-
+/** A condition without a database: for live queries, which look at one changed document, and for grouped results. It means the
+ *  same as the SQL; a test compares the two. */
 export function evaluate(condition: Condition, lookUp: LookUp): boolean {
   switch (condition.op) {
     case "and":
@@ -195,7 +189,7 @@ export function evaluate(condition: Condition, lookUp: LookUp): boolean {
   }
 }
 
-function evaluateLeaf(condition: Exclude<Condition, { of: unknown }>, found: unknown): boolean {
+function evaluateLeaf(condition: Leaf, found: unknown): boolean {
   switch (condition.op) {
     case "eq":
       return found === condition.value;
@@ -217,28 +211,29 @@ function evaluateLeaf(condition: Exclude<Condition, { of: unknown }>, found: unk
       return typeof found === "string" && found.endsWith(condition.value);
     case "contains":
       return typeof found === "string" && found.includes(condition.value);
-    case "lt":
-      return typeof found === typeof condition.value && compare(found as string, condition.value) < 0;
-    case "lte":
-      return typeof found === typeof condition.value && compare(found as string, condition.value) <= 0;
-    case "gt":
-      return typeof found === typeof condition.value && compare(found as string, condition.value) > 0;
-    case "gte":
-      return typeof found === typeof condition.value && compare(found as string, condition.value) >= 0;
+    default:
+      return (
+        typeof found === typeof condition.value && isOrdered(condition.op, compare(found as string, condition.value))
+      );
   }
 }
 
-/** What stands at a path of a document. Arrays have no names. */
+function isOrdered(op: Ordered, difference: number): boolean {
+  if (difference === 0) return op === "lte" || op === "gte";
+  return difference < 0 === (op === "lt" || op === "lte");
+}
+
+/** The value at a path of a document. Arrays have no names. */
 export function follow(value: unknown, path: Path): unknown {
   let at = value;
   for (const name of path) {
-    if (typeof at !== "object" || at === null || Array.isArray(at) || !Object.hasOwn(at, name)) return undefined;
-    at = (at as Record<string, unknown>)[name];
+    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined;
+    at = at[name];
   }
   return at;
 }
 
-/** Numbers by size, texts by code point as the databases do. */
+/** Numbers by size, texts by code point, as the databases do. */
 function compare(one: string | number, other: string | number): number {
   if (typeof one === "number" || typeof other === "number") return Number(one) - Number(other);
   return Buffer.compare(Buffer.from(one), Buffer.from(other));

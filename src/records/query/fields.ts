@@ -1,4 +1,4 @@
-// Fields of a document with their types, for writing conditions: (order) => order("address", "city").eq("Oslo")
+// The fields of a document with their types, for writing conditions: (order) => order("address", "city").eq("Oslo")
 import { checkCondition, type Condition, type Op, type Place, type Scalar, type Side } from "./condition.ts";
 
 type Names<Value> = Value extends readonly unknown[] ? never : Value extends object ? keyof Value & string : never;
@@ -15,9 +15,9 @@ type ScalarOf<Value> = unknown extends Value ? Scalar : Extract<Value, Scalar>;
 type TextOf<Value> = unknown extends Value ? string : Extract<Value, string> extends never ? never : string;
 type NumberOf<Value> = unknown extends Value ? number : Extract<Value, number> extends never ? never : number;
 
-/** A number that is made of many documents. */
+/** One value that is computed from many documents. */
 export type Aggregate<Result> = {
-  readonly fold: "count" | "sum" | "avg" | "min" | "max" | "avgLength";
+  readonly how: "count" | "sum" | "avg" | "min" | "max" | "avgLength";
   readonly at: Place | null;
   readonly where: Condition | null;
   /** For the compiler alone. */
@@ -29,7 +29,7 @@ export type AnyField = { readonly at: Place };
 
 export type Field<Value> = AnyField & {
   eq(value: ScalarOf<Value>): Condition;
-  /** Not equal; also of a record that has no such field. */
+  /** Not equal; a record without such a field matches too. */
   ne(value: ScalarOf<Value>): Condition;
   lt(value: TextOf<Value> | NumberOf<Value>): Condition;
   lte(value: TextOf<Value> | NumberOf<Value>): Condition;
@@ -87,26 +87,41 @@ export function recordFields(): EntityFields<unknown> & RelationFields<unknown, 
   const key = (side: Side): Field<string> => fieldAt({ side, path: [] });
   return Object.assign(fieldsOf("value"), {
     key: key("key"),
-    ...{ fromKey: key("fromKey"), toKey: key("toKey"), instanceKey: key("instanceKey") },
-    ...{ from: fieldsOf("from"), to: fieldsOf("to") },
-    count: () => ({ fold: "count", at: null, where: null }) as const,
-    countWhere: (condition: Condition) => ({ fold: "count", at: null, where: checkCondition(condition) }) as const,
+    fromKey: key("fromKey"),
+    toKey: key("toKey"),
+    instanceKey: key("instanceKey"),
+    from: fieldsOf("from"),
+    to: fieldsOf("to"),
+    count: () => ({ how: "count", at: null, where: null }) as const,
+    countWhere: (condition: Condition) => ({ how: "count", at: null, where: checkCondition(condition) }) as const,
   });
 }
 
 function fieldAt(at: Place): Field<unknown> {
   const compare = (op: Op) => (value: unknown) => checkCondition({ op, at, value });
-  const fold =
-    <Result>(how: Aggregate<Result>["fold"]) =>
-    (): Aggregate<Result> => ({ fold: how, at, where: null });
+  const aggregate =
+    <Result>(how: Aggregate<Result>["how"]) =>
+    (): Aggregate<Result> => ({ how, at, where: null });
   return {
     at,
-    ...{ eq: compare("eq"), ne: compare("ne"), lt: compare("lt"), lte: compare("lte"), gt: compare("gt") },
-    ...{ gte: compare("gte"), in: compare("in"), notIn: compare("notIn"), startsWith: compare("startsWith") },
-    ...{ endsWith: compare("endsWith"), contains: compare("contains") },
+    eq: compare("eq"),
+    ne: compare("ne"),
+    lt: compare("lt"),
+    lte: compare("lte"),
+    gt: compare("gt"),
+    gte: compare("gte"),
+    in: compare("in"),
+    notIn: compare("notIn"),
+    startsWith: compare("startsWith"),
+    endsWith: compare("endsWith"),
+    contains: compare("contains"),
     isNull: () => checkCondition({ op: "isNull", at }),
     isNotNull: () => checkCondition({ op: "isNotNull", at }),
     any: (where) => checkCondition({ op: "any", at, where: where(fieldsOf("value")) }),
-    ...{ sum: fold("sum"), avg: fold("avg"), min: fold("min"), max: fold("max"), avgLength: fold("avgLength") },
+    sum: aggregate("sum"),
+    avg: aggregate("avg"),
+    min: aggregate("min"),
+    max: aggregate("max"),
+    avgLength: aggregate("avgLength"),
   };
 }

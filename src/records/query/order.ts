@@ -1,27 +1,27 @@
-// The order of a list, and where the next page begins. Missing fields come first, then numbers (and booleans, false and
-// true, as 0 and 1), then texts by code point; what holds an object or an array counts as missing. Ties go by key.
+// The order of a list, and where the next page begins. Missing fields come first, then numbers (and booleans as 0 and 1), then
+// texts by code point. Objects and arrays count as missing. Ties go by key.
 import { createHash } from "node:crypto";
-import { type Dialect, type Sql, rawSql, sql } from "../../storage/sql.ts";
-import type { Place } from "./condition.ts";
-import { type Scope, termAt } from "./compile.ts";
-import { joinAll } from "./source.ts";
-import { type Term, sqliteNumber } from "./term.ts";
 import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
+import { notACursor, readCursor, writeCursor } from "../../core/page.ts";
+import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
+import { termAt, type Scope } from "./compile.ts";
+import type { Place } from "./condition.ts";
+import { sqliteNumber, type Term } from "./term.ts";
 
 export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
 
-/** What a row holds in one of the order's places. */
+/** A row's value in one of the order's places. */
 export type OrderValue = string | number | null;
 
 export function orderBy(scope: Scope, orders: readonly Order[]): Sql {
   const parts = orders.flatMap(({ at, direction }) =>
     sortables(scope.dialect, termAt(scope, at)).map((each) => sql`${each} ${rawSql(direction)}, `),
   );
-  return sql`order by ${joinAll(parts)}${keyColumn(scope)} asc`;
+  return sql`order by ${joinSql(parts)}${keyColumn(scope)} asc`;
 }
 
-/** The rows that come after the one that held `values` and had `key`. */
+/** The rows that come after the one with these values and this key. */
 export function after(scope: Scope, orders: readonly Order[], values: readonly OrderValue[], key: string): Sql {
   const steps = orders.map(({ at, direction }, index) => {
     const term = termAt(scope, at);
@@ -32,7 +32,7 @@ export function after(scope: Scope, orders: readonly Order[], values: readonly O
   return steps.reduceRight((rest, step) => sql`(${step.beyond} or (${step.same} and ${rest}))`, last);
 }
 
-/** Numbers are compared as such and texts by code point, so one engine's order is the other's. */
+/** By code point, so that both engines have one order. */
 function keyColumn(scope: Scope): Sql {
   const column = sql`${scope.columns ?? rawSql("r")}.key`;
   return scope.dialect === "sqlite" ? column : sql`${column} collate "C"`;
@@ -42,7 +42,7 @@ function sortables(dialect: Dialect, term: Term): Sql[] {
   return dialect === "sqlite" ? [plain(term)] : [rank(term), numeric(term), sql`coalesce(${term.text}, '')`];
 }
 
-// Spelt like its index where there is one, so that the index gives the order; that spelling leaves out objects by itself.
+// Spelt like its index, if it has one, so that the index gives the order. That spelling leaves out objects by itself.
 function plain(term: Term): Sql {
   return term.indexed
     ? term.value
@@ -89,12 +89,11 @@ function beyond(dialect: Dialect, term: Term, value: OrderValue, direction: Orde
   return sql`(${rank(term)} ${sign} ${class_} or (${rank(term)} = ${class_} and ${own}))`;
 }
 
-// Where a page ended: what the last record held in the places of the order, and its key. A cursor belongs to one question;
-// with another it is refused.
+/** Where a page ended: the last record's values in the places of the order, and its key. A cursor belongs to one question and is
+ *  refused with another. */
+type PageEnd = { readonly values: readonly OrderValue[]; readonly key: string };
 
-export type Cursor = { readonly values: readonly OrderValue[]; readonly key: string };
-
-/** What tells one question from another. */
+/** A hash that tells one question from another. */
 export function questionMark(question: unknown): string {
   return createHash("sha256")
     .update(toJson(question, { bytesMax: 64 * 1024 * 1024 }))
@@ -102,30 +101,19 @@ export function questionMark(question: unknown): string {
     .slice(0, 12);
 }
 
-export function writeCursor({ values, key }: Cursor, mark: string): string {
-  return Buffer.from(JSON.stringify([mark, key, ...values])).toString("base64url");
+export function writePageEnd({ values, key }: PageEnd, mark: string): string {
+  return writeCursor([mark, key, ...values]);
 }
 
-export function readCursor(text: string, mark: string, orders: number): Cursor {
-  const parsed = parse(text);
-  const [of, key, ...values] = Array.isArray(parsed) ? (parsed as unknown[]) : [];
-  if (typeof of !== "string" || typeof key !== "string" || !values.every(isOrderValue)) {
-    throw invalid(`${JSON.stringify(String(text).slice(0, 60))} is not a cursor: give "next" of the page before`);
-  }
+export function readPageEnd(text: string, mark: string, orders: number): PageEnd {
+  const [of, key, ...values] = readCursor(text);
+  if (typeof of !== "string" || typeof key !== "string" || !values.every(isOrderValue)) throw notACursor(text);
   if (of !== mark || values.length !== orders) {
     throw invalid("the cursor belongs to another question: begin again without it, or ask as for the page before");
   }
-  return { values: values as OrderValue[], key };
+  return { values, key };
 }
 
-function parse(text: unknown): unknown {
-  try {
-    return JSON.parse(Buffer.from(String(text), "base64url").toString());
-  } catch {
-    return undefined;
-  }
-}
-
-function isOrderValue(value: unknown): boolean {
+function isOrderValue(value: unknown): value is OrderValue {
   return value === null || typeof value === "string" || typeof value === "number";
 }

@@ -1,17 +1,17 @@
-// A question about the records of one type. It is a value: every word gives a new one, and nothing is read before the end.
+// A question about the records of one type. It is a value: every step returns a new one, and nothing is read before the last.
 import { checkCount } from "../../core/count.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import type { Entity, AnyRecordType, Relation } from "../define/definition.ts";
+import type { AnyRecordType, Entity, Relation } from "../define/definition.ts";
 import type { EntryOf } from "../entry.ts";
+import { checkWords } from "../indexes/word-index.ts";
 import type { AsOf } from "../moment.ts";
+import type { RecordReader } from "../record-reader.ts";
 import { checkCondition, checkConditions, type Condition } from "./condition.ts";
 import { fieldsOf, recordFields } from "./fields.ts";
 import type { Aggregate, AnyField, EntityFields, Field, Fields, RelationFields } from "./fields.ts";
-import { checkWords } from "../indexes/word-index.ts";
 import type { Order } from "./order.ts";
-import { readFolds, readPage, type Question } from "./read-query.ts";
-import type { RecordReader } from "../record-reader.ts";
+import { readAggregates, readPage, type Question } from "./read-query.ts";
 
 export type FieldsOf<Type> =
   Type extends Relation<infer From, infer To, unknown, infer Value>
@@ -20,10 +20,10 @@ export type FieldsOf<Type> =
       ? EntityFields<Value>
       : never;
 
-/** `next` is null on the last page. A page of large documents ends early and has one all the same. */
+/** `next` is null on the last page. A page of large documents ends early. */
 export type RecordPage<Type> = { readonly items: readonly EntryOf<Type>[]; readonly next: string | null };
-type Folds = Readonly<Record<string, Aggregate<unknown>>>;
-type ResultOf<F extends Folds> = {
+type Aggregates = Readonly<Record<string, Aggregate<unknown>>>;
+type ResultOf<F extends Aggregates> = {
   readonly [Name in keyof F]: F[Name] extends Aggregate<infer Result> ? Result : never;
 };
 type Groups = Readonly<Record<string, AnyField>>;
@@ -32,15 +32,15 @@ type GroupOf<G> = {
 };
 
 export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
-  /** What is asked, as data. */
+  /** The question as data. */
   readonly question: Question;
-  /** Records for which this holds, too. */
+  /** Adds a condition; all of them must hold. */
   where(condition: Condition | ((record: FieldsOf<Type>) => Condition)): Query<Type>;
   /** Missing first, then numbers, then texts by code point; ties by key. */
   orderBy(field: (record: FieldsOf<Type>) => AnyField, direction?: "asc" | "desc"): Query<Type>;
   limit(count: number): Query<Type>;
   offset(count: number): Query<Type>;
-  /** Goes on after a page: its `next`. */
+  /** Continues after a page: its `next`. */
   after(cursor: string): Query<Type>;
   /** As it was known then. */
   asOf(moment: AsOf): Query<Type>;
@@ -49,19 +49,19 @@ export type Query<Type extends AnyRecordType> = AsyncIterable<EntryOf<Type>> & {
   list(): Promise<RecordPage<Type>>;
   first(): Promise<EntryOf<Type> | undefined>;
   count(): Promise<number>;
-  aggregate<F extends Folds>(folds: (record: FieldsOf<Type>) => F): Promise<ResultOf<F>>;
+  aggregate<F extends Aggregates>(aggregates: (record: FieldsOf<Type>) => F): Promise<ResultOf<F>>;
   groupBy<G extends Groups>(groups: (record: FieldsOf<Type>) => G): GroupedQuery<Type, G>;
 };
 
 export type GroupedQuery<Type, G> = {
   /** One row for each group, in the order of the groups' values. */
-  aggregate<F extends Folds>(
-    folds: (record: FieldsOf<Type>) => F,
+  aggregate<F extends Aggregates>(
+    aggregates: (record: FieldsOf<Type>) => F,
     having?: (row: Fields<GroupOf<G> & ResultOf<F>>) => Condition,
   ): Promise<readonly (GroupOf<G> & ResultOf<F>)[]>;
 };
 
-/** How a query reaches the book: each of its ends goes through `run`. */
+/** How a query reaches the book; every read goes through `run`. */
 export type Asking = {
   readonly reader: RecordReader;
   /** For an export, whose pages may take longer. */
@@ -94,22 +94,24 @@ export function createQuery<Type extends AnyRecordType>(asking: Asking, question
     list: () => list(question),
     first: async () => (await list({ ...question, limit: 1 })).items[0],
     async count() {
-      const [row] = await run("count", () => readFolds(reader, question, {}, { count: fields.count() }));
+      const [row] = await run("count", () => readAggregates(reader, question, {}, { count: fields.count() }));
       return (row?.["count"] ?? 0) as number;
     },
-    async aggregate(folds) {
-      const [row] = await run("aggregate", () => readFolds(reader, question, {}, folds(fields)));
+    async aggregate(aggregates) {
+      const [row] = await run("aggregate", () => readAggregates(reader, question, {}, aggregates(fields)));
       return row as never;
     },
     groupBy: (groups) => ({
-      async aggregate(folds, having) {
+      async aggregate(aggregates, having) {
         const places = Object.fromEntries(Object.entries(groups(fields)).map(([name, field]) => [name, field.at]));
         const kept = having === undefined ? undefined : checkCondition(having(fieldsOf("value") as never));
-        return (await run("aggregate", () => readFolds(reader, question, places, folds(fields), kept))) as never;
+        return (await run("aggregate", () =>
+          readAggregates(reader, question, places, aggregates(fields), kept),
+        )) as never;
       },
     }),
     async *[Symbol.asyncIterator]() {
-      // A limit is how many are wanted in all, and at most a page.
+      // With a limit, the caller wants that many in all, which is at most a page.
       let page = await list({ ...question, limit: question.limit ?? limits.pageMax });
       for (;;) {
         yield* page.items;

@@ -1,30 +1,31 @@
-// The records of a type at a moment, as tables to read: what is known now, what was closed since, and what the
-// transaction itself has changed.
-import { rawSql, Sql, sql } from "../../storage/sql.ts";
+// The records of a type at a moment, as tables to read: the live rows, the versions closed since, and what the transaction
+// itself changed.
+import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import { anyOf, jsonOf, rowSet } from "../../storage/word.ts";
+import type { AnyRecordType } from "../define/definition.ts";
 import { samePath, type Index } from "../define/field-index.ts";
+import type { TypeRow } from "../define/record-type.ts";
+import { rowOfChange } from "../entry.ts";
 import type { Moment } from "../moment.ts";
 import type { RecordReader } from "../record-reader.ts";
-import type { TypeRow } from "../define/record-type.ts";
-import type { AnyRecordType } from "../define/definition.ts";
 import { compileCondition, type Scope } from "./compile.ts";
 import type { Condition } from "./condition.ts";
 
-/** One table to read, under an alias, and what picks the right rows of it. */
+/** One table to read, under an alias, and the condition that picks its rows. */
 type Arm = { readonly table: Sql; readonly picks: Sql; readonly indexes: readonly Index[] };
 
-/** What is asked about; the definition of a type may be missing, its row not. */
+/** The type that a question is about. Its row is known; its definition may be missing. */
 export type Subject = {
   readonly row: TypeRow;
   readonly indexes: readonly Index[];
 };
 
-/** A type that the book was not opened with is read without its indexes: perhaps nobody built them. */
+/** A type that the book was not opened with is read without its indexes, because they may not be built. */
 export function subjectOf(reader: RecordReader, row: TypeRow, type: AnyRecordType | undefined): Subject {
   return { row, indexes: type !== undefined && reader.isBuilt(type) ? type.indexes : [] };
 }
 
-export const columns = rawSql("key, from_key, to_key, instance_key, body, revision, from_commit, schema_version");
+const columns = rawSql("key, from_key, to_key, instance_key, body, revision, from_commit, schema_version");
 
 /** `from … where …`, with the records under the alias `r`. */
 export function readFrom(
@@ -35,7 +36,7 @@ export function readFrom(
   order: "ordered" | "unordered",
 ): Sql {
   const names = { next: 1 };
-  const owner = order === "unordered" ? "implied" : steered(subject, where) ? "unindexed" : "indexed";
+  const owner = order === "unordered" ? "implied" : isNarrow(subject.indexes, where) ? "unindexed" : "indexed";
   const arms = armsOf(reader, subject.row.seq, subject.indexes, moment, rawSql("r"), owner);
   const parts = arms.map(({ table, picks, indexes }) => {
     const scope = scopeOf(reader, { subject, moment, names, indexes, alias: rawSql("r") });
@@ -43,11 +44,8 @@ export function readFrom(
   });
   const [only, second] = parts;
   if (only !== undefined && second === undefined) return only;
-  const selects = parts.flatMap((part, index) => [
-    rawSql(index === 0 ? "" : " union all "),
-    sql`select ${columns} ${part}`,
-  ]);
-  return sql`from (${joinAll(selects)}) as r where 1 = 1`;
+  const selects = parts.map((part) => sql`select ${columns} ${part}`);
+  return sql`from (${joinSql(selects, " union all ")}) as r where 1 = 1`;
 }
 
 type ScopeParts = {
@@ -58,7 +56,7 @@ type ScopeParts = {
   readonly alias: Sql;
 };
 
-/** What conditions and orders about the alias `r` mean. */
+/** What the places of conditions and orders mean for the records under the alias. */
 export function scopeOf(reader: RecordReader, { subject, moment, names, indexes, alias }: ScopeParts): Scope {
   const { dialect } = reader;
   const { from_type_seq: from, to_type_seq: to } = subject.row;
@@ -89,13 +87,13 @@ export function scopeOf(reader: RecordReader, { subject, moment, names, indexes,
             const each = arms.map(
               ({ table, picks }) => sql`exists (select 1 from ${table} where ${picks} and ${key} and ${where(inner)})`,
             );
-            return sql`(${joinAll(each.flatMap((part, index) => (index === 0 ? [part] : [rawSql(" or "), part])))})`;
+            return sql`(${joinSql(each, " or ")})`;
           },
   };
 }
 
-/** How the tenant is asked for. SQLite, without statistics, takes the index that spares it a sort; `unindexed` keeps it from
- *  that one. A type belongs to one tenant, so where no order is wanted its number says enough. */
+/** How the statement names the tenant. SQLite without statistics takes the index that saves a sort; `unindexed` keeps it from
+ *  that index. A type belongs to one tenant, so without an order its number is enough (`implied`). */
 type Owner = "indexed" | "unindexed" | "implied";
 
 function armsOf(
@@ -124,23 +122,14 @@ function armsOf(
   const pending = reader.pending().filter((change) => change.row.seq === seq);
   if (pending.length === 0) return [{ table: sql`daybook_record as ${alias}`, picks: mine, indexes }];
   const keys = pending.map((change) => change.key);
-  const rows = pending.flatMap(({ key, ends, body, revision, row }) =>
-    body === null
-      ? []
-      : [
-          {
-            key,
-            from_key: ends?.from ?? null,
-            to_key: ends?.to ?? null,
-            instance_key: ends?.instance ?? null,
-            body,
-            revision,
-            schema_version: row.schemaVersion,
-          },
-        ],
-  );
+  const rows = pending.flatMap((change) => {
+    const row = rowOfChange(change);
+    if (row === null) return [];
+    const { from: from_key, to: to_key, instance: instance_key, schemaVersion: schema_version } = row;
+    return [{ ...row, from_key, to_key, instance_key, schema_version }];
+  });
   const own = sql`(select key, from_key, to_key, instance_key, ${jsonOf("body")} as body, revision,
-    cast(null as ${rawSql("bigint")}) as from_commit, schema_version from ${rowSet("own", ownColumns, rows)}) as ${alias}`;
+    cast(null as bigint) as from_commit, schema_version from ${rowSet("own", ownColumns, rows)}) as ${alias}`;
   return [
     {
       table: sql`daybook_record as ${alias}`,
@@ -152,18 +141,19 @@ function armsOf(
 }
 
 const ownColumns = {
-  ...({ key: "text", from_key: "text", to_key: "text", instance_key: "text", body: "text" } as const),
-  ...({ revision: "integer", schema_version: "integer" } as const),
-};
+  key: "text",
+  from_key: "text",
+  to_key: "text",
+  instance_key: "text",
+  body: "text",
+  revision: "integer",
+  schema_version: "integer",
+} as const;
 
 /** Whether the condition, as a whole, wants few values of an indexed field. */
-function steered({ indexes }: Subject, where: Condition): boolean {
-  if (where.op === "and") return where.of.some((each) => steered({ indexes } as Subject, each));
+function isNarrow(indexes: readonly Index[], where: Condition): boolean {
+  if (where.op === "and") return where.of.some((each) => isNarrow(indexes, each));
   if (where.op === "any") return indexes.some((index) => index.each && samePath(index.path, where.at.path));
   if (where.op !== "eq" && where.op !== "in" && where.op !== "startsWith") return false;
   return where.at.side === "value" && indexes.some((index) => !index.each && samePath(index.path, where.at.path));
-}
-
-export function joinAll(parts: readonly Sql[]): Sql {
-  return new Sql(Object.freeze(["", ...parts.map(() => "")]), parts);
 }

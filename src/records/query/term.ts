@@ -1,14 +1,14 @@
-// The one place that knows how a field of a document is spelt in SQL: the filters and the indexes both come from here, so
-// that an index is always spelt as the filter that wants it. A path becomes SQL only where a definition in code declared
-// an index on it; every other path travels as a parameter.
+// The one place that knows how a field of a document is spelt in SQL. Filters and indexes both come from here, so an index is
+// always spelt like the filter that needs it. A path becomes SQL text only if a definition in code declared an index on it; every
+// other path travels as a parameter.
 import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import type { Path } from "../define/field-index.ts";
 
 /** A value in a document, as both engines see it. `type` is spelt as the engine does. */
 export type Term = {
-  /** SQLite: the value itself, booleans as 1 and 0; one that is indexed is null where it is an object or an array. */
+  /** SQLite: the value, booleans as 1 and 0. With an index, objects and arrays are null. */
   readonly value: Sql;
-  /** SQLite: the value also where it is an object or an array, which is then text. */
+  /** SQLite: the value, objects and arrays as text. */
   readonly raw: Sql;
   readonly type: Sql;
   /** The value as JSON. */
@@ -20,13 +20,13 @@ export type Term = {
   readonly indexed: boolean;
 };
 
-/** What JSON to look into: a column, or an item of an array. `item`: the alias of the item's row. */
+/** The JSON to look into: a column, or an item of an array (`item` is the alias of its row). */
 export type Root = { readonly column: Sql; readonly item?: Sql };
 
 const nothing = rawSql("null");
 
-/** A number that is compared with one in a document. SQLite reads a whole number of a document as an integer of 64 bits, and what
- *  is bound as a real one; beyond 2^53 the two differ, so such a number is read as the document's was. */
+/** A number to compare with one in a document. SQLite reads a document's whole number as a 64-bit integer, and a bound number as
+ *  a double; beyond 2^53 the two differ, so such a number is read as JSON too. */
 export function sqliteNumber(value: number): Sql {
   const isLarge = Number.isInteger(value) && !Number.isSafeInteger(value);
   return isLarge ? sql`json_extract(${JSON.stringify(value)}, '$')` : sql`${value}`;
@@ -49,13 +49,15 @@ function sqliteTerm({ column, item }: Root, path: Path, indexed: boolean): Term 
   if (item !== undefined && path.length === 0) {
     return { ...unused, value: sql`${item}.value`, raw: sql`${item}.value`, type: sql`${item}.type`, json: nothing };
   }
-  // Of an item that is a text, `value` is the text and not JSON.
+  // The `value` of a text item is the text itself, not JSON.
   const document =
     item === undefined ? column : sql`case when ${item}.type in ('object', 'array') then ${item}.value end`;
   const at = indexed ? rawSql(literal(sqlitePath(path))) : sql`${sqlitePath(path)}`;
   const [raw, type] = [sql`json_extract(${document}, ${at})`, sql`json_type(${document}, ${at})`];
   return {
-    ...{ ...unused, raw, type },
+    ...unused,
+    raw,
+    type,
     value: indexed ? sql`(case when ${type} in ('object', 'array') then null else ${raw} end)` : raw,
     json: sql`(${document} -> ${at})`,
   };
@@ -66,7 +68,11 @@ function postgresTerm({ column, item }: Root, path: Path, indexed: boolean): Ter
   const root = item === undefined ? column : sql`${item}.value`;
   const json = path.length === 0 ? root : sql`(${root} ${joinSql(steps)})`;
   return {
-    ...{ value: nothing, raw: nothing, type: sql`jsonb_typeof(${json})`, json, indexed },
+    value: nothing,
+    raw: nothing,
+    type: sql`jsonb_typeof(${json})`,
+    json,
+    indexed,
     text: sql`(case jsonb_typeof(${json}) when 'string' then ${json} #>> '{}' end) collate "C"`,
     number: sql`(case jsonb_typeof(${json}) when 'number' then (${json})::numeric end)`,
   };
@@ -84,7 +90,7 @@ function literal(text: string): string {
 // PostgreSQL refuses index entries above about 2,700 bytes, so only the beginning of a text is indexed.
 const indexedLetters = 200;
 
-/** The beginning of a text, as much of it as the index on PostgreSQL holds. */
+/** As much of a text as the index on PostgreSQL holds. */
 export function beginning(text: string): string {
   return text.length <= indexedLetters ? text : Array.from(text).slice(0, indexedLetters).join("");
 }
@@ -93,7 +99,7 @@ export function beginningOf(term: Term): Sql {
   return sql`left(${term.text}, ${rawSql(String(indexedLetters))})`;
 }
 
-/** The expressions that are indexed for a path that was declared. */
+/** The expressions to index for a declared path. */
 export function indexedExpressions(dialect: Dialect, path: Path): Sql[] {
   const term = fieldTerm(dialect, { column: rawSql("body") }, path, true);
   return dialect === "sqlite" ? [term.value] : [beginningOf(term), term.number];

@@ -1,8 +1,8 @@
-// What must hold for a write to happen. A conflict says how things stand, so that the caller can decide.
-import { DaybookError, invalid } from "../../core/error.ts";
+// What must hold for a write to happen. A conflict names the current state, so that the caller can decide.
+import { conflict, invalid } from "../../core/error.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { type CommitNotes, addNotes, noteNames } from "../commit.ts";
-import { type RecordKey, nameRecord } from "../define/record-key.ts";
+import { addNotes, noteNames, type CommitNotes } from "../commit.ts";
+import { nameRecord, type RecordKey } from "../define/record-key.ts";
 import type { RecordUnit, State } from "./record-unit.ts";
 
 export type WriteOptions = CommitNotes & {
@@ -40,30 +40,21 @@ export async function checkPreconditions(
   unit.notes = addNotes(unit.notes, options);
   const name = nameRecord(what, at);
   const current = state === undefined ? null : { revision: state.revision, commit: state.commit };
+  const about = { type: what, key: at.ends ?? at.key, current };
   if (ifAbsent === true && state !== undefined) {
-    throw conflict(`${name} exists, at revision ${state.revision}: read it, then decide`, what, at, current);
+    throw conflict(`${name} exists, at revision ${state.revision}: read it, then decide`, about);
   }
   if (ifRevision !== undefined && state?.revision !== ifRevision) {
     const now = state === undefined ? "there is none now" : `it is at revision ${state.revision} now`;
-    throw conflict(
-      `${name} was expected at revision ${ifRevision}, but ${now}: read it, then decide`,
-      what,
-      at,
-      current,
-    );
+    throw conflict(`${name} was expected at revision ${ifRevision}, but ${now}: read it, then decide`, about);
   }
   if (ifHead !== undefined) checkHead(await unit.head(), ifHead);
 }
 
 export function checkHead(head: number | null, expected: number | null): void {
   if (head === expected) return;
-  throw new DaybookError(
-    "conflict",
+  throw conflict(
     `the last commit was expected to be ${expected ?? "none"}, but it is ${head ?? "none"}: read again, then decide`,
-    { details: { expected, head } },
+    { expected, head },
   );
-}
-
-function conflict(message: string, type: string, { key, ends }: RecordKey, current: object | null): DaybookError {
-  return new DaybookError("conflict", message, { details: { type, key: ends ?? key, current } });
 }

@@ -1,16 +1,16 @@
 // The records of one transaction. A unit keeps its changes here until its end and then writes them as one commit, so that on
 // PostgreSQL it holds the commit counter for one round trip, however long the unit takes. Reads inside the unit look here first.
-import { type DaybookError, invalid } from "../../core/error.ts";
-import { limits } from "../../core/limits.ts";
-import { type Sql, sql, rawSql } from "../../storage/sql.ts";
-import type { Tx } from "../../storage/store.ts";
-import type { CommitNotes } from "../commit.ts";
-import type { RecordKey } from "../define/record-key.ts";
-import { type WritableType, registerType } from "../define/record-type.ts";
-import type { AnyRecordType } from "../define/definition.ts";
 import type { Cause } from "../../core/cause.ts";
-import type { RecordRoom } from "../room.ts";
+import { invalid, type DaybookError } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
 import { asText, rowSet, seekEach } from "../../storage/word.ts";
+import type { CommitNotes } from "../commit.ts";
+import type { AnyRecordType } from "../define/definition.ts";
+import type { RecordKey } from "../define/record-key.ts";
+import { registerType, type WritableType } from "../define/record-type.ts";
+import type { RecordRoom } from "../room.ts";
 
 /** What the unit does to one key; its last write of that key counts. */
 export type Change = RecordKey & {

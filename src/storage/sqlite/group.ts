@@ -13,6 +13,7 @@ import { killPoint } from "../../core/fault.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import type { Random } from "../../core/random.ts";
+import { isThenable } from "../../core/shape.ts";
 import { runAfterCommit } from "../after-commit.ts";
 import type { Keep } from "../keep.ts";
 import type { Awaitable, Stamp, Tx } from "../store.ts";
@@ -79,7 +80,7 @@ async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promis
     for (const waiting of units) {
       const tx = newTx(parts, waiting.tenant, now);
       const pending = waiting.run(tx);
-      done.push({ waiting, tx, result: isPromiseLike(pending) ? await pending : pending });
+      done.push({ waiting, tx, result: isThenable(pending) ? await pending : pending });
       tx.end();
       // It may have hidden the error that ended the transaction; the next statement would commit by itself.
       if (tx.endedBy !== undefined) throw tx.endedBy;
@@ -194,8 +195,4 @@ function acknowledge(parts: GroupParts, done: readonly Done[]): void {
 
 function newTx(parts: GroupParts, tenant: string, now: number = parts.nextNow()): SqliteTx {
   return new SqliteTx(parts.connection, { now, tenant, ids: parts.ids, random: parts.random, keep: parts.keep });
-}
-
-function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

@@ -1,7 +1,7 @@
 // Runs over time, for a chart: one bucket for each minute, hour or day, empty ones included.
 import { invalid } from "../../core/error.ts";
-import { quote } from "../../core/quote.ts";
 import { limits } from "../../core/limits.ts";
+import { quote } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { seekEach } from "../../storage/word.ts";

@@ -1,8 +1,8 @@
 // Errors that look alike, as one group each, the latest first. A group keeps its name after its runs have left.
+import { cutPage, type Page } from "../../core/page.ts";
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf, indexedBy, rowSet, seekEach } from "../../storage/word.ts";
-import { cutPage, type Page } from "../../core/page.ts";
 import { appOf } from "../rollup/series.ts";
 import { minuteMs, seriesKey, type SeriesKey } from "../rollup/slice.ts";
 import type { RunStatus } from "../run.ts";
@@ -26,9 +26,11 @@ export type LastError = {
   readonly message: string;
 };
 
-/** A `LastError` from the columns of `daybook_run_failure as last`. */
-const lastError = rawSql(`last.last_run_id as "runId", last.last_at as "at", last.last_status as "status",
-  last.error_type as "type", last.error_message as "message"`);
+/** Selects a `LastError` from `daybook_run_failure` under this alias. */
+function lastError(alias: string): Sql {
+  return rawSql(`${alias}.last_run_id as "runId", ${alias}.last_at as "at", ${alias}.last_status as "status",
+    ${alias}.error_type as "type", ${alias}.error_message as "message"`);
+}
 
 type Row = Omit<SeriesKey, "tenant_id"> & Pick<ErrorGroup, "fingerprint" | "runs" | "firstAt"> & LastError;
 
@@ -41,14 +43,15 @@ export async function readErrors(
   const found = sql`run_failure.series_seq = run_series.seq and run_failure.at >= ${since} and run_failure.at < ${until}`;
   // The groups are counted first, so that the last error is read for one page of them only.
   const rows = await store.readHeavy<Row & { seq: number }>(sql`select run_series.kind, run_series.name, run_series.app,
-      run_series.instance, alike.fingerprint, alike.runs, alike.first_at as "firstAt", alike.last_seq as seq, ${lastError}
+      run_series.instance, alike.fingerprint, alike.runs, alike.first_at as "firstAt", alike.last_seq as seq, ${lastError("last")}
     from (select run_failure.series_seq, run_failure.fingerprint, cast(sum(run_failure.runs) as bigint) as runs,
         min(run_failure.first_at) as first_at, max(run_failure.last_seq) as last_seq
       from daybook_run_series run_series ${seekEach("run_failure", found)} where ${ofSeries(scope)}
       group by run_failure.series_seq, run_failure.fingerprint having max(run_failure.last_seq) < ${before}
       order by max(run_failure.last_seq) desc limit ${limit + 1}) as alike
     join daybook_run_series run_series on run_series.seq = alike.series_seq
-    join daybook_run_failure as last ${indexedBy("run_failures_by_last")} on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
+    join daybook_run_failure as last ${indexedBy("run_failures_by_last")}
+      on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
     order by last.last_seq desc`);
   return cutPage(rows, limit, ({ seq }) => seq, toGroup);
 }
@@ -78,12 +81,11 @@ export async function lastErrors(
 // Walks each series' failures back from its last run in the stretch, whose number the rollups know.
 function lastOfWindow({ window: { since, until } }: Scope, series: readonly SeriesEnd[]): Sql {
   const ends = rowSet("v", { seq: "integer", last_seq: "integer" }, series);
-  return sql`select last.series_seq as series, ${lastError}
-    from ${ends} cross join daybook_run_failure as last ${indexedBy("run_failures_by_last")}
-    where last.series_seq = v.seq and last.last_seq = (select run_failure.last_seq from daybook_run_failure run_failure
-      where run_failure.series_seq = v.seq and run_failure.last_seq <= v.last_seq
-        and run_failure.at >= ${since - (since % minuteMs)} and run_failure.at < ${until}
-      order by run_failure.last_seq desc limit 1)`;
+  return sql`select run_failure.series_seq as series, ${lastError("run_failure")}
+    from ${ends} cross join daybook_run_failure run_failure ${indexedBy("run_failures_by_last")}
+    where run_failure.series_seq = v.seq and run_failure.last_seq = (select last.last_seq from daybook_run_failure as last
+      where last.series_seq = v.seq and last.last_seq <= v.last_seq
+        and last.at >= ${since - (since % minuteMs)} and last.at < ${until} order by last.last_seq desc limit 1)`;
 }
 
 // Failures are not counted by session, so this reads the runs themselves, once for all series: the last failed run of each

@@ -1,11 +1,11 @@
 // The lines that runs logged, over all runs, the newest first.
 import type { Duration } from "../../core/duration.ts";
+import { cutPage, type Page } from "../../core/page.ts";
 import type { TimeInput } from "../../core/time.ts";
 import { joinSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf, byNumber } from "../../storage/word.ts";
 import { checkLevel, logLevels, type LogLevel } from "../log.ts";
-import { cutPage, type Page } from "../../core/page.ts";
 import { momentMs } from "./scope.ts";
 
 export type LogFilter = {

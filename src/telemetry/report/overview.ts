@@ -1,13 +1,13 @@
 // The book at a glance: all runs of a stretch together, by kind and by app, and the counters that a scrape of metrics reads.
-import { type Sql, sql, rawSql } from "../../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
+import { seekEach } from "../../storage/word.ts";
+import { wholeName } from "../rollup/series.ts";
+import type { SeriesKey } from "../rollup/slice.ts";
 import type { Dropped } from "../run-writer.ts";
 import { onlyOwn } from "../session.ts";
-import { type Scope, rollupsOf, together } from "./scope.ts";
-import { type SumRow, type Tally, sums, tallyOf } from "./summary.ts";
-import { seekEach } from "../../storage/word.ts";
-import type { SeriesKey } from "../rollup/slice.ts";
-import { wholeName } from "../rollup/series.ts";
+import { rollupsOf, together, type Scope } from "./scope.ts";
+import { sums, tallyOf, type SumRow, type Tally } from "./summary.ts";
 
 export type Overview = Tally & {
   readonly since: number;

@@ -1,14 +1,14 @@
 // Which series and which stretch of time a question is about, in the form that statements over rollups need.
 import { checkCount } from "../../core/count.ts";
+import { durationMs, type Duration } from "../../core/duration.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
-import { type Sql, joinSql, sql } from "../../storage/sql.ts";
+import { isoTime, timeMs, type TimeInput } from "../../core/time.ts";
+import { joinSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { rowSet, seekEach } from "../../storage/word.ts";
 import { wholeName } from "../rollup/series.ts";
-import { onlyOwn } from "../session.ts";
-import { type Duration, durationMs } from "../../core/duration.ts";
-import { type TimeInput, isoTime, timeMs } from "../../core/time.ts";
 import { dayMs, hourMs, minuteMs } from "../rollup/slice.ts";
+import { onlyOwn } from "../session.ts";
 
 export type SeriesFilter = {
   /** `job`, `listener` (live), `delivery`, `schedule`, `direct`, `call`. */

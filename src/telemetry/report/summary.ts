@@ -2,10 +2,10 @@
 import { cutPage, type Page } from "../../core/page.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { runStatuses, type RunStatus } from "../run.ts";
-import { type BucketColumn, type SeriesKey, bucketColumns, percentile } from "../rollup/slice.ts";
 import { appOf } from "../rollup/series.ts";
+import { bucketColumns, percentile, type BucketColumn, type SeriesKey } from "../rollup/slice.ts";
 import { addedColumns } from "../rollup/write.ts";
+import { runStatuses, type RunStatus } from "../run.ts";
 import { lastErrors, type LastError, type SeriesEnd } from "./errors.ts";
 import { rollupsOf, type Scope } from "./scope.ts";
 

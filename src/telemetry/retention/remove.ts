@@ -1,12 +1,12 @@
-// One slice of what leaves, in a transaction of its own, with a row that says so.
+// Removes one slice, in a transaction of its own, and records how much left.
 import { limits } from "../../core/limits.ts";
-import { type Sql, sql } from "../../storage/sql.ts";
-import type { Tx, Store } from "../../storage/store.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, byNumber, greatest, seekEach } from "../../storage/word.ts";
-import { keptRuns } from "../run.ts";
 import { lowerMark } from "../rollup/fold.ts";
-import { dayMs } from "../rollup/slice.ts";
 import { wholeName } from "../rollup/series.ts";
+import { dayMs } from "../rollup/slice.ts";
+import { keptRuns } from "../run.ts";
 
 export type Reason = "age" | "size";
 export type Gone = { readonly runs: number; readonly logs: number };
@@ -36,7 +36,7 @@ export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[
   return { runs, logs };
 }
 
-/** Removes lines of runs that stay. With `series`, these are its next runs, and their lines have all left then. */
+/** Removes lines of runs that stay. With `series`, the runs are its next ones, and all their lines are gone afterwards. */
 export async function removeLogs(
   tx: Tx,
   tenant: string,
@@ -76,9 +76,8 @@ export async function account(
       until_at = ${greatest}(run_eviction.until_at, excluded.until_at)`);
 }
 
-// The live listeners of a book as retention sees them: each by its name, with the runs that are old enough to look at. The
-// index of registered runs is walked in the order of their numbers, and rollups say how far.
-
+/** A live listener as retention sees it. Its runs are read from the index of registered runs in the order of their numbers, and
+ *  rollups tell how far. */
 export type LiveSeries = {
   readonly tenant_id: string;
   readonly name: string;
@@ -86,7 +85,7 @@ export type LiveSeries = {
   readonly logs_gone_seq: number;
 };
 
-/** No run of the series that is still there has a lower number; null when none is. */
+/** The lowest number of the series' runs; null when none is left. */
 export async function firstSeq(store: Store, series: LiveSeries): Promise<number | null> {
   const [row] = await store.readHeavy<{ seq: number }>(
     sql`select run.seq from daybook_run run where ${liveRuns(series)} order by run.seq limit 1`,
@@ -108,7 +107,7 @@ export async function readLiveSeries(store: Store, tenant: string | null): Promi
     group by tenant_id, name order by tenant_id, name`);
 }
 
-/** No run of the series that started before `by` has a higher number than this. */
+/** No run of the series that started before `by` has a higher number. */
 export async function lastSeqBefore(store: Store, series: LiveSeries, by: number): Promise<number> {
   const found = sql`run_rollup.series_seq = run_series.seq and run_rollup.span = 'day'
     and run_rollup.at <= ${by - (by % dayMs)}`;
@@ -119,7 +118,7 @@ export async function lastSeqBefore(store: Store, series: LiveSeries, by: number
 }
 
 /** Runs of a live listener in the order of their numbers. */
-export function liveRuns({ tenant_id: tenant, name }: LiveSeries): Sql {
+function liveRuns({ tenant_id: tenant, name }: LiveSeries): Sql {
   return sql`run.tenant_id = ${tenant} and coalesce(run.registration, run.name) = ${name}
     and (run.job_seq is null or run.registration is not null) and run.job_seq is null and run.kind = 'listener'`;
 }
@@ -141,8 +140,8 @@ export async function readOldRuns(
   );
 }
 
-/** Runs of all live listeners in the order of their numbers, which is how they lie in the file: those of one listener lie far
- *  apart, and to remove a slice of them would touch a page for each. */
+/** Runs of all live listeners in the order of their numbers, which is their order in the file. Runs of one listener lie far apart,
+ *  and removing a slice of those would touch a page for each. */
 export async function readOldOfAll(
   store: Store,
   tenant: string | null,
@@ -153,23 +152,19 @@ export async function readOldOfAll(
     ${by === null ? sql`` : sql`and run.started_at < ${by}`} order by run.seq limit ${limit}`);
 }
 
-// What retention has removed, day by day.
-
+/** What retention removed on one day. */
 export type Eviction = {
-  /** The day on which it was removed. */
+  /** The day. */
   readonly at: number;
   readonly what: "run" | "log" | "rollup";
-  /** Because it was too old, or because there was too much. */
+  /** Too old, or too much. */
   readonly reason: "age" | "size";
   readonly removed: number;
-  /** When the newest of it was. */
+  /** The time of the newest removed row. */
   readonly until: number;
 };
 
-type Row = { day_at: number; what: Eviction["what"]; reason: Eviction["reason"]; removed: number; until_at: number };
-
 export async function readEvictions(store: Store, tenant: string, limit: number): Promise<Eviction[]> {
-  const rows = await store.readHeavy<Row>(sql`select day_at, what, reason, removed, until_at from daybook_run_eviction
+  return store.readHeavy(sql`select day_at as at, what, reason, removed, until_at as until from daybook_run_eviction
     where tenant_id = ${tenant} order by day_at desc, what, reason limit ${limit}`);
-  return rows.map(({ day_at: at, what, reason, removed, until_at: until }) => ({ at, what, reason, removed, until }));
 }

@@ -1,9 +1,14 @@
-// Retention of telemetry: what is old, or too much, leaves in slices, each a short transaction, so that writers get their turn in
-// between. What is looked for is read off the event loop. It may be cut off and repeated, and several may do it at once.
+// Retention of telemetry: rows that are too old, or too many, leave in slices. Each slice is a short transaction, so that other
+// writers get their turn in between. Reads run off the event loop. It may be interrupted and repeated, and several processes may
+// do it at once.
 import { limits } from "../../core/limits.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
+import { lockMark } from "../rollup/fold.ts";
 import { foldRuns } from "../rollup/roll-up.ts";
+import type { Policy } from "./policy.ts";
 import {
+  account,
   firstSeq,
   lastSeqBefore,
   readLiveSeries,
@@ -11,12 +16,8 @@ import {
   readOldRuns,
   removeLogs,
   removeRuns,
-  account,
 } from "./remove.ts";
 import type { LiveSeries, OldRun, Reason } from "./remove.ts";
-import type { Policy } from "./policy.ts";
-import { type Sql, sql } from "../../storage/sql.ts";
-import { lockMark } from "../rollup/fold.ts";
 
 export type Retained = {
   /** True: this is what would be removed, and nothing was. */
@@ -35,7 +36,7 @@ type Sum = { runs: number; logs: number; rollups: number; slices: number };
 
 export async function retainTelemetry(store: Store, policy: Policy): Promise<Retained> {
   const sum: Sum = { runs: 0, logs: 0, rollups: 0, slices: 0 };
-  // A run leaves its mark in the rollups before it leaves.
+  // Rollups count a run before it leaves.
   if (!policy.dryRun) await foldRuns(store);
   const all = await readLiveSeries(store, policy.tenant);
   for (const series of all) await retainLogs(store, series, policy, sum);
@@ -47,7 +48,10 @@ export async function retainTelemetry(store: Store, policy: Policy): Promise<Ret
   if (plan !== null) await retainRuns(store, { policy, first, to: plan.to, by: null, reason: "size" }, sum);
   const counts = await retainRollups(store, policy);
   return {
-    ...{ dryRun: policy.dryRun, runs: sum.runs, logs: sum.logs, rollups: counts.rollups },
+    dryRun: policy.dryRun,
+    runs: sum.runs,
+    logs: sum.logs,
+    rollups: counts.rollups,
     slices: sum.slices + counts.slices,
   };
 }
@@ -82,7 +86,7 @@ async function retainRuns(store: Store, { policy, first, to, by, reason }: Leavi
   }
 }
 
-// One run with more lines than a slice may have loses them first.
+// A run with more lines than fit into a slice loses its lines first.
 async function shorten(store: Store, tenant: string, [run]: readonly OldRun[], sum: Sum): Promise<void> {
   for (let left = run?.logs ?? 0; run !== undefined && left > limits.retainRowsMax; left -= limits.retainRowsMax) {
     sum.logs += await store.write((tx) => removeLogs(tx, tenant, [run]), { tenant });
@@ -94,7 +98,7 @@ async function retainLogs(store: Store, series: LiveSeries, { logsBy, dryRun }: 
   const to = await lastSeqBefore(store, series, logsBy);
   for (let after = series.logs_gone_seq; after < to;) {
     const page = await readOldRuns(store, series, { after, to, limit: limits.retainRowsMax });
-    // Up to the first that is too young: what is passed by is not looked at again.
+    // It stops at the first run that is too young, because runs that were passed are not read again.
     const young = page.findIndex((run) => run.started_at >= logsBy);
     const old = young === -1 ? page : page.slice(0, young);
     for (const slice of slicesOf(old)) {
@@ -109,7 +113,7 @@ async function retainLogs(store: Store, series: LiveSeries, { logsBy, dryRun }: 
   }
 }
 
-/** Runs in their order, so many that they and their lines stay within the limit; one that is over it comes alone. */
+/** Runs in their order, in slices whose runs and lines stay within the limit; a run that exceeds it comes alone. */
 function* slicesOf(runs: readonly OldRun[]): Generator<readonly OldRun[]> {
   let [slice, rows]: [OldRun[], number] = [[], 0];
   for (const run of runs) {
@@ -123,9 +127,8 @@ function* slicesOf(runs: readonly OldRun[]): Generator<readonly OldRun[]> {
   if (slice.length > 0) yield slice;
 }
 
-// Retention of the counts themselves. A series of which nothing is left goes with its last count.
-
-export async function retainRollups(store: Store, policy: Policy): Promise<{ rollups: number; slices: number }> {
+/** Retention of the counts themselves. A series leaves with its last count. */
+async function retainRollups(store: Store, policy: Policy): Promise<{ rollups: number; slices: number }> {
   const series = await store.readHeavy<{
     seq: number;
     tenant_id: string;
@@ -151,7 +154,7 @@ export async function retainRollups(store: Store, policy: Policy): Promise<{ rol
   return { rollups, slices };
 }
 
-// A session's counts go when it ended so long ago.
+// A session's counts leave when the session ended that long ago.
 function oldRollups(series: number, by: number): Sql {
   return sql`series_seq = ${series} and ((span in ('minute', 'hour', 'day') and at < ${by})
     or (span = 'session' and exists (select 1 from daybook_session session where session.seq = run_rollup.at
@@ -175,15 +178,14 @@ async function removeSlice(tx: Tx, series: { seq: number; tenant: string }, by: 
   return counts + failures;
 }
 
-// The size budget. What the rows of live runs and their lines take is estimated from the newest of them: neither engine says
-// what rows take, and a file, or a table on PostgreSQL, does not shrink when rows leave.
-
 const sampleMax = 1000;
 // What a row costs besides its texts: numbers, ids, headers and the entries of indexes.
 const rowBytes = 300;
 
-/** Up to which run all live ones must leave; null when they fit. `leaving` of them will leave by their age. */
-export async function planForSize(
+/** The size budget: the last run of live listeners that must leave, or null when all of them fit. `leaving` of them leave by age
+ *  anyway. The size of rows is estimated from the newest ones: neither engine tells it, and neither a file nor a PostgreSQL table
+ *  shrinks when rows leave. */
+async function planForSize(
   store: Store,
   { tenant, bytesMax, dryRun }: Policy,
   leaving: number,
@@ -198,7 +200,7 @@ export async function planForSize(
       / max(newest.runs) from (select id, tenant_id, count(*) over () as runs from daybook_run run where ${live} order by seq desc
         limit ${sampleMax}) as newest
       join daybook_run_log run_log on run_log.tenant_id = newest.tenant_id and run_log.run_id = newest.id) as line_bytes`);
-  // In a dry run those that leave by age are still there.
+  // In a dry run, the runs that leave by age are still there.
   const runs = (size?.runs ?? 0) - (dryRun ? leaving : 0);
   const each = rowBytes + Number(size?.run_bytes ?? 0) + Number(size?.line_bytes ?? 0);
   const surplus = runs - Math.floor(bytesMax / each);

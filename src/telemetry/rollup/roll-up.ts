@@ -1,21 +1,21 @@
-// Folds from time to time, in the processes that work: a second after runs were written, and with every sweep. Where that takes
-// long, because thousands of series have runs, it folds less often and counts more runs together. It has no loop of its own; a
-// book in which nothing runs is left alone. Whatever fails here is tried again later and stops nobody.
+// Rolls ended runs up, in the processes that work: a second after runs were written, and with every sweep. When folding takes
+// long, because thousands of series have runs, it folds less often and counts more runs at once. It has no loop of its own, so
+// it leaves an idle book alone. A failure is tried again later and stops no work.
 import type { Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
+import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { foldSlice, newPace, readMark } from "./fold.ts";
-import { sql } from "../../storage/sql.ts";
 
-export type Folder = {
-  /** Runs were written: fold them in a moment, unless another process does. */
+export type RollUp = {
+  /** Folds in a moment, because runs were written, unless another process does. */
   soon(): void;
-  /** Folds all that can be folded now; resolves to up to which run that is. */
+  /** Folds all that can be folded now; resolves to the new mark. */
   fold(): Promise<number>;
   stop(): Promise<void>;
 };
 
-/** Folds all that can be folded now. */
+/** Folds all that can be folded now; resolves to the new mark. */
 export async function foldRuns(store: Store): Promise<number> {
   const { seq } = await createHorizon(store)();
   const pace = newPace();
@@ -25,7 +25,7 @@ export async function foldRuns(store: Store): Promise<number> {
 
 const retryMsMax = 60_000;
 
-export function openFolder(store: Store): Folder {
+export function openRollUp(store: Store): RollUp {
   const horizon = createHorizon(store);
   const pace = newPace();
   let timer: Timer | undefined;
@@ -43,14 +43,14 @@ export function openFolder(store: Store): Folder {
     });
   }
 
-  // One at a time: two of the same process would only read the same slice twice.
+  // One at a time: two folds of one process would read the same slice twice.
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = folding.then(work);
     folding = done.catch(() => undefined);
     return done;
   }
 
-  // Who finds the mark elsewhere than it left it is not the one who folds; who no longer does is the next to try.
+  // A process that finds the mark moved leaves the folding to the one that moved it. It tries again in case that one stops.
   async function foldUnlessOthersDo(): Promise<void> {
     const mark = await readMark(store);
     const others = known !== undefined && known !== mark;
@@ -83,26 +83,21 @@ export function openFolder(store: Store): Folder {
   };
 }
 
-// Up to which number all runs are there. On SQLite one writer numbers rows in the order of commits. On PostgreSQL a number is
-// given out when a row is inserted, and a transaction that began earlier may commit it later: a fold that went by the
-// highest number it sees would pass that run by for ever. No lag makes this safe, because a transaction may be slow; so we
-// ask who is still writing.
+/** Every run up to `seq` is visible. `open`: transactions are still writing runs beyond it, so look again later. */
+type Horizon = { readonly seq: number; readonly open: boolean };
 
-export type Horizon = {
-  readonly seq: number;
-  /** Somebody is still writing runs beyond it: look again later. */
-  readonly open: boolean;
-};
-
-/** Remembers from one look to the next whom it waits for. */
+/** Finds the horizon, and remembers from one look to the next which transactions it waits for. On SQLite one writer numbers rows
+ *  in the order of commits. On PostgreSQL a row gets its number when it is inserted, and a transaction with a lower number may
+ *  commit later: a fold up to the highest visible number would miss its run for ever. No delay makes this safe, because a
+ *  transaction may be slow, so the horizon asks which ones are still writing. */
 export function createHorizon(store: Pick<Store, "dialect" | "read">): () => Promise<Horizon> {
   if (store.dialect === "sqlite") return async () => ({ seq: await highestSeq(store), open: false });
   let reached = 0;
   let awaited: { readonly seq: number; readonly writers: ReadonlySet<string> } | undefined;
 
   return async () => {
-    // In this order: whoever has a number up to this one held its lock before it got the number, and holds it until its
-    // commit can be seen. So it is among the writers that are read next, or what it wrote is there.
+    // In this order: a transaction locks the table before it gets a number, and holds the lock until its commit is visible. So a
+    // transaction with a number up to this one is among the writers that are read next, or its run is visible.
     const given = await lastGiven(store);
     const writers = await readWriters(store);
     if (awaited !== undefined && !writers.some((each) => awaited?.writers.has(each))) {
@@ -130,7 +125,7 @@ async function lastGiven(store: Pick<Store, "read">): Promise<number> {
   return row?.seq ?? 0;
 }
 
-/** The transactions that may hold rows of `run` which nobody sees yet: an insert locks its table before anything else. */
+/** The transactions that may hold invisible rows of `run`: an insert locks its table before anything else. */
 async function readWriters(store: Pick<Store, "read">): Promise<string[]> {
   const rows = await store.read<{ writer: string }>(sql`select virtualtransaction as writer from pg_locks
     where locktype = 'relation' and relation = 'daybook_run'::regclass and granted

@@ -7,15 +7,15 @@ import { systemClock } from "../../src/core/clock.ts";
 import { open } from "../../src/index.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { attach } from "../../src/telemetry/attach.ts";
-import { startHeart } from "../../src/telemetry/heartbeat.ts";
+import { startHeartbeat } from "../../src/telemetry/heartbeat.ts";
 import type { SessionRow } from "../../src/telemetry/session.ts";
 import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
 import { startProcess } from "../support/session-process.ts";
 import { readSession, until, untilBeat } from "../support/session-row.ts";
 
-describe("the heart", { concurrency: true }, () => {
+describe("the heartbeat", { concurrency: true }, () => {
   for (const backend of backends) {
-    test(`beats beside an event loop that is held for seconds, on ${backend}`, async (t) => {
+    test(`beats while the event loop is held for seconds, on ${backend}`, async (t) => {
       const { book, url } = await openTest(t, backend);
       const other = await startProcess(t, { url });
       let free = false;
@@ -34,7 +34,7 @@ describe("the heart", { concurrency: true }, () => {
       assert.deepEqual(await book.sessions.look(), []);
     });
 
-    test(`beats beside a writer that never rests, on ${backend}`, async (t) => {
+    test(`beats beside a writer that never pauses, on ${backend}`, async (t) => {
       const { book, url } = await openTest(t, backend);
       await book.write((tx) => tx.sql`create table written (pid integer not null)`);
       const other = await startProcess(t, { url });
@@ -77,10 +77,10 @@ describe("the heart", { concurrency: true }, () => {
     await book.close();
   });
 
-  test("stops also while it is still reaching for the server", async (t) => {
+  test("stops while it is still connecting to the server", async (t) => {
     const { store, url } = await openTestStore(t, "postgres");
     const gate = await startGate(t, url);
-    const heart = startHeart({ ...store, threadLocation: gate.url }, "nobody", { lost: () => undefined });
+    const heart = startHeartbeat({ ...store, threadLocation: gate.url }, "nobody", { lost: () => undefined });
 
     await gate.knocked;
     const stopped = heart.stop();
