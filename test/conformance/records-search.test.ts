@@ -46,7 +46,7 @@ for (const backend of backends) {
     await assert.rejects(found("--"), { code: "invalid", message: /has no word/ });
     await assert.rejects(records.query(Note).search("jam").asOf(1).list(), {
       code: "invalid",
-      message: /known and committed/,
+      message: /committed records as they are now/,
     });
     await assert.rejects(records.query(Other).search("jam").list(), { code: "invalid", message: /declares no fields/ });
     assert.deepEqual(await again.doctor(), []);
