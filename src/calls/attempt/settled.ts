@@ -49,7 +49,7 @@ async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promi
   // They do not depend on each other, and PostgreSQL gets them in one round trip.
   await Promise.all(writes);
   for (const each of notes.values()) await noteHost(tx, each);
-  await tellCalls(tx, room.ears, told);
+  await tellCalls(tx, room.announce, told);
 }
 
 async function lockCalls(tx: Tx, all: readonly Ended[]): Promise<Map<number, Call>> {
