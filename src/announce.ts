@@ -6,7 +6,7 @@ import { say, tell, tellAll, tellJobEnded, wantsAny, wantsJobFacts } from "./eve
 import { isEvent, type AnyEvent } from "./events/define.ts";
 import { lookUp, type EventsRoom } from "./events/events.ts";
 import { prepareEvent } from "./events/prepare.ts";
-import type { CallEars } from "./calls/facts.ts";
+import type { CallAnnounce } from "./calls/facts.ts";
 import type { Announce } from "./jobs/kind.ts";
 import type { RecordHooks } from "./records/room.ts";
 import type { Tx } from "./storage/store.ts";
@@ -52,7 +52,7 @@ export const recordHooks: RecordHooks = {
 };
 
 /** What happens to a call is an event, if somebody listens to it. */
-export const callEars: CallEars = {
+export const announceCalls: CallAnnounce = {
   hears: wantsAny,
   onFact: (tx, { tenant, topic, payload }) => tell(tx, tenant, { topic, payload, key: payload.id }),
 };

@@ -1,5 +1,5 @@
 // open(): checks the options, opens the store, attaches the process.
-import { announceTo, callEars, recordHooks, tellSessionLost } from "./announce.ts";
+import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./announce.ts";
 import { callJobs } from "./calls/attempt/settled.ts";
 import { callKind } from "./calls/call.ts";
 import { callJob } from "./calls/attempt/send.ts";
@@ -132,7 +132,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   const store = await openStore(url, migrations, options);
   try {
     if (options.views === true) await createViews(store, views);
-    const calls = createCallsRoom(options.calls, store.clock, callEars);
+    const calls = createCallsRoom(options.calls, store.clock, announceCalls);
     const call = callJob(calls);
     definitions.set(call.name, call);
     const rollUp = openRollUp(store);

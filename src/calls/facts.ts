@@ -19,8 +19,8 @@ export type CallFact = {
   };
 };
 
-/** The listeners to calls: the room of events, wired at the front door. */
-export type CallEars = {
+/** Where facts about calls go: the room of events, wired at the front door. */
+export type CallAnnounce = {
   /** Whether any tenant has a listener for one of these topics. */
   hears(tx: Tx, topics: readonly CallFact["topic"][]): Awaitable<boolean>;
   onFact(tx: Tx, fact: CallFact): Awaitable<void>;
@@ -34,11 +34,11 @@ export type ToTell = {
   readonly end?: { readonly outcome: CallOutcome; readonly snippet: string | null };
 };
 
-/** Tells `ears` inside the transaction, and subscribers of `callChanged` once it has committed. */
-export async function tellCalls(tx: Tx, ears: CallEars | undefined, told: readonly ToTell[]): Promise<void> {
+/** Announces facts inside the transaction, and states them to subscribers of `callChanged` once it has committed. */
+export async function tellCalls(tx: Tx, announce: CallAnnounce | undefined, told: readonly ToTell[]): Promise<void> {
   if (told.length === 0) return;
   const topics = [...new Set(told.map(({ topic }) => topic))];
-  const kept = ears !== undefined && (await ears.hears(tx, topics)) ? ears : undefined;
+  const kept = announce !== undefined && (await announce.hears(tx, topics)) ? announce : undefined;
   if (kept === undefined && !callChanged.heard) return;
   for (const each of told) {
     const fact = toFact(each);

@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { createBegins, type Begins } from "./attempt/begin.ts";
 import type { AttemptEnd } from "./attempt/end.ts";
 import { createAgents, type Agents } from "./client/connector.ts";
-import type { CallEars } from "./facts.ts";
+import type { CallAnnounce } from "./facts.ts";
 import { callSettings, type CallOptions, type CallSettings } from "./settings.ts";
 
 export type CallsRoom = {
@@ -15,17 +15,17 @@ export type CallsRoom = {
   readonly heard: Map<string, AttemptEnd>;
   /** How many calls a tenant may submit before its open calls are counted again. */
   readonly roomLeft: Map<string, number>;
-  readonly ears: CallEars | undefined;
+  readonly announce: CallAnnounce | undefined;
 };
 
-export function createCallsRoom(options: CallOptions | undefined, clock: Clock, ears?: CallEars): CallsRoom {
+export function createCallsRoom(options: CallOptions | undefined, clock: Clock, announce?: CallAnnounce): CallsRoom {
   const settings = callSettings(options);
   return {
     settings,
-    ears,
+    announce,
     heard: new Map(),
     roomLeft: new Map(),
     agents: createAgents(settings, clock),
-    begins: createBegins({ settings, ears }),
+    begins: createBegins({ settings, announce }),
   };
 }

@@ -43,7 +43,7 @@ export async function submitCall(
   prepared: PreparedCall,
   again: Again | null = null,
 ): Promise<Submitted> {
-  const { settings, ears } = room;
+  const { settings, announce } = room;
   const { content, name, host, policy, idempotencyKey } = prepared;
   const id = tx.ids();
   const dueAt = prepared.at ?? tx.now + prepared.delayMs;
@@ -72,7 +72,7 @@ export async function submitCall(
     await tx.run(sql`insert into daybook_call_tag (tenant_id, call_id, tag) ${eachRow(columns, tags)}`);
   }
   await enqueueCall(tx, room, prepared, { id, seq: made.seq });
-  await tellCalls(tx, ears, [{ topic: "call.submitted", row }]);
+  await tellCalls(tx, announce, [{ topic: "call.submitted", row }]);
   return { id, name, status: "scheduled", dueAt, created: true };
 }
 

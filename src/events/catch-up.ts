@@ -1,9 +1,9 @@
-// Catching up: a listener that does not begin now gets deliveries of what was said before, in slices that are a
-// transaction each, by a job of its own name. Until it has heard all of it, publishers make no delivery for it; with the
-// last slice it goes live, while nobody can publish. So every event has one delivery, whichever way it came.
+// Catch-up: a listener that begins in the past gets deliveries of past events from a job of its own name, one transaction per
+// slice. Until it has all of them, publishers make no delivery for it. With the last slice it goes live, while publishers are
+// kept out. So every event has one delivery, whichever way it came.
 //
-//   heard_seq ── slice ──► heard_to      everything up to `heard_to` was committed when it was set, so that no event
-//                                        that is committed late is passed by
+//   heard_seq ── slice ──► heard_to      everything up to `heard_to` was committed when it was set, so no event that is
+//                                        committed late is missed
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -28,7 +28,7 @@ export function isCatchUp(params: unknown): params is CatchUpParams {
   return typeof params === "object" && params !== null && "catchUp" in params;
 }
 
-/** Makes the job that lets a listener catch up, unless there is one that will. */
+/** Makes the catch-up job of a listener, unless it has an open one. */
 export async function beginCatchUp(tx: Tx, listener: ListenerRow): Promise<void> {
   const { tenant_id: tenant, seq } = listener;
   const open = await tx.get(sql`select seq from daybook_line where kind = ${catchUpKind} and kind_seq = ${seq}
@@ -46,7 +46,7 @@ export async function beginCatchUp(tx: Tx, listener: ListenerRow): Promise<void>
     created_at: tx.now,
     available_at: tx.now,
     params: JSON.stringify({ catchUp: seq }),
-    // It only ever fails for want of the book itself, and goes on where it was.
+    // It fails only when the book cannot be used, and a retry goes on where it stopped.
     attempts: 1000,
     losses_max: 100,
     backoff: '{"base":1000,"max":60000}',
@@ -58,7 +58,7 @@ export async function beginCatchUp(tx: Tx, listener: ListenerRow): Promise<void>
   tx.wake(jobsChannel);
 }
 
-/** The run of that job. It may be killed at any point, and goes on where its last slice ended. */
+/** The run of that job. It may be killed at any point; a retry goes on after the last committed slice. */
 export async function catchUp(engine: Engine, { catchUp: seq }: CatchUpParams, context: RunContext): Promise<void> {
   const { signal, job } = context;
   for (;;) {
@@ -84,7 +84,7 @@ async function hearSlice(tx: Tx, seq: number): Promise<Step> {
   return "more";
 }
 
-// Publishers wait meanwhile, so little may be left to do: when it is more than a slice, they are let go on first.
+// Publishers wait meanwhile, so this must be short: if more than a slice is left, it lets them go on first.
 async function goLive(tx: Tx, seq: number): Promise<Step> {
   await closeListeners(tx);
   const listener = await hold(tx, seq);
@@ -105,7 +105,7 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
 /** Jobs that bring a listener into the past, as a kind. */
 export const catchUps: JobKind = { ended: catchUpEnded };
 
-/** The job ended. Whoever set the listener back in its last moment saw that there was one, and made no other. */
+/** Runs when the job ends. A rewind in its last moment saw the open job and made no other, so this makes one. */
 async function catchUpEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) {
     const listener = outcome.status === "completed" ? await hold(tx, job.kind_seq ?? 0) : undefined;
@@ -122,9 +122,9 @@ async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {
 type Said = Delivered & Pick<EventRow, "topic" | "published_at">;
 
 type Heard = {
-  /** The number of its last event. */
+  /** The number of the slice's last event. */
   readonly last: number;
-  /** Deliveries that were under way before, and wait for their turn. */
+  /** Open deliveries from before that wait for the order of their key. */
   readonly waiting: readonly JobRow[];
 };
 
@@ -146,8 +146,8 @@ async function hear(tx: Tx, listener: ListenerRow, to: number): Promise<Heard | 
   return { last, waiting: await bring(tx, listener, jobs) };
 }
 
-// What was delivered before, to a listener that was set back, is delivered once more as the next job of its chain; what is
-// under way already is not.
+// After a rewind, an event that was delivered before is delivered again as the next job of its chain, unless that delivery is
+// still open.
 async function bring(tx: Tx, listener: ListenerRow, jobs: readonly NewJob[]): Promise<JobRow[]> {
   if (jobs.length === 0) return [];
   const events = jobs.map((job) => job.kind_seq ?? 0);

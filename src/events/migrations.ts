@@ -41,8 +41,8 @@ export const eventMigrations: readonly Migration[] = [
       sql`create unique index events_one_per_dedupe_key on daybook_event (tenant_id, dedupe_key) where dedupe_key is not null`,
       // Most events begin a chain, and do not pay for it.
       sql`create index events_of_chain on daybook_event (tenant_id, root_event_id, seq) where chain_depth > 0`,
-      // A listener is known by its name. It gets what is published from the moment it is live; what was said before is
-      // brought to it in slices, and it goes live when it has heard all of it.
+      // A listener is known by its name. It gets what is published while it is live. Past events are delivered to it in
+      // slices, and it goes live when it has all of them.
       sql`create table daybook_listener (
         seq ${sequence},
         tenant_id text not null,
@@ -70,8 +70,8 @@ export const eventMigrations: readonly Migration[] = [
         check ((state = 'removed') = (removed_at is not null)),
         check ((state = 'catching_up') = (heard_to is not null))
       )${strict}`,
-      // One row: whoever changes which listeners there are gives it a new stamp, so that publishers know by one read
-      // whether what they keep in memory is still true.
+      // One row: a change of listeners gives it a new stamp, so that publishers know by one read whether their index in
+      // memory is still valid.
       sql`create table daybook_listener_change (
         one ${integer} primary key check (one = 1),
         stamp text not null

@@ -1,9 +1,9 @@
-// Order: of the deliveries to one listener of events with one key, only the oldest that is not finished may run; and a
-// waiting retry, a dead letter and one that is redriven are not finished. The claim asks, because it alone sees everything
-// that is committed: a publisher's transaction may be older than what stands before it. What must wait is parked, and
-// whoever ends the oldest lets the next one go, in the same transaction and under the same lock.
+// Order: an ordered listener runs only the oldest unfinished delivery of each key. A waiting retry, a dead letter and a redrive
+// are unfinished. The claim decides this, because it sees everything that is committed: a publisher's transaction may have
+// begun before an older event was committed. A delivery that must wait is parked, and the transaction that ends the oldest
+// releases the next, under the same lock.
 //
-// A listener that was set back hears the old events first: until it has come to an event, that one's delivery waits.
+// A listener that was rewound hears the old events first: the delivery of an event waits until the listener has reached it.
 import { lockNames } from "../storage/lock-key.ts";
 import { waitsKey } from "../jobs/park.ts";
 import { queueOne } from "../jobs/state.ts";
@@ -14,7 +14,7 @@ import type { OrderedJob } from "../jobs/kind.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { listenerOfOrder } from "./listener.ts";
 
-/** Whether one before it is not finished. Asked under the lock of its key, which claim and settle take. */
+/** Whether an older delivery of the key is unfinished. The caller holds the lock of the key, as claim and settle do. */
 export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
   const { tenant_id: tenant, limit_key: key, kind_seq: event } = job;
   const before = await tx.get(sql`select 1 as found where exists (
@@ -27,7 +27,7 @@ export async function mustWait(tx: Tx, job: OrderedJob): Promise<boolean> {
   return before !== undefined;
 }
 
-/** Lets the oldest go, if it waits for its turn and nothing stands before it. Says how many it let go. */
+/** Releases the oldest delivery of a key if it waits and nothing is before it. Returns how many it released. */
 export async function letNextGo(tx: Tx, { tenant_id: tenant, limit_key: key }: Ordered): Promise<number> {
   if (key === null) return 0;
   await lockNames(tx, [`${tenant}\n${key}`]);
@@ -48,7 +48,7 @@ function lineKey({ tenant, key }: { readonly tenant: string; readonly key: strin
   return waitsKey({ tenant, waitsFor: "order", key: key ?? "" });
 }
 
-/** The same for those of many keys, which are locked first, all of them in one order. */
+/** The same for many keys. It locks all of them first, in one order. */
 export async function letAllGo(tx: Tx, waiting: readonly Ordered[]): Promise<void> {
   const keys = new Map(waiting.map((each) => [`${each.tenant_id}\n${each.limit_key}`, each]));
   if (keys.size === 0) return;
@@ -58,11 +58,11 @@ export async function letAllGo(tx: Tx, waiting: readonly Ordered[]): Promise<voi
 
 type Ordered = Pick<OrderedJob, "tenant_id" | "limit_key">;
 
-/** A second look at every key with open deliveries, some at a time: what a transaction that saw too little left behind. */
+/** Looks again at every key with open deliveries, some at a time, for those that a transaction with an old view left waiting. */
 export function createOrderSweep(): (tx: Tx) => Promise<number> {
   let reached = "";
   return async (tx) => {
-    // Of its own: two sweeps at once would lock keys out of their order.
+    // A local copy: two sweeps at once would lock keys out of order.
     let from = reached;
     let released = 0;
     for (let looked = 0; looked < limits.claimParkedMax; looked++) {

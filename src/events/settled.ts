@@ -1,4 +1,4 @@
-// The end of a delivery, by whatever way: a letter is written or ended, and the next of its key may go.
+// What happens when a delivery ends, however it ends: its dead letter is written or ended, and the next of its key may go.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";
@@ -20,13 +20,13 @@ async function chainEnded(tx: Tx, job: JobRow, ended: JobEnded): Promise<void> {
   const letter = job.attempt === 1 ? undefined : await letterOf(tx, job);
   if (letter !== undefined && letter.ended_at === null) {
     if (ended.status === "completed") await endLetter(tx, letter, { status: "recovered", reason: null });
-    // A redrive that was cancelled leaves the letter as it was: a person asked for one, and decides about the other.
+    // A cancelled redrive leaves the letter dead: a person asked for the redrive, and decides what to do next.
     else return void (await tx.run(sql`update daybook_dead_letter set status = 'dead' where seq = ${letter.seq}`));
   }
   await letNextGo(tx, job);
 }
 
-/** The path of most deliveries: it was never dead. One with a key is asked about in any case, because the next may wait. */
+/** Most deliveries end at their first attempt and have no letter. One with a key is always settled, because the next may wait. */
 function isQuiet(attempt: number): boolean {
   return attempt === 1;
 }

@@ -49,7 +49,7 @@ export const scheduleChecks: readonly Check[] = [
         select 1 from daybook_line ahead where ahead.kind = 'schedule'
           and ahead.kind_seq = job.kind_seq
           and ahead.waits_for is distinct from 'order')`,
-    advice: "cancel it and trigger the schedule, and report it: whoever ends a job lets the next one go",
+    advice: "cancel it and trigger the schedule, and report it: the end of a job releases the next",
   },
   {
     promise: "S1",

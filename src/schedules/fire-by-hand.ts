@@ -49,7 +49,7 @@ export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, d
   if (row.pruned_until !== null && from <= row.pruned_until) {
     const until = isoTime(row.pruned_until);
     throw invalid(
-      `backfill: the decisions up to ${until} were pruned, so nobody knows what was fired; begin after that`,
+      `backfill: the decisions up to ${until} were pruned, so it is not known what was fired; begin after that`,
     );
   }
   const slots = slotsAfter(timingOf(row), from - 1, to, limits.backfillSlotsMax + 1);

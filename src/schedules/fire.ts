@@ -164,7 +164,7 @@ export async function sayFor(
   { tenant_id: tenant, name }: ScheduleRow,
   { fire: { slot, kind }, said }: { readonly fire: Fire; readonly said: ToSay },
 ): Promise<string> {
-  if (announce === undefined) throw new DaybookError("internal", "nobody publishes events here: report it");
+  if (announce === undefined) throw new DaybookError("internal", "this process has no room of events: report it");
   return announce.say(tx, tenant, said, { schedule: name, slot: isoTime(slot.at), reason: kind });
 }
 

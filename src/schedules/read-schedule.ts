@@ -163,12 +163,12 @@ export type Why = {
 
 const meanings: Readonly<Record<DecisionKind, string>> = {
   fired: "It ran: the slot was fired on time.",
-  late: "It ran late: nobody was there at the time, and the latest missed slot was made up for.",
-  caught_up: "It ran late: nobody was there at the time, and every missed slot was caught up.",
+  late: "It ran late: no process was working at the time, and the latest missed slot was made up for.",
+  caught_up: "It ran late: no process was working at the time, and every missed slot was caught up.",
   shifted_dst: "It ran at the first valid moment: the local time of the slot did not exist on that day.",
   backfilled: "It ran because somebody asked for this stretch to be filled in.",
   manual: "It ran because somebody triggered it by hand.",
-  skipped_missed: "It did not run: nobody was there at the time, and it was not made up for.",
+  skipped_missed: "It did not run: no process was working at the time, and it was not made up for.",
   skipped_overlap: "It did not run: the job of the slot before had not ended.",
   skipped_paused: "It did not run: the schedule was paused.",
 };

@@ -14,7 +14,7 @@ import { anyOf, forUpdate } from "../storage/word.ts";
 
 type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "paused_at">;
 
-/** What a batch of ended jobs will ask for, locked before the first of them does. */
+/** Locks the schedules of a batch of ended jobs, before the first of them needs its own. */
 async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
   await tx.all(sql`select seq from daybook_schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
@@ -45,8 +45,8 @@ async function chainEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<vo
 
 type Next = { readonly seq: number; readonly lane_seq: number; readonly available_at: number };
 
-// Whatever the policy is by now: those that wait were made when it was to queue. One that was cancelled while it waited ends
-// too, and then another still runs.
+// Whatever the policy is now: the jobs that wait were made while it was "queue". A waiting job that is cancelled ends too, and
+// then the running one still goes on.
 async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void> {
   const order = { tenant: job.tenant_id, waitsFor: "order", key: scheduleId } as const;
   const next = await tx.get<Next>(sql`select seq, lane_seq, available_at from daybook_line
@@ -56,11 +56,11 @@ async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void>
   const ahead = await tx.get(sql`select seq from daybook_line
     where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
   if (ahead !== undefined) return;
-  // Behind one that was held in a copy of the book, the next one is.
+  // Behind a job that was held in a copy of the book, the next one is held too.
   if (job.waits_for === "release") {
     return park(tx, [{ ...next, waits_for: "release", waits_key: scheduleKind }]);
   }
   if ((await release(tx, order, 1, [next.lane_seq])) > 0) return;
-  // Somebody holds it, to move or to edit it. It is waited for, because nobody would come back for it.
+  // Another transaction has it locked, to move or edit it. Wait for it: no sweep would release it later.
   if (await queueOne(tx, next.seq, "order")) tx.wake(jobsChannel);
 }

@@ -152,7 +152,7 @@ async function checkEvent(
     const instead = idle === "params" ? 'give "payload"' : "leave it out";
     throw invalid(`schedule "${name}" publishes an event, and "${idle}" is about jobs: ${instead}`);
   }
-  if (prepareEvent === undefined) throw new DaybookError("internal", "nobody publishes events here: report it");
+  if (prepareEvent === undefined) throw new DaybookError("internal", "this process has no room of events: report it");
   const settings = options.priority === undefined ? {} : { priority: options.priority };
   const { topic, payload, priority } = await prepareEvent(options.event, options.payload, settings);
   const stored: StoredEvent = { prepared: { params: payload, priority }, overrides: null, settings };

@@ -1,20 +1,7 @@
 // How a person reads jobs and runs.
 import type { CommandRecord, JobRecord, JobRun, RunLog } from "../index.ts";
-import {
-  ago,
-  bytes,
-  fields,
-  id,
-  json,
-  lines,
-  section,
-  status,
-  table,
-  time,
-  words,
-  type Cell,
-  type Part,
-} from "./shown.ts";
+import { ago, bytes, fields, id, json, lines, section, status, table, time, words } from "./shown.ts";
+import type { Cell, Part } from "./shown.ts";
 
 export function jobTable(jobs: readonly JobRecord[], none = "There are no such jobs."): Part {
   const columns = {

@@ -6,7 +6,7 @@ import { adviceOf } from "../../src/core/advice.ts";
 import type { Store, Tx } from "../../src/storage/store.ts";
 
 const job = (id: string) => ({ tenant: "default", id, runId: id });
-const begins = () => createBegins({ settings: { keys: undefined }, ears: undefined });
+const begins = () => createBegins({ settings: { keys: undefined }, announce: undefined });
 
 /** A store whose writes all fail, and that counts them. */
 function failing(): { store: Store; writes(): number } {

@@ -211,7 +211,7 @@ for (const backend of backends) {
       assert.deepEqual([first?.status, retry?.retryOf], ["failed", first?.id]);
       const { store } = await openTestStore(t, backend, { url });
 
-      const begins = createBegins({ settings: { keys: undefined }, ears: undefined });
+      const begins = createBegins({ settings: { keys: undefined }, announce: undefined });
       const late = begins.begin(store, { id: first?.id ?? "", runId: first?.runId ?? "", tenant: "default" });
 
       await assert.rejects(late, /no longer this process's to send/);

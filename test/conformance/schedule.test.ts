@@ -280,7 +280,7 @@ for (const backend of backends) {
       assert.match(await why(noon + 2 * hour), /had not ended/);
       clock.step(3 * hour + 600_000);
       await tick();
-      assert.match(await why(noon + 3 * hour), /nobody was there.*2 slots/);
+      assert.match(await why(noon + 3 * hour), /no process was working.*2 slots/);
       await book.schedules.pause("hourly", "audit");
       clock.step(hour);
       assert.match(await why(noon + 6 * hour), /paused since .*audit/);

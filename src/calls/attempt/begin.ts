@@ -12,12 +12,15 @@ import { passing } from "../../jobs/worker/pending.ts";
 import { callKind, type CallRow, sealedFor, type CallPolicy } from "../call.ts";
 import type { Outgoing } from "../client/exchange.ts";
 import { outgoingHeaders } from "../client/sign.ts";
-import { tellCalls, type CallEars } from "../facts.ts";
+import { tellCalls, type CallAnnounce } from "../facts.ts";
 import type { RequestContent, ShownRequest } from "../request/content.ts";
 import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
 import type { CallSettings } from "../settings.ts";
 
-export type BeginsParts = { readonly settings: Pick<CallSettings, "keys">; readonly ears: CallEars | undefined };
+export type BeginsParts = {
+  readonly settings: Pick<CallSettings, "keys">;
+  readonly announce: CallAnnounce | undefined;
+};
 
 /** The job and the run that begin an attempt. */
 export type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
@@ -56,7 +59,7 @@ type Found = Sendable & Pick<CallRow, "seq" | "status"> & { readonly run_id: str
 /** By run: the request to send, or the reason why none is sent. A run that this process no longer owns is missing. */
 async function beginAll(
   tx: Tx,
-  { settings, ears }: BeginsParts,
+  { settings, announce }: BeginsParts,
   jobs: readonly Beginner[],
 ): Promise<Map<string, ReadySend | Error>> {
   const begun = new Map<string, ReadySend | Error>();
@@ -88,7 +91,7 @@ async function beginAll(
   await tx.run(sql`update daybook_call set status = 'running', started_at = ${greatest}(${tx.now}, submitted_at, due_at)
     where seq ${anyOf("integer", seqs)} and status = 'scheduled'`);
   const told = first.map((row) => ({ topic: "call.started", row }) as const);
-  await tellCalls(tx, ears, told);
+  await tellCalls(tx, announce, told);
   return begun;
 }
 

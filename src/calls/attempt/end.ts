@@ -26,7 +26,8 @@ export type AttemptEnd = {
 
 type Timing = { readonly phases: Phases; readonly totalMs: number };
 
-const noAnswer = {
+/** The fields of an attempt without an answer. */
+export const noAnswer = {
   status: null,
   headers: null,
   body: null,

@@ -1,5 +1,5 @@
-// The end of a call's job: its attempt ends with it, and the call too unless it is tried again, in one transaction with
-// whatever ended the job: its owner, a recovery, a timeout, a cancel.
+// What happens when a call's job ends: its attempt ends, and so does the call unless it is retried, in the transaction that ends
+// the job (its worker's settle, a recovery, a timeout or a cancel).
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
@@ -9,7 +9,7 @@ import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit
 import { tellCalls, type ToTell } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
 import { pruneCalls } from "../commands.ts";
-import { hostIsThere, snippetOf, type AttemptEnd } from "./end.ts";
+import { hostIsThere, noAnswer, snippetOf, type AttemptEnd } from "./end.ts";
 
 type Call = Pick<
   CallRow,
@@ -23,7 +23,7 @@ export function callJobs(room: CallsRoom): JobKind {
   return { ended, mustWait: mustWaitForHost, pruned: pruneCalls, sweep: sweepHosts };
 }
 
-/** Ends what these jobs did, all in one go: a settle ends many. */
+/** Ends the attempts and calls of these jobs together, because a settle ends many jobs. */
 async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promise<void> {
   const calls = await lockCalls(tx, all);
   const notes = new Map<string, HostNote>();
@@ -36,7 +36,7 @@ async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promi
     const end = runId === undefined ? undefined : room.heard.get(runId);
     if (runId !== undefined) {
       writes.push(closeAttempt(tx, call, runId, end ?? unheard(ended)));
-      // Not before: a transaction may be run again.
+      // Only after the commit, because the transaction may be run again.
       tx.afterCommit(() => room.heard.delete(runId));
     }
     const isThere = end === undefined ? undefined : hostIsThere(end);
@@ -46,10 +46,10 @@ async function callsEnded(room: CallsRoom, tx: Tx, all: readonly Ended[]): Promi
     writes.push(endCall(tx, call, over));
     told.push({ topic: `call.${over.status}`, row: call, end: { outcome: over.outcome, snippet: snippetOf(end) } });
   }
-  // None of them waits for another, and on PostgreSQL they travel together.
+  // They do not depend on each other, and PostgreSQL gets them in one round trip.
   await Promise.all(writes);
   for (const each of notes.values()) await noteHost(tx, each);
-  await tellCalls(tx, room.ears, told);
+  await tellCalls(tx, room.announce, told);
 }
 
 async function lockCalls(tx: Tx, all: readonly Ended[]): Promise<Map<number, Call>> {
@@ -59,7 +59,7 @@ async function lockCalls(tx: Tx, all: readonly Ended[]): Promise<Map<number, Cal
   return new Map(rows.map((call) => [call.seq, call]));
 }
 
-// The last word about a host is what holds; how often it failed before that still counts.
+// The last attempt decides whether the host is up; failures before it still count.
 function note(
   notes: Map<string, HostNote>,
   { tenant, host }: Pick<HostNote, "tenant" | "host">,
@@ -81,7 +81,7 @@ type CallEnd = {
 function endOf(tx: Tx, call: Call, ended: JobEnded, end: AttemptEnd | undefined): CallEnd {
   const status = statusAfter(ended);
   const finishedAt = Math.max(tx.now, call.started_at ?? 0, call.submitted_at);
-  // What could not even be opened was begun all the same.
+  // A call whose content could not be opened counts as started.
   const startedAt = call.started_at ?? (status === "cancelled" ? null : Math.max(finishedAt, call.due_at));
   const last = ended.run === null ? undefined : (end ?? unheard(ended));
   const outcome: CallOutcome = {
@@ -105,14 +105,11 @@ function statusAfter({ status }: JobEnded): "succeeded" | "failed" | "cancelled"
   return status === "failed" ? "failed" : "cancelled";
 }
 
-/** The end of an attempt of which nothing came back to this process. */
+/** The end of an attempt whose answer this process never got. */
 function unheard({ run }: JobEnded): AttemptEnd {
   const [errorKind, errorMessage] = unheardWords[run?.status ?? ""] ?? ["internal", "it ended before it was sent"];
-  return {
-    ...{ status: null, headers: null, body: null, base64: false, bytes: null, truncated: false, hops: null },
-    ...{ errorKind, errorMessage, phases: { dnsMs: null, connectMs: null, tlsMs: null }, firstByteMs: null },
-    totalMs: run?.durationMs ?? 0,
-  };
+  const phases = { dnsMs: null, connectMs: null, tlsMs: null };
+  return { ...noAnswer, errorKind, errorMessage, phases, totalMs: run?.durationMs ?? 0 };
 }
 
 const unheardWords: Readonly<Record<string, readonly [ErrorKind | null, string | null]>> = {
@@ -122,7 +119,7 @@ const unheardWords: Readonly<Record<string, readonly [ErrorKind | null, string |
   cancelled: ["cancelled", "it was cancelled while it was sent"],
 };
 
-/** Run on a copy of the book: what was being sent may have been answered, and no call of the copy tries a host for others. */
+/** Runs on a copy of the book: closes open attempts, which the original may have finished, and clears the calls that try a host. */
 export function holdCalls(now: number): readonly Sql[] {
   const message = "the book was copied while it was sent: whether it was answered is known to the original";
   return [
