@@ -18,6 +18,9 @@ export type Readers = {
   close(): Promise<void>;
 };
 
+/** More tenants than these with slow reads are not remembered; the oldest is forgotten. */
+const patientMax = 1000;
+
 type Work<T> = (reader: SqliteReader) => Promise<T>;
 
 export function createReaders(data: ReaderData, where: "process" | "thread"): Readers {
@@ -65,8 +68,9 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
   /** Whoever asked for a slow read asks for the next ones as well. */
   function remember(tenant: string, slow: boolean): void {
     const left = slow ? limits.readsPatient : (patient.get(tenant) ?? 0) - 1;
+    patient.delete(tenant);
     if (left > 0) patient.set(tenant, left);
-    else patient.delete(tenant);
+    if (patient.size > patientMax) patient.delete(patient.keys().next().value ?? "");
   }
 
   async function run<T>(tenant: string, signal: AbortSignal, work: Work<T>, reader = take(tenant)): Promise<T> {
