@@ -1,6 +1,6 @@
 // Identifies a process, so that another process can tell for certain that it is gone. A pid is not enough: it is reused, and in
 // another pid namespace (a container) the same number is another process.
-import { readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
 export type ProcessIdentity = {
@@ -66,15 +66,31 @@ export function processStarted(pid: number): string | null {
   return fields?.[0] === "Z" ? "zombie" : (fields?.[19] ?? null);
 }
 
+/** The process groups in which a process carries this `NAME=value` in its environment, or only `among` if it is one; none where the
+ *  system does not tell. */
+export function groupsCarrying(entry: string, among: number | null): number[] {
+  const groups = new Set<number>();
+  for (const member of (attempt(() => readdirSync("/proc")) ?? []).filter((name) => /^\d+$/.test(name))) {
+    const [state = "X", , number] = processFields(Number(member)) ?? [];
+    const group = Number(number);
+    // A zombie has ended.
+    if (/[ZX]/.test(state) || (among !== null && group !== among) || groups.has(group)) continue;
+    // Only the owner may read it, so what can be read may also be ended.
+    const environment = attempt(() => readFileSync(`/proc/${member}/environ`, "utf8")) ?? "";
+    if (environment.split("\0").includes(entry)) groups.add(group);
+  }
+  return [...groups];
+}
+
 /** The fields of /proc/<pid>/stat from the third on, which is its state; the second is the program's name in brackets and
  *  may hold spaces. Null where the system does not tell. */
-export function processFields(pid: number): string[] | null {
+function processFields(pid: number): string[] | null {
   const stat = attempt(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
   return stat === null ? null : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 /** Null when the read fails, because processes come and go meanwhile. */
-export function attempt<T>(read: () => T): T | null {
+function attempt<T>(read: () => T): T | null {
   try {
     return read();
   } catch {

@@ -6,11 +6,10 @@ import { sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
 import {
-  processStarted,
-  attempt,
+  groupsCarrying,
   isProvablyGone,
   pidExists,
-  processFields,
+  processStarted,
   thisProcess,
 } from "../../telemetry/process-identity.ts";
 import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
@@ -18,7 +17,6 @@ import type { JobInfo } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { readEnd, type CommandLog } from "./log-file.ts";
-import { readdirSync, readFileSync } from "node:fs";
 import { defineFact } from "../../core/fact.ts";
 import { runVariable, signalGroupOf, termMs } from "./program.ts";
 
@@ -195,15 +193,5 @@ async function endGroups({ store: { waitClock: clock } }: Engine, row: OpenComma
 function groupsOfRun({ runId, pid, processStarted: started }: OpenCommand): number[] {
   if (pid !== null && started !== null && processStarted(pid) === started) return [pid];
   // Its first process is gone, or its number was never written down; the others carry the run's id.
-  const groups = new Set<number>();
-  for (const member of (attempt(() => readdirSync("/proc")) ?? []).filter((name) => /^\d+$/.test(name))) {
-    const [state = "X", , number] = processFields(Number(member)) ?? [];
-    const group = Number(number);
-    // A zombie has ended.
-    if (/[ZX]/.test(state) || (pid !== null && group !== pid) || groups.has(group)) continue;
-    // Only the owner may read it, so what can be read may also be ended.
-    const environment = attempt(() => readFileSync(`/proc/${member}/environ`, "utf8")) ?? "";
-    if (environment.split("\0").includes(`${runVariable}=${runId}`)) groups.add(group);
-  }
-  return [...groups];
+  return groupsCarrying(`${runVariable}=${runId}`, pid);
 }

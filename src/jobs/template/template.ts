@@ -14,16 +14,8 @@ import type { Row, Store, Tx } from "../../storage/store.ts";
 import { forShare } from "../../storage/word.ts";
 import type { ReadRows } from "../definition.ts";
 import type { LookUp, Within } from "../jobs.ts";
-import {
-  prepareJob,
-  checkSettings,
-  settingNames,
-  type EnqueueOptions,
-  type Prepared,
-  type AnyJob,
-  type Job,
-  type JobSettings,
-} from "../define.ts";
+import { prepareJob, checkSettings, settingNames } from "../define.ts";
+import type { EnqueueOptions, Prepared, AnyJob, Job, JobSettings } from "../define.ts";
 import type { AwaitableJob } from "../result.ts";
 import type { Backoff } from "../../core/backoff.ts";
 import { toJson } from "../../core/json.ts";
