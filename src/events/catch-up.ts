@@ -113,10 +113,11 @@ async function catchUpEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   }
 }
 
+/** The listener, locked, while it catches up. Asked for by its number alone: PostgreSQL passes by a row that did not fit when the
+ *  statement began, and would miss a rewind that is about to commit. */
 async function hold(tx: Tx, seq: number): Promise<ListenerRow | undefined> {
-  return tx.get<ListenerRow>(
-    sql`select * from daybook_listener where seq = ${seq} and state = 'catching_up' ${forUpdate}`,
-  );
+  const listener = await tx.get<ListenerRow>(sql`select * from daybook_listener where seq = ${seq} ${forUpdate}`);
+  return listener?.state === "catching_up" ? listener : undefined;
 }
 
 type Said = Delivered & Pick<EventRow, "topic" | "published_at">;
