@@ -1,4 +1,0 @@
-/** Whether a value can be awaited. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
