@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { limits } from "./limits.ts";
-import { storableText } from "./storable-text.ts";
+import { storableText } from "./quote.ts";
 
 export type ErrorCode =
   | "invalid"

@@ -2,8 +2,7 @@
 import { checkCount } from "../core/count.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
-import { storableText } from "../core/storable-text.ts";
+import { quote, storableText } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { lockNames } from "../storage/lock-key.ts";
 import { sql, type Sql } from "../storage/sql.ts";

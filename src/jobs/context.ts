@@ -1,7 +1,7 @@
 // What a handler is given besides its params.
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { storableText } from "../core/storable-text.ts";
+import { storableText } from "../core/quote.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { checkLevel, toLogLine, type LogLevel, type RunLogRow } from "../telemetry/log.ts";
 import type { ClaimedJob } from "./claim.ts";

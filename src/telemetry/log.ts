@@ -2,8 +2,7 @@
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
-import { storableText } from "../core/storable-text.ts";
+import { quote, storableText } from "../core/quote.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertInto } from "../storage/word.ts";
 

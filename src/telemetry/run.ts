@@ -1,7 +1,7 @@
 // A run is one execution that has ended: of a job or of a live listener. Its row is written once and never changes.
 import { DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { storableText } from "../core/storable-text.ts";
+import { storableText } from "../core/quote.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, byNumber } from "../storage/word.ts";

@@ -51,7 +51,7 @@ for (const backend of backends) {
     await assert.rejects(records.query(Other).search("jam").list(), { code: "invalid", message: /declares no fields/ });
     assert.deepEqual(await again.doctor(), []);
     await again.close();
-    // Other fields: the words are gathered anew.
+    // Other fields: the index of words is built again.
     const Titled = entity("note", { schema, key: "id", search: [["body", "text"]] });
     await using last = await open(url, { use: [Titled], worker: false });
     await last.records.put(Titled, { id: "n-3", title: "cake", body: { text: "sweet" } });

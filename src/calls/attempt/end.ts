@@ -1,6 +1,6 @@
 // How an attempt ended, as its row keeps it (redacted and within its limits), and what that means for the next try.
 import { limits } from "../../core/limits.ts";
-import { storableText } from "../../core/storable-text.ts";
+import { storableText } from "../../core/quote.ts";
 import type { RetryAdvice } from "../../core/advice.ts";
 import type { ErrorKind } from "../call.ts";
 import type { Phases } from "../client/connector.ts";

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { limits } from "../../core/limits.ts";
 import type { KeyRing } from "../../core/seal.ts";
-import { storableText } from "../../core/storable-text.ts";
+import { storableText } from "../../core/quote.ts";
 import type { RequestContent } from "./content.ts";
 
 export const redacted = "[redacted]";

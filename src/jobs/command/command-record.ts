@@ -1,7 +1,7 @@
 // The row of a program: written before it is started, told its pid at once, and closed when it has ended. While it is
 // open, somebody has to see to it that the program ends. The run that started it shows it as a `CommandRecord`.
 import { limits } from "../../core/limits.ts";
-import { storableText } from "../../core/storable-text.ts";
+import { storableText } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";

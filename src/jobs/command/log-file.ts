@@ -4,7 +4,7 @@ import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { describeError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { storableText } from "../../core/storable-text.ts";
+import { storableText } from "../../core/quote.ts";
 
 export type LogFile = Awaited<ReturnType<typeof openLog>>;
 

@@ -5,40 +5,11 @@ import { lockKeyOf } from "../../storage/lock-key.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
-import type { ChangeKind, RecordFact, RecordHooks } from "../room.ts";
+import type { RecordFact, RecordHooks } from "../room.ts";
 import { recordUnitOf, type Change, type RecordUnit } from "./record-unit.ts";
-import { writeOnPostgres, writeOnSqlite } from "./write-commits.ts";
+import { writeOnPostgres, writeOnSqlite, type FlushCommit, type FlushRow } from "./write-commits.ts";
 
 export const recordsChannel = "records";
-
-/** One change, ready for the tables. */
-export type FlushRow = {
-  readonly kind: ChangeKind;
-  /** The live row; null while there is none. */
-  readonly seq: number | null;
-  readonly type_seq: number;
-  readonly key: string;
-  readonly from_type_seq: number | null;
-  readonly from_key: string | null;
-  readonly to_type_seq: number | null;
-  readonly to_key: string | null;
-  readonly instance_key: string | null;
-  readonly body: string | null;
-  readonly revision: number;
-  readonly schema_version: number;
-};
-
-export type FlushCommit = {
-  readonly actor: string | null;
-  readonly reason: string | null;
-  readonly metadata: string;
-  readonly run_id: string | null;
-  readonly root_run_id: string | null;
-  readonly rows: readonly FlushRow[];
-};
-
-/** The number of the first commit, and how many live rows were closed. */
-export type Flushed = { readonly first: number; readonly closed: number };
 
 /** Writes what the transaction's unit holds, if it has one. */
 export async function flushRecords(tx: Tx): Promise<void> {

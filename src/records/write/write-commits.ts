@@ -4,7 +4,7 @@ import { limits } from "../../core/limits.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { insertInto, rowSet } from "../../storage/word.ts";
-import type { FlushCommit, Flushed, FlushRow } from "./flush.ts";
+import type { ChangeKind } from "../room.ts";
 
 /** The columns that a live row hands on to its closed version. */
 const versionColumns =
@@ -23,6 +23,22 @@ const rowColumns = {
   revision: "integer",
   schema_version: "integer",
 } as const;
+
+/** One change, ready for the tables. */
+export type FlushRow = Readonly<Record<keyof typeof rowColumns, string | number | null>> & {
+  readonly kind: ChangeKind;
+  /** The live row; null while there is none. */
+  readonly seq: number | null;
+  readonly revision: number;
+};
+
+export type FlushCommit = Readonly<Record<"actor" | "reason" | "run_id" | "root_run_id", string | null>> & {
+  readonly metadata: string;
+  readonly rows: readonly FlushRow[];
+};
+
+/** The number of the first commit, and how many live rows were closed. */
+type Flushed = { readonly first: number; readonly closed: number };
 
 /** One prepared statement after the other. */
 export async function writeOnSqlite(tx: Tx, commits: readonly FlushCommit[]): Promise<Flushed> {

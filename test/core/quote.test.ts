@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../support/property.ts";
-import { storableText } from "../../src/core/storable-text.ts";
+import { storableText } from "../../src/core/quote.ts";
 
 test("stored text is well formed, has no U+0000 and fits, whatever it was", () => {
   fc.assert(
