@@ -73,8 +73,8 @@ export async function readPage<Type extends AnyRecordType>(
   return { items, next: writePageEnd({ values, key: lastRow.key }, mark) };
 }
 
-/** PostgreSQL makes texts of documents only after it has sorted and cut: it would otherwise make a text of each large document
- *  first, and carry it along. */
+/** On PostgreSQL the documents become text only after the sort and the limit; otherwise each large document would become text first
+ *  and be carried along. */
 function selectEntries({ dialect }: RecordReader, found: Sql): Sql {
   if (dialect === "sqlite") return sql`select ${entryColumns("r")} ${found}`;
   return sql`select ${entryColumns("found")} from (
