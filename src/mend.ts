@@ -4,6 +4,7 @@ import { conflict } from "./core/error.ts";
 import { limits } from "./core/limits.ts";
 import { refuseUnknown } from "./core/suggest.ts";
 import { checks } from "./examine.ts";
+import { stepBackAll } from "./schedules/step-back.ts";
 import type { Check } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
 
@@ -48,13 +49,24 @@ async function mendFound(store: Store, put: NonNullable<Check["mend"]>, seqs: re
  *  it has kept its new time for a minute. */
 export function mendAfterSetBack(store: Store): () => void {
   let timer = { cancel: (): void => undefined };
+  let setBackMs = 0;
   const look = (): void => {
     timer.cancel();
-    if (store.time.settled(limits.clockAheadMs) === null) timer = store.clock.after(limits.clockAheadMs, look);
+    const now = store.time.settled(limits.clockAheadMs);
+    if (now === null) timer = store.clock.after(limits.clockAheadMs, look);
     // What fails here is still found by doctor, and mended by hand.
-    else void mend(store).catch(() => undefined);
+    else void putRight(now - (store.clock.monotonic() - setBackMs)).catch(() => undefined);
   };
-  const stopHearing = store.time.onSet((byMs) => void (byMs < 0 && look()));
+  // This process saw it, so what is ahead by less than clocks may differ is known to be wrong as well.
+  const putRight = async (rightSince: number): Promise<void> => {
+    await stepBackAll(store, { aheadMs: 0, rightSince });
+    await mend(store);
+  };
+  const stopHearing = store.time.onSet((byMs) => {
+    if (byMs >= 0) return;
+    setBackMs = store.clock.monotonic();
+    look();
+  });
   return () => {
     stopHearing();
     timer.cancel();

@@ -1,37 +1,49 @@
-// The time of transactions. It follows the wall clock, even when somebody sets that clock: after a clock was wrong for a moment,
-// everything later is right again. Two kinds of steps back are smoothed. After a small one, time stands still until the wall clock
-// has caught up. A large one, to a time that the clock never had, is not believed for some seconds, during which time follows the
-// monotonic clock; but a program that started with a wrong clock less than that long ago follows the right one at once. No clock can
-// tell whether the new time or the old one is right.
+// The time of transactions. It follows the wall clock, also when that is set: a clock that was wrong for a moment is right again
+// for everything that comes after it. Two steps back are smoothed. Behind a small one time stands still until the wall clock has
+// caught up. A large one, to a time that the clock never had, is not believed for some seconds, in which time goes on by the
+// monotonic clock, unless the old time had been kept for no longer than that: a program that starts with a wrong clock follows the
+// right one. Whether the new time or the old one is right, no clock can tell; but a machine that slept knows how long it did. So what is
+// removed for its age is old by both (`atLeast`).
 import type { Clock } from "./clock.ts";
-import { formatDuration } from "./duration.ts";
-import { conflict } from "./error.ts";
 import { limits } from "./limits.ts";
 
 export type SteadyTime = {
   /** The time of the next transaction. */
   now(): number;
-  /** The time; null after the wall clock was set, until it is set back or has kept its new time for `forMs`. */
+  /** The time, if the wall clock runs beside the monotonic one as it did before; after it was set null until it is set back, or has
+   *  kept its new time for `forMs`. */
   settled(forMs: number): number | null;
-  /** Calls back after the wall clock was set, with the difference in milliseconds. */
+  /** The time that has come by every clock: after the wall clock was set, until it is set back or has kept its new time for an hour,
+   *  the earlier of the new time and the old one. A machine that slept was not set. */
+  atLeast(): number;
+  /** Told, after the fact, that the wall clock was set by so many milliseconds. */
   onSet(hear: (byMs: number) => void): () => void;
 };
 
-/** How far the wall clock was from the monotonic one, and when. */
+/** How far the wall clock was from the monotonic one, and when that was seen. */
 type Seen = { readonly offsetMs: number; readonly atMs: number };
 
 export function createSteadyTime(clock: Clock): SteadyTime {
-  const listeners = new Set<(byMs: number) => void>();
+  const ears = new Set<(byMs: number) => void>();
   let lastNow = Number.NEGATIVE_INFINITY;
   let seen: Seen = look(clock.now());
   let settled = seen;
   let settledFrom = seen.atMs;
   let doubtful: Seen | undefined;
   let heldUntil = Number.NEGATIVE_INFINITY;
+  // How far the wall clock was from the time since the machine began, while it was believed.
+  const awakeOrAsleep = clock.uptime ?? clock.monotonic;
+  let bootedAt = clock.now() - awakeOrAsleep();
+  let bootedSeenMs = seen.atMs;
 
   function look(wallMs: number): Seen {
     const atMs = clock.monotonic();
     return { offsetMs: wallMs - atMs, atMs };
+  }
+
+  function noteBoot({ offsetMs, atMs }: Seen): void {
+    bootedAt = offsetMs + atMs - awakeOrAsleep();
+    bootedSeenMs = atMs;
   }
 
   function observe(wallMs: number): void {
@@ -40,21 +52,25 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     seen = now;
     if (isSame(was, now)) {
       // Most readings find everything as it was.
-      if (doubtful === undefined) settled = now;
-      else if (now.atMs - doubtful.atMs >= limits.clockSettleMs) {
+      if (doubtful === undefined) {
+        settled = now;
+        // To ask the system costs more than a reading may.
+        if (now.atMs - bootedSeenMs >= limits.clockAheadMs) noteBoot(now);
+      } else if (now.atMs - doubtful.atMs >= limits.clockSettleMs) {
         [settled, settledFrom, doubtful] = [now, doubtful.atMs, undefined];
+        noteBoot(now);
       }
       return;
     }
     doubtful = isSame(settled, now) ? undefined : now;
     if (doubtful === undefined) settled = now;
-    // A clock that stands still, as in a test, has not gone back.
+    // One that only stands still, as in a test, has not gone back.
     else if (wallMs < was.offsetMs + was.atMs && now.offsetMs < settled.offsetMs) {
       if (was.atMs - settledFrom >= limits.clockHoldMs) heldUntil = now.atMs + limits.clockHoldMs;
     }
     const byMs = Math.round(now.offsetMs - was.offsetMs);
-    // Outside the transaction that happened to notice.
-    if (listeners.size > 0) void clock.nextTurn().then(() => listeners.forEach((hear) => hear(byMs)));
+    // Not in the transaction that happened to notice.
+    if (ears.size > 0) void clock.nextTurn().then(() => ears.forEach((hear) => hear(byMs)));
   }
 
   return {
@@ -71,28 +87,19 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       observe(wallMs);
       return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
     },
+    atLeast() {
+      const wallMs = clock.now();
+      observe(wallMs);
+      return doubtful === undefined ? wallMs : Math.min(wallMs, Math.floor(bootedAt + awakeOrAsleep()));
+    },
     onSet(hear) {
-      listeners.add(hear);
-      return () => listeners.delete(hear);
+      ears.add(hear);
+      return () => ears.delete(hear);
     },
   };
 }
 
-/** The time by which old rows are removed. While the clocks disagree nothing tells what is old, so it throws. */
-export function removalTime(
-  time: SteadyTime,
-  { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
-): number {
-  const now = time.settled(limits.clockSettleMs) ?? (dryRun ? time.now() : null);
-  if (now !== null) return now;
-  throw conflict(
-    "the wall clock was set a moment ago, so nobody knows what is old, and nothing was removed: " +
-      `set it right, or try again once it has kept its time for ${formatDuration(limits.clockSettleMs)}`,
-    {},
-  );
-}
-
-/** A time server makes a clock run up to half a part in a thousand faster or slower. */
+/** A clock that is kept in step by its server runs up to half a part in a thousand faster or slower than it would alone. */
 function isSame(before: Seen, after: Seen): boolean {
   const driftMs = Math.abs(after.offsetMs - before.offsetMs);
   return driftMs <= limits.clockSmoothMs + (after.atMs - before.atMs) / 1000;

@@ -9,7 +9,7 @@ import { limits } from "../core/limits.ts";
 import { heardOf, withCause } from "../core/cause.ts";
 import { adviceOf, advise } from "../core/advice.ts";
 import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
-import { abortRun, RunContext, type ContextParts, type RunState } from "./context.ts";
+import { abortRun, isShutdown, RunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { jobsChannel } from "./job.ts";
 import type { Engine } from "./engine.ts";

@@ -5,7 +5,6 @@ import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import { refuseVerb } from "../../storage/unit.ts";
 import type { Store } from "../../storage/store.ts";
-import { refuseInsideUnit } from "../../storage/unit.ts";
 import { anyOf } from "../../storage/word.ts";
 import { openRunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
