@@ -6,7 +6,7 @@ import { endWaiting } from "./jobs/result.ts";
 import { endWatching } from "./records/watch.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import type { Rooms } from "./rooms.ts";
-import { currentCause } from "./telemetry/cause.ts";
+import { currentCause } from "./core/cause.ts";
 
 /** What the book does itself to close: an app that is told to stop may still use its book. */
 const closing = new AsyncLocalStorage<true>();

@@ -7,15 +7,24 @@
 import type { Clock } from "./clock.ts";
 import { limits } from "./limits.ts";
 
+/** What a clock said that was behind and is right again: from when to when, by itself, and how far it was off. */
+export type Behind = { readonly fromMs: number; readonly toMs: number; readonly byMs: number };
+
 export type SteadyTime = {
   /** The time of the next transaction. */
   now(): number;
   /** The time, if the wall clock runs beside the monotonic one as it did before; after it was set null until it is set back, or has
    *  kept its new time for `forMs`. */
   settled(forMs: number): number | null;
+  /** The time, as `settled`, once a clock that was set has kept its new time for as long as it had kept the old one: for a minute at
+   *  the least, for an hour at the most. */
+  believed(): number | null;
   /** The time that has come by every clock: after the wall clock was set, until it is set back or has kept its new time for an hour,
    *  the earlier of the new time and the old one. A machine that slept was not set. */
   atLeast(): number;
+  /** Called when a clock that was behind, and was believed, has the time back that it had before. Until all that it returns has
+   *  settled, time goes on as it was, so that nothing comes due which was counted from the wrong time. */
+  onBehind(putRight: (was: Behind) => Promise<unknown>): () => void;
   /** Told, after the fact, that the wall clock was set by so many milliseconds. */
   onSet(hear: (byMs: number) => void): () => void;
 };
@@ -25,6 +34,10 @@ type Seen = { readonly offsetMs: number; readonly atMs: number };
 
 export function createSteadyTime(clock: Clock): SteadyTime {
   const ears = new Set<(byMs: number) => void>();
+  const repairs = new Set<(was: Behind) => Promise<unknown>>();
+  // While the clock is behind and believed: the first time that it said then.
+  let behindFrom: number | undefined;
+  let repairing: Seen | undefined;
   let lastNow = Number.NEGATIVE_INFINITY;
   let seen: Seen = look(clock.now());
   let settled = seen;
@@ -69,8 +82,29 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       if (was.atMs - settledFrom >= limits.clockHoldMs) heldUntil = now.atMs + limits.clockHoldMs;
     }
     const byMs = Math.round(now.offsetMs - was.offsetMs);
+    const fromMs = behindFrom;
+    if (doubtful === undefined) behindFrom = undefined;
+    if (doubtful === undefined && fromMs !== undefined && repairs.size > 0) {
+      repairing = was;
+      const told = { fromMs, toMs: Math.ceil(was.offsetMs + now.atMs), byMs };
+      void clock
+        .nextTurn()
+        .then(() => Promise.allSettled([...repairs].map((putRight) => putRight(told))))
+        .then(() => {
+          repairing = undefined;
+          ears.forEach((hear) => hear(byMs));
+        });
+      return;
+    }
     // Not in the transaction that happened to notice.
     if (ears.size > 0) void clock.nextTurn().then(() => ears.forEach((hear) => hear(byMs)));
+  }
+
+  function settledFor(forMs: number): number | null {
+    const wallMs = clock.now();
+    observe(wallMs);
+    if (repairing !== undefined) return null;
+    return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
   }
 
   return {
@@ -78,19 +112,25 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       const wallMs = clock.now();
       observe(wallMs);
       const isHeld = doubtful !== undefined && seen.atMs < heldUntil;
-      const nowMs = isHeld ? Math.floor(settled.offsetMs + seen.atMs) : wallMs;
+      const goesOn = isHeld ? settled : repairing;
+      const nowMs = goesOn === undefined ? wallMs : Math.floor(goesOn.offsetMs + seen.atMs);
+      if (!isHeld && doubtful !== undefined && doubtful.offsetMs < settled.offsetMs) behindFrom ??= nowMs;
       const backMs = lastNow - nowMs;
       return backMs > 0 && backMs <= limits.clockSmoothMs ? lastNow : (lastNow = nowMs);
     },
-    settled(forMs) {
-      const wallMs = clock.now();
-      observe(wallMs);
-      return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
+    settled: settledFor,
+    believed() {
+      const keptMs = (doubtful?.atMs ?? settledFrom) - settledFrom;
+      return settledFor(Math.min(limits.clockSettleMs, Math.max(limits.clockAheadMs, keptMs)));
     },
     atLeast() {
       const wallMs = clock.now();
       observe(wallMs);
       return doubtful === undefined ? wallMs : Math.min(wallMs, Math.floor(bootedAt + awakeOrAsleep()));
+    },
+    onBehind(putRight) {
+      repairs.add(putRight);
+      return () => repairs.delete(putRight);
     },
     onSet(hear) {
       ears.add(hear);

@@ -2,6 +2,7 @@
 // was is void, and the cursor steps back to before the first of these slots, so that they are decided at their time, or as missed
 // when that has passed. What had fired stays, and is not fired again.
 import { limits } from "../core/limits.ts";
+import type { Behind } from "../core/steady-time.ts";
 import { isoTime, timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -84,4 +85,19 @@ export async function countAnew(tx: Tx, seq: number): Promise<boolean> {
     next_at = ${nextFireAt(next)} where seq = ${seq}`);
   tx.wake(schedulesChannel);
   return true;
+}
+
+/** "In ten minutes", written by a clock that was behind, is counted from the right time. */
+export async function countOnceFromRight(tx: Tx, { fromMs, toMs, byMs }: Behind): Promise<void> {
+  const rows = await tx.all<ScheduleRow>(sql`select * from daybook_schedule where kind = 'once'
+    and anchor_at between ${fromMs} and ${toMs} and updated_at between ${fromMs} and ${toMs} and fires = 0
+    and removed_at is null ${skipLocked}`);
+  for (const row of rows) {
+    const at = timeMs(row.expression, "at") + byMs;
+    const anchor = (row.anchor_at ?? 0) + byMs;
+    const next: ScheduleRow = { ...row, expression: isoTime(at), anchor_at: anchor, cursor_at: row.cursor_at + byMs };
+    await tx.run(sql`update daybook_schedule set expression = ${next.expression}, anchor_at = ${anchor},
+      cursor_at = ${next.cursor_at}, next_at = ${nextFireAt(next)} where seq = ${row.seq}`);
+  }
+  if (rows.length > 0) tx.wake(schedulesChannel);
 }

@@ -151,6 +151,45 @@ for (const backend of backends) {
       assert.deepEqual(await book.doctor(), []);
     });
 
+    test("what runs since a clock was behind is not taken for timed out when it is right", async (t) => {
+      const clock = manualClock({ at: noon });
+      const done = Promise.withResolvers<void>();
+      const slow = job("slow", { timeout: "1m", run: () => done.promise });
+      const { book } = await openTest(t, backend, { use: [slow], clock });
+      const worker = await book.startWorker();
+      await pass({ book, clock }, 10 * second);
+
+      clock.step(-hour);
+      await pass({ book, clock }, 10 * second);
+      const { id } = await book.jobs.enqueue(slow, {});
+      await until("it runs", async () => ((await book.jobs.get(id)).status === "running" ? true : undefined));
+      clock.step(hour);
+      await pass({ book, clock }, 40 * second);
+      await book.jobs.recover();
+      done.resolve();
+      await worker.idle();
+
+      assert.equal((await book.jobs.get(id)).status, "completed");
+    });
+
+    test("a clock that is behind for minutes does not make run early what was there before", async (t) => {
+      const clock = manualClock({ at: noon });
+      const { book } = await openTest(t, backend, { use: [noop], clock });
+      const worker = await book.startWorker();
+      await pass({ book, clock }, 10 * minute);
+      const { id } = await book.jobs.enqueue(noop, {}, { in: "1h" });
+      const due = clock.now() + hour;
+
+      clock.step(-day);
+      await pass({ book, clock }, 5 * minute);
+      clock.step(day);
+      await pass({ book, clock }, 5 * minute);
+      await worker.idle();
+
+      const { status, availableAt } = await book.jobs.get(id);
+      assert.deepEqual([status, availableAt], ["waiting", due]);
+    });
+
     test("a machine that sleeps every half an hour removes what is old, and one whose clock was set removes nothing else", async (t) => {
       const clock = manualClock({ at: noon });
       const { book } = await openTest(t, backend, { use: [noop], clock });
