@@ -9,8 +9,7 @@ import type { HeldFilter, HeldJobs, HeldRule } from "./jobs/hold.ts";
 import type { Rooms } from "./rooms.ts";
 import { countHeldSchedules, holdSchedules, releaseSchedules, type HeldSchedules } from "./schedules/held.ts";
 import { sql, type Sql } from "./storage/sql.ts";
-import { goneSessions } from "./telemetry/session.ts";
-import { endCopiedSessions, runningSessions, type SessionRow } from "./telemetry/session.ts";
+import { endCopiedSessions, goneSessions, runningSessions, type SessionRow } from "./telemetry/session.ts";
 
 /** What tells a copy that it is one, as statements to be run on it. */
 export function copyMarks(now: number): readonly Sql[] {

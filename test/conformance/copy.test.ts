@@ -115,6 +115,28 @@ for (const backend of backends) {
       assert.deepEqual([ran, server.received], [["work"], []]);
     });
 
+    test("a worker that is warm passes by what is held", async (t) => {
+      const { copy, ran } = await openCopy(t, backend, (book) =>
+        book.jobs.enqueueMany(
+          "work",
+          Array.from({ length: 20 }, () => ({})),
+          { priority: 10 },
+        ),
+      );
+      const before = await counts(copy);
+      const worker = await copy.startWorker();
+      await worker.idle();
+
+      for (let round = 1; round <= 5; round++) {
+        await Promise.all(Array.from({ length: 30 }, () => copy.jobs.enqueue("work", {})));
+        await worker.idle();
+        assert.equal(ran.length, round * 30);
+      }
+
+      await worker.stop();
+      assert.deepEqual(await counts(copy), before);
+    });
+
     test("what is held says so, with when it was made", async (t) => {
       const { copy } = await openCopy(t, backend);
       const { jobs } = await copy.held({ kind: "job", tenant: "acme" });

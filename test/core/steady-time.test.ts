@@ -162,3 +162,73 @@ test("a clock that does not know how long the machine slept lets nothing be old 
 
   assert.equal(time.atLeast(), day + hour);
 });
+
+test("a clock that was behind, and was believed, is right again once what it wrote is put right", async () => {
+  const clock = manualClock({ at: 10 * day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+  time.now();
+  const told: unknown[] = [];
+  const mended = Promise.withResolvers<void>();
+  time.onBehind((was) => {
+    told.push(was);
+    return mended.promise;
+  });
+
+  clock.step(-day);
+  time.now();
+  await clock.advance(limits.clockHoldMs);
+  const from = time.now();
+  await clock.advance(hour / 2);
+  time.now();
+  clock.step(day);
+  const during = time.now();
+  await clock.nextTurn();
+  const [whileMending, settled] = [time.now(), time.settled(limits.clockAheadMs)];
+  mended.resolve();
+  for (let turns = 0; turns < 3; turns++) await clock.nextTurn();
+
+  const right = 10 * day + 1.5 * hour + limits.clockHoldMs;
+  assert.deepEqual(told, [{ fromMs: from, toMs: right - day, byMs: day }]);
+  assert.deepEqual([during, whileMending, settled], [right - day, right - day, null]);
+  assert.equal(time.now(), right);
+});
+
+test("a clock that was behind for too short a time to be believed has nothing to be put right", async () => {
+  const clock = manualClock({ at: 10 * day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+  time.now();
+  let told = 0;
+  time.onBehind(async () => void told++);
+
+  clock.step(-day);
+  time.now();
+  await clock.advance(limits.clockHoldMs - 1);
+  time.now();
+  clock.step(day);
+
+  assert.equal(time.now(), clock.now());
+  await clock.nextTurn();
+  assert.equal(told, 0);
+});
+
+test("a new time is believed once it was kept for as long as the old one, from a minute to an hour", async () => {
+  for (const [keptMs, untilMs] of [
+    [1000, limits.clockAheadMs],
+    [hour / 4, hour / 4],
+    [day, limits.clockSettleMs],
+  ] as const) {
+    const clock = manualClock({ at: 10 * day });
+    const time = createSteadyTime(clock);
+    await clock.advance(keptMs);
+    clock.step(-day);
+    time.now();
+
+    await clock.advance(untilMs - 1);
+    const before = time.believed();
+    await clock.advance(1);
+
+    assert.deepEqual([before, time.believed()], [null, clock.now()]);
+  }
+});
