@@ -4,7 +4,7 @@
 import { limits } from "../core/limits.ts";
 import type { Behind } from "../core/steady-time.ts";
 import { isoTime, timeMs } from "../core/time.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { skipLocked } from "../storage/word.ts";
 import { undecided } from "./fired-ahead.ts";
@@ -19,13 +19,23 @@ type Which = {
   readonly rightSince?: number;
 };
 
+const isPassedBy = sql`(decision.kind = 'skipped_paused' or decision.note in (${passedBy.restored}, ${passedBy.filled}))`;
+
+/** A schedule that has decided slots after this time, or did it after this time and left its last one out. */
+export function isAhead(ofMs: number): Sql {
+  return sql`(cursor_at > ${ofMs} or updated_at <= ${ofMs} and (select case when ${isPassedBy} then null
+      when job_id is null and event_id is null then decided_at end
+    from daybook_decision decision where decision.tenant_id = daybook_schedule.tenant_id
+      and decision.schedule_seq = daybook_schedule.seq order by slot_at desc limit 1) > ${ofMs})`;
+}
+
 /** Steps back the schedules whose cursor is ahead, if the clock is to be believed. */
 export async function stepBackAll(store: Store, which: Which = {}): Promise<void> {
   const { aheadMs = limits.clockAheadMs } = which;
   const now = store.time.settled(limits.clockAheadMs);
   if (now === null) return;
   const ahead = await store.read<{ seq: number }>(sql`select seq from daybook_schedule
-    where cursor_at > ${now + aheadMs} and removed_at is null order by seq`);
+    where ${isAhead(now + aheadMs)} and removed_at is null order by seq`);
   for (const { seq } of ahead) await store.write((tx) => stepBack(tx, seq, which));
 }
 
@@ -36,11 +46,11 @@ export async function stepBack(
   { aheadMs = limits.clockAheadMs, rightSince = tx.now }: Which = {},
 ): Promise<boolean> {
   const row = await tx.get<ScheduleRow>(sql`select * from daybook_schedule
-    where seq = ${seq} and cursor_at > ${tx.now + aheadMs} and removed_at is null ${skipLocked}`);
+    where seq = ${seq} and ${isAhead(tx.now + aheadMs)} and removed_at is null ${skipLocked}`);
   if (row === undefined) return false;
   const timing = readTiming(row);
   // Slots whose turn has not come, the schedule's own jitter counted in.
-  const toCome = Math.min(rightSince, tx.now) - offsetOf(row);
+  const toCome = Math.min(rightSince, tx.now, row.cursor_at + offsetOf(row)) - offsetOf(row);
   const cursorAt = Math.max(Math.min(toCome, (await firstVoid(tx, row)) - 1), await knownFrom(tx, row));
   const next: ScheduleRow = { ...row, cursor_at: cursorAt, ahead_until: Math.max(row.cursor_at, row.ahead_until ?? 0) };
   let nextAt = row.next_at;
@@ -61,8 +71,8 @@ const none = Number.MAX_SAFE_INTEGER;
 async function firstVoid(tx: Tx, row: ScheduleRow): Promise<number> {
   if (row.updated_at > tx.now) return none;
   const found = await tx.get<{ first: number | null; passed: number | null }>(sql`select min(slot_at) as first,
-      max(case when kind = 'skipped_paused' or note in (${passedBy.restored}, ${passedBy.filled}) then 1 end) as passed
-    from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq} and job_id is null
+      max(case when ${isPassedBy} then 1 end) as passed
+    from daybook_decision decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq} and job_id is null
       and event_id is null and decided_at > ${tx.now}`);
   return found?.passed === 1 ? none : (found?.first ?? none);
 }
