@@ -13,7 +13,7 @@ import { retryConflicts, withinUnitOf } from "./records/write/write-unit.ts";
 import type { Rooms } from "./rooms.ts";
 import { readAs } from "./storage/reading.ts";
 import type { Awaitable } from "./storage/store.ts";
-import { refuseInsideUnit } from "./storage/unit.ts";
+import { refuseVerb } from "./storage/unit.ts";
 import { runUserUnit, type UserTx } from "./user-tx.ts";
 
 export type Records = RecordVerbs &
@@ -55,7 +55,7 @@ export type Records = RecordVerbs &
 export function bookRecords(rooms: Rooms, tenant: string): Records {
   const { store, records } = rooms;
   const refuse = (verb?: string): void =>
-    refuseInsideUnit(verb === undefined ? "book.records" : `book.records.${verb}`, store);
+    refuseVerb(verb === undefined ? "book.records" : `book.records.${verb}`, store);
   const within = withinUnitOf(records, tenant);
   return {
     ...recordVerbs(async (work, how) => {

@@ -27,7 +27,7 @@ import { scheduleReads, scheduleVerbs, type Schedules } from "./schedules/schedu
 import { startTicker } from "./schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
 import { outsideUnits, type Of } from "./outside-units.ts";
-import { refuseInsideUnit } from "./storage/unit.ts";
+import { refuseInsideUnit, refuseVerb } from "./storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { mend, type Mended } from "./mend.ts";
 import { metrics } from "./metrics.ts";
@@ -132,7 +132,8 @@ export type Book = AsyncDisposable & {
   /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
    *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
   work(options?: WorkerOptions): Promise<void>;
-  /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. */
+  /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. From the moment it is
+   *  called, every other verb is refused with `closed`, but for those of handlers that still run, until it resolves. */
   close(): Promise<void>;
 };
 
@@ -144,14 +145,14 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
   const within: Within = (unit, { shared } = { shared: false }) =>
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
-  const refuse = (verb: string): void => refuseInsideUnit(`book.${verb}`, store);
+  const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
   const refuseOfTenant = (verb: string): void => {
     refuse(verb);
     if (whole) return;
     throw new DaybookError("forbidden", `${verb} is about all tenants: call it on the book that open() returned`);
   };
   const close = async (): Promise<void> => {
-    refuse("close");
+    refuseInsideUnit("book.close", store);
     await (rooms.closing ??= closeRooms(rooms));
   };
   function join(worker: Worker): void {

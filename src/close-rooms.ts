@@ -1,11 +1,37 @@
 // The end of a book in this process: what runs is ended first, then what others may wait for is let go, then the store.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { leaveBrokers } from "./calls/sink/broker.ts";
+import { DaybookError } from "./core/error.ts";
 import { endWaiting } from "./jobs/result.ts";
 import { endWatching } from "./records/watch.ts";
 import { freeReservationsOf } from "./jobs/direct/reservation.ts";
 import type { Rooms } from "./rooms.ts";
+import { currentCause } from "./core/cause.ts";
+
+/** What the book does itself to close: an app that is told to stop may still use its book. */
+const closing = new AsyncLocalStorage<true>();
 
 export async function closeRooms(rooms: Rooms): Promise<void> {
+  const { store } = rooms;
+  store.refuse = (verb) => {
+    // A handler that uses its grace to end its work needs the book for it.
+    if (closing.getStore() === undefined && currentCause() === undefined) throw closed(verb);
+  };
+  try {
+    await closing.run(true, () => endAll(rooms));
+  } finally {
+    // Whoever works on after this has ignored its signal. Its end is settled, and that is all.
+    store.refuse = (verb) => {
+      throw closed(verb);
+    };
+  }
+}
+
+function closed(verb: string): DaybookError {
+  return new DaybookError("closed", `${verb} was called after book.close(): open the book again`);
+}
+
+async function endAll(rooms: Rooms): Promise<void> {
   const { workers, store, ticker, live, apps } = rooms;
   rooms.stopMending();
   await ticker?.stop();

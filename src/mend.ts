@@ -4,6 +4,8 @@ import { conflict } from "./core/error.ts";
 import { limits } from "./core/limits.ts";
 import { refuseUnknown } from "./core/suggest.ts";
 import { checks } from "./examine.ts";
+import { countFromRight, newestOf, type Newest } from "./jobs/time-checks.ts";
+import { countOnceFromRight, stepBackAll } from "./schedules/step-back.ts";
 import type { Check } from "./storage/check.ts";
 import type { Store } from "./storage/store.ts";
 
@@ -44,19 +46,65 @@ async function mendFound(store: Store, put: NonNullable<Check["mend"]>, seqs: re
   return count;
 }
 
+/** Puts right by itself what this process, and others of its machine, counted from a clock that was behind, once it has the time back
+ *  that it had before. Nobody else can: what was written is what a clock that is right would have written then. */
+function mendAfterBehind(store: Store, session: () => { readonly seq: number }): () => void {
+  let made: Promise<Newest> | undefined;
+  // While a clock that was set back is not yet believed, what comes later is told from what was there before.
+  const stopHearing = store.time.onSet((byMs) => void (byMs < 0 && (made = newestOf(store, session().seq))));
+  const stopMending = store.time.onBehind(async (was) => {
+    const before = await made;
+    if (before === undefined) return;
+    const putRight = (): Promise<void> =>
+      store.write(async (tx) => {
+        await countFromRight(tx, was, before);
+        await countOnceFromRight(tx, was);
+      });
+    await putRight();
+    // On PostgreSQL others may have been writing by the old time just then. Their calls are brought in step as well.
+    void putRight()
+      .then(() => mend(store))
+      .catch(() => undefined);
+  });
+  return () => {
+    stopHearing();
+    stopMending();
+  };
+}
+
 /** Mends by itself once a clock that had run ahead is right again: at once when it has the time back that it had before, else when
- *  it has kept its new time for a minute. */
-export function mendAfterSetBack(store: Store): () => void {
+ *  it has kept its new time for as long as the old one. Schedules do not wait so long: what is due is missed meanwhile, and what a
+ *  clock that is wrong now steps back is decided again when it is right. */
+function mendAfterSetBack(store: Store): () => void {
   let timer = { cancel: (): void => undefined };
+  let setBackMs = 0;
+  let steppedBack = false;
   const look = (): void => {
     timer.cancel();
-    if (store.time.settled(limits.clockAheadMs) === null) timer = store.clock.after(limits.clockAheadMs, look);
+    const now = store.time.settled(limits.clockAheadMs);
+    const isBelieved = store.time.believed() !== null;
+    if (!isBelieved) timer = store.clock.after(limits.clockAheadMs, look);
     // What fails here is still found by doctor, and mended by hand.
-    else void mend(store).catch(() => undefined);
+    if (now !== null) void putRight(now - (store.clock.monotonic() - setBackMs), isBelieved).catch(() => undefined);
   };
-  const stopHearing = store.time.onSet((byMs) => void (byMs < 0 && look()));
+  const putRight = async (rightSince: number, isBelieved: boolean): Promise<void> => {
+    // This process saw it, so what is ahead by less than clocks may differ is known to be wrong as well.
+    if (!steppedBack) await stepBackAll(store, { aheadMs: 0, rightSince });
+    steppedBack = true;
+    if (isBelieved) await mend(store);
+  };
+  const stopHearing = store.time.onSet((byMs) => {
+    if (byMs >= 0) return;
+    [setBackMs, steppedBack] = [store.clock.monotonic(), false];
+    look();
+  });
   return () => {
     stopHearing();
     timer.cancel();
   };
+}
+
+export function mendBySelf(store: Store, session: () => { readonly seq: number }): () => void {
+  const stops = [mendAfterSetBack(store), mendAfterBehind(store, session)];
+  return () => stops.forEach((stop) => stop());
 }

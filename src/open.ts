@@ -14,7 +14,7 @@ import type { Random } from "./core/random.ts";
 import { refuseUnknown } from "./core/suggest.ts";
 import { createBook, type Book } from "./book.ts";
 import { invalid } from "./core/error.ts";
-import { mendAfterSetBack } from "./mend.ts";
+import { mendBySelf } from "./mend.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "./storage/open-store.ts";
 import { createViews } from "./storage/view.ts";
@@ -193,7 +193,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
       // Who only looks at a book leaves it as it is.
-      stopMending: attachment === undefined ? () => undefined : mendAfterSetBack(store),
+      stopMending: attachment === undefined ? () => undefined : mendBySelf(store, jobs.session),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);
     await apps?.here.start(programs);

@@ -3,7 +3,7 @@ import { calledFrom } from "./core/caller.ts";
 import { limits } from "./core/limits.ts";
 import { readAs } from "./storage/reading.ts";
 import type { Store } from "./storage/store.ts";
-import { refuseInsideUnit } from "./storage/unit.ts";
+import { refuseVerb } from "./storage/unit.ts";
 
 /** Reading through the book inside `write` would show what was there before it, which is hardly ever meant, so the verbs refuse it.
  *  What they read is read in their name, as one of this tenant's reads. */
@@ -15,7 +15,7 @@ export function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: 
       const verb = `book.${what}.${name}`;
       const checked = async (...args: unknown[]): Promise<unknown> => {
         try {
-          refuseInsideUnit(verb, store);
+          refuseVerb(verb, store);
           return await readAs({ tenant, verb, msMax }, () => call(...args));
         } catch (error) {
           throw calledFrom(error);

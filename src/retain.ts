@@ -1,6 +1,4 @@
 // Retention as the book has it: telemetry of live listeners by itself, and what apps' schedules did with its jobs.
-import { limits } from "./core/limits.ts";
-import { removalTime } from "./core/steady-time.ts";
 import { prune } from "./jobs/prune/prune.ts";
 import type { Rooms } from "./rooms.ts";
 import { sql } from "./storage/sql.ts";
@@ -17,8 +15,7 @@ export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "sc
   return async () => {
     rollUp.soon();
     const now = store.clock.monotonic();
-    // A clock that was set is waited for: another look follows in a minute.
-    if (now - last >= retainEveryMs && store.time.settled(limits.clockSettleMs) !== null) {
+    if (now - last >= retainEveryMs) {
       last = now;
       void retain(rooms, null).catch(() => undefined);
     }
@@ -35,7 +32,7 @@ export async function retain(
   tenant: string | null,
   options: RetainOptions = {},
 ): Promise<RetainedAll> {
-  const now = removalTime(store.time, options);
+  const now = store.time.atLeast();
   const policy = toPolicy(now, tenant, options);
   const done = await retainTelemetry(store, policy);
   const tenants = await store.readHeavy<{ tenant_id: string }>(sql`select distinct tenant_id from daybook_run_series

@@ -8,6 +8,9 @@ import { endLongPauses, pauseMsMax } from "./circuit.ts";
 
 const report = "report it: a call and its job are written in one transaction";
 
+const openJob = sql`join daybook_line line on line.kind = ${callKind} and line.kind_seq = call.seq and line.kind is not null
+  join daybook_job job on job.seq = line.seq`;
+
 export const callChecks: readonly Check[] = [
   {
     promise: "C1",
@@ -46,6 +49,19 @@ export const callChecks: readonly Check[] = [
           from daybook_line line join daybook_job job on job.seq = line.seq
           where line.kind = ${callKind} and line.kind_seq = daybook_call.seq and line.kind is not null), ${tx.now})
         where seq ${anyOf("integer", seqs)} and status = 'scheduled' and submitted_at > ${latestNow(tx.now)}`),
+  },
+  {
+    promise: "D4",
+    name: "a call that has not begun is due when its job is",
+    // The time of the job was mended.
+    find: () => sql`select call.id as finding, call.seq from daybook_call call ${openJob}
+      where call.status = 'scheduled' and call.due_at <> job.due_at`,
+    advice: mendAdvice,
+    mend: async (tx, seqs) =>
+      tx.run(sql`update daybook_call set due_at = (select job.due_at from daybook_call call ${openJob}
+          where call.seq = daybook_call.seq)
+        where seq ${anyOf("integer", seqs)} and status = 'scheduled' and seq in (select call.seq from daybook_call call ${openJob}
+          where call.status = 'scheduled' and call.due_at <> job.due_at)`),
   },
   {
     promise: "D4",

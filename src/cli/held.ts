@@ -94,9 +94,10 @@ function heldAnswer(held: Held): Answer {
 }
 
 function releasedAnswer(released: Released): Answer {
-  const { dryRun, dropped, jobs, schedules } = released;
+  const { dryRun, dropped, jobs, behind, schedules } = released;
   const verb = dropped ? "dropped" : "released";
-  const what = dropped ? `${jobs} jobs` : `${jobs} jobs and ${schedules} schedules`;
+  const all = behind === 0 ? `${jobs} jobs` : `${jobs} jobs (${behind} of them behind another)`;
+  const what = dropped ? all : `${all} and ${schedules} schedules`;
   const hint = dropped ? "; drop them with --apply" : "";
   return { json: released, text: () => (dryRun ? `${what} would be ${verb}${hint}` : `${what} were ${verb}`) };
 }

@@ -1,3 +1,5 @@
+import { uptime } from "node:os";
+
 export type Timer = { cancel(): void };
 
 /**
@@ -9,6 +11,9 @@ export type Clock = {
   now(): number;
   /** Milliseconds since an origin that all threads of this machine share, so worker threads can compare readings. */
   monotonic(): number;
+  /** Milliseconds since the machine began, with the time in which it slept, which `monotonic` leaves out on some systems. A clock
+   *  without it is taken never to sleep. */
+  uptime?(): number;
   /** Runs once after `ms`. It does not keep the process alive unless `keepAlive` says so. */
   after(ms: number, run: () => void, options?: { keepAlive?: boolean }): Timer;
   /** Keeps the process alive. Resolves early, and does not reject, when the signal aborts. */
@@ -25,6 +30,7 @@ export const systemClock: Clock = {
   // performance.now() would be cheaper, but each thread counts it from its own start, and computing that start is off by as much
   // as the machine delayed us between two readings.
   monotonic: () => Number(process.hrtime.bigint()) / 1e6,
+  uptime: () => uptime() * 1000,
   after,
   sleep: (ms, signal) => sleepOn(after, ms, signal),
   nextTurn: () => new Promise((resolve) => setImmediate(resolve)),

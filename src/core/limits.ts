@@ -42,7 +42,8 @@ export const limits = {
   // Clocks of two machines may differ by this much; a time further ahead comes from a wrong clock. Where a mistake can be undone, a
   // clock that was set is believed after this long.
   clockAheadMs: 60_000,
-  // Nothing is removed by age until a clock that was set has kept its new time for this long.
+  // A clock that was set is believed after so long where a mistake cannot be made good. Until then only what is old by the old time
+  // as well is removed for its age.
   clockSettleMs: 3_600_000,
   // A longer read is ended, because it keeps others waiting, the WAL from shrinking (SQLite) and vacuum from cleaning (PostgreSQL).
   // Reports, pages of exports and the engine's own reads may take `reportMs`.

@@ -10,6 +10,8 @@ export type ManualClock = Clock & {
   advance(duration: Duration): Promise<void>;
   /** Moves the wall clock only, as an operator or NTP would; back with a number below 0 or a text such as "-1h". No timer fires. */
   step(duration: Duration): void;
+  /** Moves the wall clock as a machine finds it that slept: monotonic time has stood still meanwhile. No timer fires. */
+  suspend(duration: Duration): void;
 };
 
 type Pending = { readonly dueMs: number; readonly run: () => void };
@@ -32,6 +34,7 @@ export function manualClock(options: { at?: TimeInput } = {}): ManualClock {
   refuseUnknown(options, ["at"], "manualClock");
   let wallMs = options.at === undefined ? Date.UTC(2026, 0, 1) : timeMs(options.at, "at");
   let monotonicMs = 0;
+  let asleepMs = 0;
   const pending = new Set<Pending>();
 
   const after = (ms: number, run: () => void): Timer => {
@@ -65,11 +68,17 @@ export function manualClock(options: { at?: TimeInput } = {}): ManualClock {
     // A timer may be set at a fraction of a millisecond, but wall time is whole for everyone.
     now: () => Math.floor(wallMs),
     monotonic: () => monotonicMs,
+    uptime: () => monotonicMs + asleepMs,
     after,
     sleep: (ms, signal) => sleepOn(after, ms, signal),
     nextTurn: () => systemClock.nextTurn(),
     advance,
     step: (duration) => void (wallMs += stepMs(duration)),
+    suspend(duration) {
+      const ms = durationMs(duration, "suspend");
+      wallMs += ms;
+      asleepMs += ms;
+    },
   };
 }
 

@@ -4,7 +4,6 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { removalTime } from "../core/steady-time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -36,7 +35,7 @@ type Slice = { last: number | undefined; removable: number[]; unfinished: number
 export async function cleanup(store: Store, tenant: string, options: CleanupOptions): Promise<Cleaned> {
   refuseUnknown(options, ["olderThan", "dryRun"], "cleanup");
   if (options.olderThan === undefined) throw invalid('cleanup needs "olderThan": events.cleanup({ olderThan: "30d" })');
-  const until = removalTime(store.time, options) - durationMs(options.olderThan, "olderThan");
+  const until = store.time.atLeast() - durationMs(options.olderThan, "olderThan");
   const total = { removed: 0, unfinished: 0, dead: 0, unheard: 0 };
   for (let after = 0; ;) {
     const slice = await store.write((tx) => cleanSlice(tx, after, until, options), { tenant });

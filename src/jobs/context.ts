@@ -112,9 +112,13 @@ export class RunContext {
   }
 }
 
-/** Asks a run to end. The reason is what its signal says. */
+export function isShutdown(reason: DaybookError | undefined): boolean {
+  return reason?.details["cause"] === "shutdown";
+}
+
+/** Asks a run to end. The reason is what its signal says. A run that ignores a shutdown may still be cancelled, or time out. */
 export function abortRun(state: RunState, reason: DaybookError): void {
-  if (state.abortReason !== undefined) return;
+  if (state.abortReason !== undefined && !isShutdown(state.abortReason)) return;
   state.abortReason = reason;
   state.controller?.abort(reason);
   state.onAbort?.();

@@ -45,6 +45,8 @@ export type HeldJobs = {
   readonly tenant: string;
   readonly kind: ListedKind;
   readonly count: number;
+  /** How many of them stand behind another one, in its group or in the order of its schedule, and follow it. */
+  readonly behind: number;
   /** When the oldest and the newest of them were made. */
   readonly oldestAt: number;
   readonly newestAt: number;
@@ -69,38 +71,46 @@ export function toHeldRule(now: number, { kind, tenant, olderThan, newerThan }: 
 
 const isFirst = sql`line.status = 'waiting' and line.waits_for = 'release' and line.waits_key is not null`;
 
-// Those that wait behind a held one are held as well.
-const isBehind = sql`((line.waits_for = 'group' and exists (select 1 from daybook_line first
-      where first.group_seq = line.group_seq and first.waits_for = 'release'))
-  or (line.waits_for = 'order' and line.order_key is null and exists (select 1 from daybook_line first
-      where first.kind = line.kind and first.kind_seq = line.kind_seq and first.waits_for = 'release')))`;
+// Those that wait behind a held one are held as well: `first` is the one in front of `line`.
+const isBehind = sql`((line.waits_for = 'group' and first.group_seq = line.group_seq)
+  or (line.waits_for = 'order' and line.order_key is null and first.kind = line.kind and first.kind_seq = line.kind_seq))`;
 
-export async function countHeld(store: Store, { fits }: HeldRule): Promise<HeldJobs[]> {
+const isFirstOfLine = sql`first.status = 'waiting' and first.waits_for = 'release' and first.waits_key is not null`;
+
+/** What the filter names. Who stands behind another goes with it, and is dropped with it if the filter names it as well. */
+export async function countHeld(store: Store, { fits }: HeldRule, { drop = false } = {}): Promise<HeldJobs[]> {
   // Most books are no copies, and need not read their whole line to say so.
   const [any] = await store.read(sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")}
     where ${isFirst} limit 1`);
   if (any === undefined) return [];
-  return store.readHeavy<HeldJobs>(sql`select job.tenant_id as tenant, coalesce(job.kind, 'job') as kind,
-      count(*) as count, min(job.created_at) as "oldestAt", max(job.created_at) as "newestAt"
+  const alsoFits = drop ? fits : sql``;
+  return store.readHeavy<HeldJobs>(sql`with held as (
+      select job.seq from daybook_line line join daybook_job job on job.seq = line.seq where ${isFirst} ${fits})
+    select job.tenant_id as tenant, coalesce(job.kind, 'job') as kind, count(*) as count,
+      sum(case when line.waits_for = 'release' then 0 else 1 end) as behind,
+      min(job.created_at) as "oldestAt", max(job.created_at) as "newestAt"
     from daybook_line line join daybook_job job on job.seq = line.seq
-    where ((${isFirst}) or ${isBehind}) ${fits} group by 1, 2 order by 1, 2`);
+    where line.seq in (select seq from held) or (line.waits_for in ('group', 'order') and exists (
+      select 1 from daybook_line first where ${isFirstOfLine} and ${isBehind} and first.seq in (select seq from held)) ${alsoFits})
+    group by 1, 2 order by 1, 2`);
 }
 
 const sliceMax = 500;
 
-/** Lets held jobs go, a slice at a time: those whose time is to come wait for it, the others are in line. Says how many. */
+/** Lets held jobs go, a slice at a time: those whose time is to come wait for it, the others are in line. Says how many, with those
+ *  that follow them. */
 export async function releaseHeld(store: Store, rule: HeldRule): Promise<number> {
   let released = 0;
   for (;;) {
     const slice = await store.write((tx) => releaseSlice(tx, rule));
-    released += slice;
-    if (slice < sliceMax) return released;
+    released += slice.first + slice.behind;
+    if (slice.first < sliceMax) return released;
   }
 }
 
 type Held = { readonly seq: number; readonly available_at: number };
 
-async function releaseSlice(tx: Tx, { fits }: HeldRule): Promise<number> {
+async function releaseSlice(tx: Tx, { fits }: HeldRule): Promise<{ first: number; behind: number }> {
   const held = await tx.all<Held>(sql`select line.seq, line.available_at
     from daybook_line line join daybook_job job on job.seq = line.seq where ${isFirst} ${fits}
     order by line.seq limit ${sliceMax}`);
@@ -112,16 +122,25 @@ async function releaseSlice(tx: Tx, { fits }: HeldRule): Promise<number> {
     tx,
     later.map((job) => ({ ...job, waits_for: "time", waits_key: null })),
   );
-  if (held.length > 0) tx.wake(jobsChannel);
-  return held.length;
+  if (held.length === 0) return { first: 0, behind: 0 };
+  tx.wake(jobsChannel);
+  return { first: held.length, behind: await countBehind(tx, held) };
+}
+
+async function countBehind(tx: Tx, firsts: readonly Held[]): Promise<number> {
+  const seqs = firsts.map(({ seq }) => seq);
+  const found = await tx.get<{ count: number }>(sql`select count(*) as count from daybook_line line
+    where line.status = 'waiting' and line.waits_for in ('group', 'order') and exists (select 1 from daybook_line first
+      where first.seq ${anyOf("integer", seqs)} and ${isBehind})`);
+  return found?.count ?? 0;
 }
 
 /** Cancels held jobs, a slice at a time. Says how many. */
 export async function dropHeld(store: Store, ports: Ports, rule: HeldRule): Promise<number> {
   let dropped = 0;
   for (;;) {
-    const [first, ...more] = await store.readHeavy<{ id: string; tenant: string }>(sql`select job.id,
-        job.tenant_id as tenant from daybook_line line join daybook_job job on job.seq = line.seq
+    const [first, ...more] = await store.readHeavy<Dropped & { tenant: string }>(sql`select job.id,
+        job.tenant_id as tenant, line.group_seq as "group" from daybook_line line join daybook_job job on job.seq = line.seq
       where ${isFirst} ${rule.fits} order by job.tenant_id, line.seq limit ${sliceMax}`);
     if (first === undefined) return dropped;
     const slice = [first, ...more.filter(({ tenant }) => tenant === first.tenant)];
@@ -129,9 +148,21 @@ export async function dropHeld(store: Store, ports: Ports, rule: HeldRule): Prom
   }
 }
 
-async function dropAll(tx: Tx, ports: Ports, jobs: readonly { readonly id: string }[]): Promise<number> {
+type Dropped = { readonly id: string; readonly group: number | null };
+
+async function dropAll(tx: Tx, ports: Ports, jobs: readonly Dropped[]): Promise<number> {
   let dropped = 0;
-  // The end of one may have ended others of its group.
-  for (const { id } of jobs) if (await cancelUnstarted(tx, ports, id)) dropped++;
+  for (const { id, group } of jobs) {
+    // The end of one may end others of its group.
+    const before = group === null ? 1 : await openOf(tx, group);
+    if (await cancelUnstarted(tx, ports, id)) dropped += before - (group === null ? 0 : await openOf(tx, group));
+  }
   return dropped;
+}
+
+async function openOf(tx: Tx, group: number): Promise<number> {
+  const found = await tx.get<{ count: number }>(
+    sql`select count(*) as count from daybook_line where group_seq = ${group}`,
+  );
+  return found?.count ?? 0;
 }

@@ -9,7 +9,7 @@ import { limits } from "../core/limits.ts";
 import { heardOf, withCause } from "../core/cause.ts";
 import { adviceOf, advise } from "../core/advice.ts";
 import { inSpan, isTraced, type Traced } from "../telemetry/trace.ts";
-import { abortRun, RunContext, type ContextParts, type RunState } from "./context.ts";
+import { abortRun, isShutdown, RunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "./define.ts";
 import { jobsChannel } from "./job.ts";
 import type { Engine } from "./engine.ts";
@@ -47,10 +47,11 @@ export function run(
   };
   // A handler that ignores its signal is recorded as ended without it, and the run says so; whatever it does later counts for
   // nothing. When the process shuts down it is not: the job would begin elsewhere while this one still works on it. Until the
-  // handler ends, or its process does, the run is its own.
+  // handler ends, or its process does, or somebody cancels it, or its time is up, the run is its own.
   state.onAbort = () => {
     timer?.cancel();
-    if (isShutdown(state.abortReason)) return;
+    // From here on it keeps no process alive.
+    if (isShutdown(state.abortReason)) return endInTime({ keepAlive: false });
     timer = afterEither(clock, graceMs, () => endWithout(), { keepAlive: true });
   };
   const endWithout = (): void => {
@@ -59,9 +60,12 @@ export function run(
     parts.changed(state);
     end(interrupted(engine, state));
   };
-  if (timeoutMs !== null) {
-    timer = clock.after(timeoutMs, () => abortRun(state, timedOut(timeoutMs)), { keepAlive: true });
-  }
+  const endInTime = (options: { keepAlive: boolean }): void => {
+    if (timeoutMs === null) return;
+    const leftMs = timeoutMs - (clock.monotonic() - state.startedMs);
+    timer = clock.after(leftMs, () => abortRun(state, timedOut(timeoutMs)), options);
+  };
+  endInTime({ keepAlive: true });
   void execute(engine, definition, state, parts).then(end);
 }
 
@@ -173,10 +177,6 @@ export function cancelled(): DaybookError {
 
 export function shuttingDown(): DaybookError {
   return abortedBy("shutdown", "ShutdownError", "the process is shutting down; the job runs again elsewhere");
-}
-
-function isShutdown(reason: DaybookError | undefined): boolean {
-  return reason?.details["cause"] === "shutdown";
 }
 
 export function ownershipLost(): DaybookError {

@@ -1,8 +1,10 @@
 // Times that no rule explains: they were written, or acted upon, by a clock that was wrong. Doctor finds them and `daybook mend` puts
 // them right, by the rule that each of them should have followed. What is only history keeps the time that the clock said.
 import { limits } from "../core/limits.ts";
+import type { Behind } from "../core/steady-time.ts";
 import type { Check } from "../storage/check.ts";
 import { sql, type Sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { jobsChannel } from "./job.ts";
 import { restand } from "./state.ts";
@@ -109,3 +111,33 @@ export const jobTimeChecks: readonly Check[] = [
         and status = 'active' and expires_at > ${latestNow(tx.now)} + lasts_ms`),
   },
 ];
+
+/** What a clock that was behind has counted, of jobs and reservations that were made after these, is counted from the right time: else
+ *  a job that was to wait an hour would be due at once. */
+export async function countFromRight(tx: Tx, { fromMs, toMs, byMs }: Behind, made: Newest): Promise<void> {
+  const isWrong = sql`created_at between ${fromMs} and ${toMs} and seq > ${made.job}`;
+  await tx.run(sql`update daybook_line set available_at = available_at + ${byMs}
+    where status = 'waiting' and waits_for = 'time' and waits_key is null and seq in (select seq from daybook_job
+      where ${isWrong} and delay_ms is not null and due_at = daybook_line.available_at)`);
+  await tx.run(sql`update daybook_job_key set until_at = until_at + ${byMs}
+    where until_at is not null and job_seq in (select seq from daybook_job where ${isWrong})`);
+  await tx.run(sql`update daybook_job set created_at = created_at + ${byMs},
+      due_at = case when delay_ms is null then due_at else due_at + ${byMs} end
+    where ${isWrong} and cancelled_at is null and (exists (select 1 from daybook_line line where line.seq = daybook_job.seq)
+      or exists (select 1 from daybook_job_key held where held.job_seq = daybook_job.seq))`);
+  await tx.run(sql`update daybook_line set started_at = started_at + ${byMs}, timeout_at = timeout_at + ${byMs}
+    where status = 'running' and started_at between ${fromMs} and ${toMs} and session_seq = ${made.session}`);
+  await tx.run(sql`update daybook_reservation set reserved_at = reserved_at + ${byMs}, expires_at = expires_at + ${byMs}
+    where status = 'active' and reserved_at between ${fromMs} and ${toMs} and seq > ${made.reservation}`);
+  tx.wake(jobsChannel);
+}
+
+/** The newest of each before a clock was behind, and the session that saw it. */
+export type Newest = { readonly job: number; readonly reservation: number; readonly session: number };
+
+export async function newestOf(store: Store, session: number): Promise<Newest> {
+  const [row] = await store.read<Omit<Newest, "session">>(sql`select
+    (select coalesce(max(seq), 0) from daybook_job) as job,
+    (select coalesce(max(seq), 0) from daybook_reservation) as reservation`);
+  return { job: row?.job ?? 0, reservation: row?.reservation ?? 0, session };
+}

@@ -2,7 +2,7 @@
 import type { Check } from "../storage/check.ts";
 import { sql } from "../storage/sql.ts";
 import { latestNow, mendAdvice } from "../jobs/time-checks.ts";
-import { countAnew, stepBack } from "./step-back.ts";
+import { countAnew, isAhead, stepBack } from "./step-back.ts";
 
 const report = "report it: a decision and its job are written in one transaction";
 
@@ -64,7 +64,7 @@ export const scheduleChecks: readonly Check[] = [
     promise: "D4",
     name: "no schedule has decided slots that are still to come",
     find: (_dialect, now) => sql`select name as finding, seq from daybook_schedule
-      where cursor_at > ${latestNow(now)} and removed_at is null`,
+      where ${isAhead(latestNow(now))} and removed_at is null`,
     advice: mendAdvice,
     async mend(tx, seqs) {
       let count = 0;

@@ -12,7 +12,7 @@ import { jobFor, sayFor } from "./fire.ts";
 import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow, findSchedule } from "./schedule.ts";
 import { targetOf } from "./target.ts";
 import type { Slot } from "./timing/slot.ts";
-import { decisionRow, insertDecisions, insertSkips, type DecisionRow } from "./write-decisions.ts";
+import { decisionRow, insertDecisions, insertSkips, passedBy, type DecisionRow } from "./write-decisions.ts";
 
 /** The job that was made, or the event that was published. */
 export type Triggered =
@@ -72,7 +72,7 @@ async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Prom
   if (last <= row.cursor_at) return;
   const timing = timingOf(row);
   const first = open.find((slot) => slot.at > row.cursor_at)?.at ?? last;
-  await insertSkips(tx, row, timing, { until: first - 1, note: "a later stretch was filled in" });
+  await insertSkips(tx, row, timing, { until: first - 1, note: passedBy.filled });
   const next = { ...row, cursor_at: last };
   await tx.run(
     sql`update daybook_schedule set cursor_at = ${last}, next_at = ${nextFireAt(next, timing)} where seq = ${row.seq}`,

@@ -4,14 +4,12 @@ import { limits } from "../core/limits.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { nextFireAt, readTiming, schedulesChannel, type ScheduleRow } from "./schedule.ts";
-import { insertSkips } from "./write-decisions.ts";
+import { insertSkips, passedBy } from "./write-decisions.ts";
 
 /** Run on a copy of the book. */
 export const holdSchedules: readonly Sql[] = [
   sql`update daybook_schedule set held = 1, next_at = null where removed_at is null`,
 ];
-
-const note = "the book was restored from a backup";
 
 export type HeldSchedules = { readonly tenant: string; readonly count: number };
 
@@ -46,7 +44,7 @@ async function releaseSlice(tx: Tx, tenant: string | undefined): Promise<number>
       await tx.run(sql`update daybook_schedule set held = 0, next_at = ${nextAt} where seq = ${row.seq}`);
       continue;
     }
-    await insertSkips(tx, row, timing, { until: tx.now, note });
+    await insertSkips(tx, row, timing, { until: tx.now, note: passedBy.restored });
     const next = { ...free, cursor_at: Math.max(row.cursor_at, tx.now) };
     await tx.run(sql`update daybook_schedule set held = 0, cursor_at = ${next.cursor_at},
       next_at = ${nextFireAt(next, timing)} where seq = ${row.seq}`);

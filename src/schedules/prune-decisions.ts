@@ -2,7 +2,6 @@
 // decisions are gone.
 import { durationMs, type Duration } from "../core/duration.ts";
 import { limits } from "../core/limits.ts";
-import { removalTime } from "../core/steady-time.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -20,7 +19,7 @@ export type PrunedDecisions = { readonly dryRun: boolean; readonly decisions: nu
 
 export async function pruneDecisions(store: Store, tenant: string, options: PruneDecisions): Promise<PrunedDecisions> {
   refuseUnknown(options, ["olderThan", "dryRun"], "the prune of decisions");
-  const decidedBy = removalTime(store.time, options) - durationMs(options.olderThan, "olderThan");
+  const decidedBy = store.time.atLeast() - durationMs(options.olderThan, "olderThan");
   const which = leaving(tenant, decidedBy);
   if (options.dryRun === true) {
     const [row] = await store.readLong<{ n: number }>(

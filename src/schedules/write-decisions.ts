@@ -53,6 +53,12 @@ export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, no
   return decisionRow(tx, row, { slot_at: first.at, until_at: last.at, slots, kind, local: first.local, note });
 }
 
+/** Why slots are passed by that somebody else has fired, or will. They are not made up for. */
+export const passedBy = {
+  restored: "the book was restored from a backup",
+  filled: "a later stretch was filled in",
+} as const;
+
 /** Writes one decision about all slots after the cursor that an edit, a resume or a backfill passes by. */
 export async function insertSkips(
   tx: Tx,

@@ -108,6 +108,8 @@ export type Store = {
   beforeCommit(stamp: Stamp): void;
   /** SQLite only: what of the file's settings would lose acknowledged writes. */
   amiss?(): readonly string[];
+  /** Set once somebody closes the book: throws `closed` for whoever may no longer use it. What runs may still settle. */
+  refuse?: (verb: string) => void;
   /** Drops whatever transaction is open, at once: the process is about to end. */
   abandon(): void;
   /** From here on it keeps no process alive; what is under way goes on for as long as the process does. */

@@ -5,7 +5,7 @@ import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.
 import { calledAt, showPlace, type Place } from "../core/caller.ts";
 import { invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { Awaitable } from "./store.ts";
+import type { Awaitable, Store } from "./store.ts";
 
 export type Unit = {
   /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed, and an error says where it was called. */
@@ -27,6 +27,12 @@ export function refuseInsideUnit(
   if (unit?.of === store && !unit.ended) {
     throw invalid(`${verb} was called inside book.write: ${instead}`);
   }
+}
+
+/** Throws when a verb of the book may not be used here: inside a unit, or because somebody closes the book. */
+export function refuseVerb(verb: string, store: Pick<Store, "refuse">, instead?: string): void {
+  store.refuse?.(verb);
+  refuseInsideUnit(verb, store, instead);
 }
 
 /** Runs `body` as a user's unit. Rejects when it breaks a rule; the caller then undoes what it wrote. */

@@ -11,6 +11,7 @@ import {
   type ManualClock,
   type OpenOptions,
 } from "../../src/index.ts";
+import { roomsOf } from "../../src/rooms.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 import { target, testKey, workAll, type Target } from "../calls/target.ts";
 import { backends, cleanup, openTest, openTestStore, type Backend } from "../support/open-test.ts";
@@ -80,6 +81,8 @@ const counts = async (book: Book): Promise<object> => {
   };
 };
 
+const all = (jobs: readonly { readonly count: number }[]): number => jobs.reduce((sum, { count }) => sum + count, 0);
+
 const sorted = (all: readonly string[]): string[] => all.toSorted();
 
 const everything = {
@@ -112,6 +115,28 @@ for (const backend of backends) {
       assert.deepEqual([ran, server.received], [["work"], []]);
     });
 
+    test("a worker that is warm passes by what is held", async (t) => {
+      const { copy, ran } = await openCopy(t, backend, (book) =>
+        book.jobs.enqueueMany(
+          "work",
+          Array.from({ length: 20 }, () => ({})),
+          { priority: 10 },
+        ),
+      );
+      const before = await counts(copy);
+      const worker = await copy.startWorker();
+      await worker.idle();
+
+      for (let round = 1; round <= 5; round++) {
+        await Promise.all(Array.from({ length: 30 }, () => copy.jobs.enqueue("work", {})));
+        await worker.idle();
+        assert.equal(ran.length, round * 30);
+      }
+
+      await worker.stop();
+      assert.deepEqual(await counts(copy), before);
+    });
+
     test("what is held says so, with when it was made", async (t) => {
       const { copy } = await openCopy(t, backend);
       const { jobs } = await copy.held({ kind: "job", tenant: "acme" });
@@ -119,7 +144,9 @@ for (const backend of backends) {
 
       const explained = await copy.tenant("acme").jobs.explain(held?.id ?? "");
 
-      assert.deepEqual(jobs, [{ tenant: "acme", kind: "job", count: 1, oldestAt: noon + 1, newestAt: noon + 1 }]);
+      assert.deepEqual(jobs, [
+        { tenant: "acme", kind: "job", count: 1, behind: 0, oldestAt: noon + 1, newestAt: noon + 1 },
+      ]);
       assert.deepEqual([held?.status, held?.waitsFor, explained.reason], ["waiting", "release", "held"]);
       assert.match(explained.because[0] ?? "", /open when this book was copied.*"daybook release".*or drops it/);
       assert.equal((await copy.schedules.get("hourly")).held, true);
@@ -165,16 +192,16 @@ for (const backend of backends) {
 
       clock.step(hour);
       assert.equal((await copy.release({ newerThan: "30m" })).jobs, 0);
-      assert.equal((await copy.release({ kind: "job", olderThan: "30m" })).jobs, 4);
+      assert.equal((await copy.release({ kind: "job", olderThan: "30m" })).jobs, 5);
       await workAll(copy);
       assert.equal(ran.length, 5);
       assert.equal(server.received.length, 0);
 
-      assert.deepEqual(await copy.release(), { dryRun: false, dropped: false, jobs: 4, schedules: 1 });
+      assert.deepEqual(await copy.release(), { dryRun: false, dropped: false, jobs: 4, behind: 0, schedules: 1 });
       await workAll(copy);
       assert.equal(server.received.length, 1);
       assert.deepEqual(await counts(copy), {});
-      assert.deepEqual(await copy.release(), { dryRun: false, dropped: false, jobs: 0, schedules: 0 });
+      assert.deepEqual(await copy.release(), { dryRun: false, dropped: false, jobs: 0, behind: 0, schedules: 0 });
       await copy.schedules.pause("hourly");
       clock.step(hour);
       await workAll(copy);
@@ -210,6 +237,7 @@ for (const backend of backends) {
         dryRun: true,
         dropped: true,
         jobs: 9,
+        behind: 1,
         schedules: 0,
       });
       await copy.release({ drop: true, kind: "call" });
@@ -236,6 +264,56 @@ for (const backend of backends) {
       await copy.release({ kind: "job" });
       await workAll(copy);
       assert.deepEqual(sorted(ran), ["grouped 2", "work", "work"]);
+    });
+
+    for (const drop of [false, true]) {
+      test(`what a dry run says is what is ${drop ? "dropped" : "released"}, with those who stand behind another`, async (t) => {
+        const { copy, clock } = await openCopy(t, backend, async (book) => {
+          const queued = { cron: "30 * * * *", job: "work", params: {}, concurrency: "queue" } as const;
+          await book.schedules.create("queued", queued);
+          for (let fires = 0; fires < 3; fires++) await fireNext(book);
+          for (const onFailure of ["stop", "skip"] as const) {
+            await book.groups.create({ mode: "sequential", onFailure }, (group) => {
+              for (let n = 10; n < 13; n++) group.add("grouped", { n });
+            });
+          }
+        });
+        clock.step(10);
+        const filters = [{ newerThan: "90m" }, { kind: "schedule", olderThan: "1h" }, { kind: "job" }, {}] as const;
+        for (const filter of filters) {
+          const before = await copy.held();
+          const dry = await copy.release({ ...filter, drop, dryRun: true });
+          const done = await copy.release({ ...filter, drop });
+
+          assert.deepEqual(done, { ...dry, dryRun: false }, JSON.stringify(filter));
+          const left = (await copy.held()).jobs;
+          assert.equal(done.jobs, all(before.jobs) - all(left), JSON.stringify(filter));
+        }
+        assert.deepEqual((await copy.held()).jobs, []);
+        assert.deepEqual(await copy.doctor(), []);
+
+        async function fireNext(book: Book): Promise<void> {
+          const { store } = roomsOf(book);
+          (store.clock as ManualClock).step(hour);
+          await fireAll(store);
+        }
+      });
+    }
+
+    test("a book that a process works on is not marked, whoever asks", async (t) => {
+      const { book, url } = await openTest(t, backend);
+      await book.schedules.create("hourly", { cron: "0 * * * *", event: "said" });
+      const asking = await open(url, { attach: false, worker: false });
+      cleanup(t, () => asking.close());
+
+      await assert.rejects(asking.markAsCopy(), {
+        code: "conflict",
+        message: new RegExp(
+          `session ${book.sessionId} \\(process ${process.pid} on .*stop it first, or, if this is the original`,
+        ),
+      });
+      assert.deepEqual(await book.held(), { jobs: [], schedules: [] });
+      assert.equal((await book.sessions.list()).items[0]?.status, "running");
     });
 
     test("a held job that is replaced by its key stays held", async (t) => {

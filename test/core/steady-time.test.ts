@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { createSteadyTime, removalTime } from "../../src/core/steady-time.ts";
+import { createSteadyTime } from "../../src/core/steady-time.ts";
 
 const [hour, day] = [3_600_000, 86_400_000];
 
@@ -19,7 +19,7 @@ test("a step forward is followed at once, and so is the way back to the time tha
   assert.equal(time.now(), 10 * day + hour + 300);
 });
 
-test("after a small step back, time stands still until the wall clock has caught up", async () => {
+test("behind a small step back time stands still until the wall clock has caught up", async () => {
   const clock = manualClock({ at: day });
   const time = createSteadyTime(clock);
   const before = time.now();
@@ -46,7 +46,7 @@ test("many small steps back add up to one that is followed", async () => {
   assert.ok(time.now() - clock.now() <= limits.clockSmoothMs);
 });
 
-test("a time that the clock never had is not believed for some seconds, while time continues", async () => {
+test("a time that the clock never had before is not believed for some seconds, in which time goes on", async () => {
   const clock = manualClock({ at: 400 * day });
   const time = createSteadyTime(clock);
   await clock.advance(hour);
@@ -62,7 +62,7 @@ test("a time that the clock never had is not believed for some seconds, while ti
   assert.deepEqual(seen, [400 * day + hour, 400 * day + hour + 300, 35 * day + hour + 300 + limits.clockHoldMs]);
 });
 
-test("a program that starts with a wrong clock follows the right one at once", async () => {
+test("a time that was kept for a moment only is not held on to: who starts with a wrong clock follows the right one", async () => {
   const clock = manualClock({ at: 2 * day });
   const time = createSteadyTime(clock);
   await clock.advance(300);
@@ -83,7 +83,7 @@ test("a wall clock that stands still is not taken for one that was set back", as
   assert.equal(time.now(), day);
 });
 
-test("listeners learn once by how much the clock was set, and drift does not count", async () => {
+test("whoever asks is told by how much the clock was set, once, and drift is no step", async () => {
   const clock = manualClock({ at: day });
   const time = createSteadyTime(clock);
   const heard: number[] = [];
@@ -107,30 +107,128 @@ test("listeners learn once by how much the clock was set, and drift does not cou
   assert.deepEqual(heard, [day, -day]);
 });
 
-test("nothing is removed by age until a clock that was set is set back or has kept its new time", async () => {
+test("what has come by one clock alone has not come, until the clock that was set has kept its new time for an hour", async () => {
   const clock = manualClock({ at: day });
   const time = createSteadyTime(clock);
-  const mayRemove = (): boolean => {
-    try {
-      return removalTime(time) === clock.now();
-    } catch (error) {
-      assert.match((error as Error).message, /nothing was removed: .* kept its time for 1h$/);
-      return false;
-    }
-  };
-  const seen = [mayRemove()];
+  await clock.advance(hour);
+  const seen = [time.atLeast()];
 
   clock.step(day);
-  seen.push(mayRemove());
+  seen.push(time.atLeast());
+  await clock.advance(hour / 2);
+  seen.push(time.atLeast());
   clock.step(-day);
-  seen.push(mayRemove());
-  clock.step(day);
-  seen.push(mayRemove());
+  seen.push(time.atLeast());
+  clock.step(-hour);
+  seen.push(time.atLeast());
+  clock.step(day + hour);
+  seen.push(time.atLeast());
   await clock.advance(limits.clockSettleMs - 1);
-  seen.push(mayRemove());
+  seen.push(time.atLeast());
   await clock.advance(1);
-  seen.push(mayRemove());
+  seen.push(time.atLeast());
 
-  assert.deepEqual(seen, [true, false, true, false, false, true]);
-  assert.equal(removalTime(time, { dryRun: true }), clock.now());
+  const right = day + hour;
+  assert.deepEqual(seen, [
+    ...[right, right, right + hour / 2, right + hour / 2, right - hour / 2, right + hour / 2],
+    ...[right + 1.5 * hour - 1, right + 1.5 * hour + day],
+  ]);
+});
+
+test("a machine that sleeps every half an hour knows what is old, and one whose clock was set as well does not", async () => {
+  const clock = manualClock({ at: day });
+  const time = createSteadyTime(clock);
+  for (let slept = 0; slept < 20; slept++) {
+    await clock.advance(hour / 2);
+    assert.equal(time.atLeast(), clock.now());
+    clock.suspend(hour);
+    assert.equal(time.atLeast(), clock.now());
+  }
+
+  const right = clock.now();
+  clock.step(365 * day);
+  clock.suspend(hour);
+
+  assert.equal(time.atLeast(), right + hour);
+  assert.equal(time.settled(limits.clockAheadMs), null);
+});
+
+test("a clock that does not know how long the machine slept lets nothing be old too early", async () => {
+  const { uptime: _unknown, ...clock } = manualClock({ at: day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+
+  clock.suspend(hour);
+
+  assert.equal(time.atLeast(), day + hour);
+});
+
+test("a clock that was behind, and was believed, is right again once what it wrote is put right", async () => {
+  const clock = manualClock({ at: 10 * day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+  time.now();
+  const told: unknown[] = [];
+  const mended = Promise.withResolvers<void>();
+  time.onBehind((was) => {
+    told.push(was);
+    return mended.promise;
+  });
+
+  clock.step(-day);
+  time.now();
+  await clock.advance(limits.clockHoldMs);
+  const from = time.now();
+  await clock.advance(hour / 2);
+  time.now();
+  clock.step(day);
+  const during = time.now();
+  await clock.nextTurn();
+  const [whileMending, settled] = [time.now(), time.settled(limits.clockAheadMs)];
+  mended.resolve();
+  for (let turns = 0; turns < 3; turns++) await clock.nextTurn();
+
+  const right = 10 * day + 1.5 * hour + limits.clockHoldMs;
+  assert.deepEqual(told, [{ fromMs: from, toMs: right - day, byMs: day }]);
+  assert.deepEqual([during, whileMending, settled], [right - day, right - day, null]);
+  assert.equal(time.now(), right);
+});
+
+test("a clock that was behind for too short a time to be believed has nothing to be put right", async () => {
+  const clock = manualClock({ at: 10 * day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+  time.now();
+  let told = 0;
+  time.onBehind(async () => void told++);
+
+  clock.step(-day);
+  time.now();
+  await clock.advance(limits.clockHoldMs - 1);
+  time.now();
+  clock.step(day);
+
+  assert.equal(time.now(), clock.now());
+  await clock.nextTurn();
+  assert.equal(told, 0);
+});
+
+test("a new time is believed once it was kept for as long as the old one, from a minute to an hour", async () => {
+  for (const [keptMs, untilMs] of [
+    [1000, limits.clockAheadMs],
+    [hour / 4, hour / 4],
+    [day, limits.clockSettleMs],
+  ] as const) {
+    const clock = manualClock({ at: 10 * day });
+    const time = createSteadyTime(clock);
+    await clock.advance(keptMs);
+    clock.step(-day);
+    time.now();
+
+    await clock.advance(untilMs - 1);
+    const before = time.believed();
+    await clock.advance(1);
+
+    assert.deepEqual([before, time.believed()], [null, clock.now()]);
+  }
 });

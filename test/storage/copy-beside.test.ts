@@ -130,3 +130,30 @@ test("a copy leaves the programs of the original alone", async (t) => {
   assert.equal(explained.reason, "held");
   await worker.stop();
 });
+
+test("direct work that was under way is held in a copy, and its queue goes on there", async (t) => {
+  const direct = heldJob("direct");
+  const ran: string[] = [];
+  const plain = job("plain", { run: () => void ran.push("plain") });
+  const { book } = await openTest(t, "sqlite", { use: [direct.job, plain] });
+  const result = book.jobs.runNow(direct.job, {});
+  const { succeed } = await direct.whenBegun(1);
+  const path = join(testFolder(t), "copy.db");
+  await book.backup(path);
+
+  const copy = await open(path, { use: [direct.job, plain] });
+  cleanup(t, () => copy.close());
+  await copy.jobs.enqueue(plain, {});
+  const worker = await copy.startWorker();
+  await worker.idle();
+
+  assert.deepEqual([ran, direct.begun.length], [["plain"], 1]);
+  assert.deepEqual(
+    (await copy.held()).jobs.map(({ kind, count }) => [kind, count]),
+    [["direct", 1]],
+  );
+  await copy.release({ kind: "direct", drop: true });
+  assert.deepEqual([await copy.held(), await copy.doctor()], [{ jobs: [], schedules: [] }, []]);
+  succeed("done");
+  assert.equal(await result, "done");
+});

@@ -3,8 +3,8 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
+import { refuseVerb } from "../../storage/unit.ts";
 import type { Store } from "../../storage/store.ts";
-import { refuseInsideUnit } from "../../storage/unit.ts";
 import { anyOf } from "../../storage/word.ts";
 import { openRunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
@@ -95,7 +95,7 @@ export function liveVerbs(live: Live | undefined, room: EventsRoom, tenant: stri
   return {
     emit(event: Event | string, payload?: unknown) {
       const instead = "it may be undone or run again; emit after it, or use tx.events.publish";
-      refuseInsideUnit("book.events.emit", room.engine.store, instead);
+      refuseVerb("book.events.emit", room.engine.store, instead);
       const { topic, schema } = lookUp(room, event);
       checkTopic(topic);
       const given = payload ?? null;

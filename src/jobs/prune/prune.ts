@@ -17,7 +17,6 @@ import { invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
-import { removalTime } from "../../core/steady-time.ts";
 import { didYouMean, refuseUnknown } from "../../core/suggest.ts";
 import { anyOf } from "../../storage/word.ts";
 import { endedStatuses, jobNow, openStatuses, type FinishedStatus } from "../job.ts";
@@ -178,7 +177,7 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
     throw invalid('prune needs "olderThan", "keep" or both: jobs.prune({ olderThan: "30d", keep: 1000 })');
   }
   if (dryRun !== undefined && typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
-  const now = olderThan === undefined ? store.clock.now() : removalTime(store.time, options);
+  const now = olderThan === undefined ? store.clock.now() : store.time.atLeast();
   const endedBy = olderThan === undefined ? Number.MAX_SAFE_INTEGER : now - durationMs(olderThan, "olderThan");
   const statuses = [status ?? finished].flat().map(checkStatus);
   if (statuses.length === 0) throw invalid("status is an empty list, which no job fits: leave it out for all");

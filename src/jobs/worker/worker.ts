@@ -26,6 +26,7 @@ const retryMs = 200;
 const recheckMs = 200;
 /** How long a handler has to heed its signal before stop() goes on without it. */
 const heedMs = 1000;
+const deafEveryMs = 5000;
 
 /** A claim whose commit nobody confirmed, and the places that it may fill. */
 type Doubtful = { readonly claimed: readonly Claimed[]; release(): void };
@@ -53,6 +54,7 @@ export function createWorker(
   let left: Promise<void> | undefined;
   let sweepTimer: Timer | undefined;
   let recheckTimer: Timer | undefined;
+  let deafTimer: Timer | undefined;
 
   const stopListening = store.onWake((channel) => {
     if (channel === cancelChannel || channel === null) void heedCancels();
@@ -245,13 +247,26 @@ export function createWorker(
   }
 
   async function end(): Promise<void> {
+    if (runs.inHand > 0) lookAfterDeaf();
     await runs.drained(Number.POSITIVE_INFINITY);
+    deafTimer?.cancel();
     while (turning !== undefined || (pending.any && failures < 20)) await (turning ?? turn());
     stopListening();
     stopHearing();
     stopHosting();
     stopRechecking();
     runs.leave();
+  }
+
+  // A handler that ignored the shutdown may still be cancelled, and direct work holds its queue until it ends. A store that keeps no
+  // process alive does not hear others on PostgreSQL, so this asks.
+  function lookAfterDeaf(): void {
+    const look = async (): Promise<void> => {
+      await heedCancels();
+      await renew()?.catch(() => undefined);
+      if (runs.inHand > 0) lookAfterDeaf();
+    };
+    deafTimer = clock.after(jitter(store.random, deafEveryMs), () => void look());
   }
 
   const worker: Worker = {
