@@ -1,6 +1,6 @@
 // The life of an event that three durable listeners hear: published, delivered, acknowledged; against as many plain jobs.
 import { event, job, listener, open, type Book } from "../src/index.ts";
-import { roomsOf } from "../src/rooms.ts";
+import { roomsOf } from "../src/open/rooms.ts";
 import { durablePostgres } from "../test/support/postgres.ts";
 import { tamper } from "../test/support/tamper.ts";
 import type { Benchmark } from "./harness/benchmark.ts";

@@ -4,7 +4,7 @@ import { openLiveBus, type LiveBus } from "../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../src/events/live/define.ts";
 import { where } from "../src/events/live/where.ts";
 import { openPatternIndex } from "../src/events/topic.ts";
-import { migrations } from "../src/migrations.ts";
+import { migrations } from "../src/open/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import { thisProcess } from "../src/telemetry/process-identity.ts";
 import { openRunWriter, type RunWriter } from "../src/telemetry/run-writer.ts";

@@ -1,7 +1,7 @@
 // What a read costs on its three ways: on this thread, on the reader thread, and as a snapshot of one moment.
 import { DatabaseSync } from "node:sqlite";
 import { open } from "../src/index.ts";
-import { migrations } from "../src/migrations.ts";
+import { migrations } from "../src/open/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import { rawSql, sql } from "../src/storage/sql.ts";
 import { eachRow } from "../src/storage/word.ts";

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { open } from "../src/index.ts";
-import { migrations } from "../src/migrations.ts";
+import { migrations } from "../src/open/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import { rawSql, sql } from "../src/storage/sql.ts";
 import type { Durability } from "../src/storage/sqlite/connection.ts";

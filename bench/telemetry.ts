@@ -1,7 +1,7 @@
 // What is asked of telemetry in a book of many runs, what folding and retention cost, and how long either keeps a writer waiting.
 // DAYBOOK_BENCH_RUNS sets how many runs there are; the goals are for five million.
 import { systemClock } from "../src/core/clock.ts";
-import { migrations } from "../src/migrations.ts";
+import { migrations } from "../src/open/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import { rawSql } from "../src/storage/sql.ts";
 import type { Store } from "../src/storage/store.ts";

@@ -2,7 +2,7 @@
 // is seen whole in review and cannot happen by accident (test/schema.test.ts compares).
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { migrations } from "../src/migrations.ts";
+import { migrations } from "../src/open/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import type { Dialect } from "../src/storage/sql.ts";
 import type { Store } from "../src/storage/store.ts";

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { dumpPath, dumpSchema } from "../schema/dump.ts";
 import { eventColumns } from "../src/events/event.ts";
-import { migrations } from "../src/migrations.ts";
+import { migrations } from "../src/open/migrations.ts";
 import { openStore } from "../src/storage/open-store.ts";
 import type { Migration } from "../src/storage/migrate.ts";
 import { rawSql, type Dialect } from "../src/storage/sql.ts";

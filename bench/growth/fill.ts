@@ -3,7 +3,7 @@
 import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
 import { tie } from "../../src/jobs/state.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";

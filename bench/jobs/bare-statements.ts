@@ -5,7 +5,7 @@ import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { createIds } from "../../src/core/id.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { systemRandom } from "../../src/core/random.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { migrationTexts } from "../../src/storage/migrate.ts";
 
 export type BareClaim = { readonly seq: number; readonly run_id: string; readonly params: string };

@@ -2,7 +2,7 @@
 import { manualClock, open } from "../../src/index.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
 import { startTicker } from "../../src/schedules/ticker.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import type { Report } from "../harness/report.ts";
 import { scratch } from "../harness/scratch.ts";

@@ -1,7 +1,7 @@
 // The same on a PostgreSQL that syncs to a disk, against one connection that awaits each of its transactions.
 import { Client } from "pg";
 import { open } from "../../src/index.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { durablePostgres } from "../../test/support/postgres.ts";

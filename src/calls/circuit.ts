@@ -7,7 +7,7 @@ import type { Awaitable, Tx } from "../storage/store.ts";
 import { indexedBy, skipLocked } from "../storage/word.ts";
 import type { MustWait, OrderedJob } from "../jobs/kind.ts";
 import { jobsChannel } from "../jobs/job.ts";
-import { lanesThatWait, release, waitsKey } from "../jobs/park.ts";
+import { lanesThatWait, release, waitsKey } from "../jobs/wait/park.ts";
 import { queue, restand } from "../jobs/state.ts";
 import { callKind, hostKey, hostOfKey } from "./call.ts";
 

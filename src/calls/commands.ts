@@ -3,7 +3,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, forShare } from "../storage/word.ts";
-import { cancelJob } from "../jobs/cancel.ts";
+import { cancelJob } from "../jobs/settle/cancel.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { callKind, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";

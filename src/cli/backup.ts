@@ -2,7 +2,7 @@
 import { readdirSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Answer } from "./answer.ts";
 import { showBytes } from "./show.ts";

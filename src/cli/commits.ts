@@ -1,6 +1,6 @@
 // daybook commits: what was changed in records, when, by whom and why.
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import type { ChangeRecord } from "../records/feed.ts";
 import type { Answer } from "./answer.ts";
 import { addPageOptions, nextPage, type PageOptions } from "./page.ts";

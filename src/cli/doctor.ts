@@ -1,7 +1,7 @@
 // daybook doctor: asks every invariant of the book and says what to do about each that does not hold.
 import { styleText } from "node:util";
 import type { Command } from "commander";
-import type { Finding } from "../examine.ts";
+import type { Finding } from "../book/examine.ts";
 import type { Answer } from "./answer.ts";
 import { plainCell } from "./show.ts";
 import { looking, withBook } from "./with-book.ts";
@@ -26,7 +26,7 @@ export function doctor(program: Command): void {
 }
 
 async function toAnswer(findings: readonly Finding[]): Promise<Answer> {
-  const { checks } = await import("../examine.ts");
+  const { checks } = await import("../book/examine.ts");
   return {
     json: { checks: checks.length, findings },
     text: () => inWords(findings, checks.length),

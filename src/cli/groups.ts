@@ -1,6 +1,6 @@
 // daybook groups: jobs with one fate.
 import { Option, type Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import type { Duration } from "../core/duration.ts";
 import type { GroupFilter, GroupPage } from "../jobs/group/groups.ts";
 import type { Answer } from "./answer.ts";

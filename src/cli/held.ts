@@ -1,8 +1,8 @@
 // daybook held, release, mark-as-copy: what a copy of a book does not do by itself.
 import type { Command } from "commander";
-import type { Held, Released } from "../copy.ts";
+import type { Held, Released } from "../book/copy.ts";
 import { isoTime } from "../core/time.ts";
-import type { HeldFilter } from "../jobs/hold.ts";
+import type { HeldFilter } from "../jobs/wait/hold.ts";
 import type { Answer } from "./answer.ts";
 import { showTable, timeCell } from "./show.ts";
 import { changing, looking, withBook } from "./with-book.ts";

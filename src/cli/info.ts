@@ -1,6 +1,6 @@
 // daybook info: what a book is.
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { isoTime } from "../core/time.ts";
 import type { BookInfo } from "../storage/info.ts";
 import type { Answer } from "./answer.ts";

@@ -3,13 +3,13 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { withInstances, type AnyApp } from "../apps/define.ts";
-import { readConfig, type Configured } from "../config.ts";
+import { readConfig, type Configured } from "../define/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { AnyJob } from "../jobs/define.ts";
-import type { Definition } from "../rooms.ts";
+import type { Definition } from "../open/rooms.ts";
 import { loadFolder, type Folder, type Problem } from "./apps-folder.ts";
 import { definitionsIn, importFile } from "./import-file.ts";
 

@@ -1,6 +1,6 @@
 // daybook mend: puts right what doctor finds and a rule can mend.
 import type { Command } from "commander";
-import type { Mended } from "../mend.ts";
+import type { Mended } from "../book/mend.ts";
 import type { Answer } from "./answer.ts";
 import { changing, looking, withBook } from "./with-book.ts";
 

@@ -38,7 +38,7 @@ export function migrate(program: Command): void {
 
 /** Asks by trying to look: a book that is not up to date says which version it has. */
 async function findPending(command: Command): Promise<{ created: boolean; pending: readonly Step[] }> {
-  const { migrations } = await import("../migrations.ts");
+  const { migrations } = await import("../open/migrations.ts");
   try {
     await (await openBook(command, looking)).close();
     return { created: false, pending: [] };

@@ -1,6 +1,6 @@
 // daybook recover: what workers do by themselves, when none works.
 import type { Command } from "commander";
-import type { Recovery } from "../jobs/rescue.ts";
+import type { Recovery } from "../jobs/settle/rescue.ts";
 import type { Answer } from "./answer.ts";
 import { looking, withBook } from "./with-book.ts";
 

@@ -1,7 +1,7 @@
 // Runs a verb from a shell: its input is read and checked, the book is opened as the verb needs it, and the answer is printed.
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
-import type { Definition } from "../rooms.ts";
+import type { Book } from "../book/book.ts";
+import type { Definition } from "../open/rooms.ts";
 import type { Field } from "../verbs/field.ts";
 import { plainJson, plainLines } from "../verbs/plain.ts";
 import { render, type Paper } from "../verbs/render.ts";

@@ -1,13 +1,13 @@
 // daybook run: a worker from a user's file. It works until it is told to stop, ends what it began, and closes the book.
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { systemClock } from "../core/clock.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs } from "../core/duration.ts";
 import { checkName } from "../core/name.ts";
 import type { JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/worker-options.ts";
-import { closeInTime } from "../work.ts";
+import { closeInTime } from "../book/work.ts";
 import type { Loaded } from "./load-definitions.ts";
 import { liveLineOn } from "./live-line.ts";
 import { listenForSignals, type Stop } from "./stop.ts";

@@ -1,6 +1,6 @@
 // daybook runs: what was executed and how it ended.
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import type { RunFilter, RunPage } from "../telemetry/runs.ts";

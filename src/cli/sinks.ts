@@ -1,7 +1,7 @@
 // daybook sinks: what goes to the outside, how far behind it is, and holding it back.
 import type { Command } from "commander";
 import { isoTime } from "../core/time.ts";
-import type { SinkRecord } from "../sinks.ts";
+import type { SinkRecord } from "../book/sinks.ts";
 import { hearingCells, listenerJson, stateWords } from "./event-words.ts";
 import { isoOrNull } from "./job-words.ts";
 import { plainCell, showFields, showTable, timeCell } from "./show.ts";

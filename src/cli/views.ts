@@ -57,8 +57,8 @@ const drop: Run = async (book) => {
 
 async function load() {
   const [rooms, list, verbs] = await Promise.all([
-    import("../rooms.ts"),
-    import("../views.ts"),
+    import("../open/rooms.ts"),
+    import("../open/views.ts"),
     import("../storage/view.ts"),
   ]);
   return { ...rooms, ...list, ...verbs };

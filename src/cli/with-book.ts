@@ -1,11 +1,11 @@
 // The one way in which a command gets at a book: it is opened as the global options say, given to the command, and
 // closed again, also when the command fails and when a signal ends it.
 import type { Command } from "commander";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { systemClock } from "../core/clock.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { OpenOptions } from "../open.ts";
+import type { OpenOptions } from "../open/open.ts";
 import { printAnswer, type Answer } from "./answer.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 
@@ -64,7 +64,7 @@ export async function openBook(command: Command, access: Access): Promise<Book> 
     throw invalid('":memory:" is a book that ends with its program, so none is there yet: name a file or postgres://…');
   }
   // Imported here and not above: nothing of the engine is needed to print help.
-  const { open } = await import("../open.ts");
+  const { open } = await import("../open/open.ts");
   return open(book, { ...access, tenant, ...(schema === undefined ? {} : { schema }) });
 }
 

@@ -3,7 +3,7 @@
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import { laneOf } from "../jobs/lane.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
 import { holdListeners, newTenants, type ListenerRow } from "./listener.ts";
 import { openPatternIndex, type PatternIndex } from "./topic.ts";
 

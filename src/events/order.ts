@@ -5,7 +5,7 @@
 //
 // A listener that was rewound hears the old events first: the delivery of an event waits until the listener has reached it.
 import { lockNames } from "../storage/lock-key.ts";
-import { waitsKey } from "../jobs/park.ts";
+import { waitsKey } from "../jobs/wait/park.ts";
 import { queueOne } from "../jobs/state.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";

@@ -9,7 +9,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
-import { laneOf } from "../jobs/lane.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
 import { eventPublished, eventsChannel, type EventRow, deliveryKind } from "./event.ts";
 import { listenersOf } from "./listener-index.ts";
 import { type ListenerRow, deliveryName, orderKey } from "./listener.ts";

@@ -6,7 +6,7 @@ import { timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, assigned, excluded, oneRow } from "../storage/word.ts";
-import { laneOf } from "../jobs/lane.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
 import { beginCatchUp } from "./catch-up.ts";
 import type { AnyListener, StartFrom } from "./define.ts";
 import { closeListeners, lastSeq, newTenants, stampListeners, type ListenerRow } from "./listener.ts";

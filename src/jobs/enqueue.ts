@@ -6,10 +6,10 @@ import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { together } from "../storage/together.ts";
 import { heardBy } from "../core/cause.ts";
-import { passOn } from "./park.ts";
+import { passOn } from "./wait/park.ts";
 import { insertJobs, type NewJob } from "./insert.ts";
 import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
-import { laneOf, lanesOf } from "./lane.ts";
+import { laneOf, lanesOf } from "./claim/lane.ts";
 import type { Prepared } from "./define.ts";
 import { restand, tie } from "./state.ts";
 

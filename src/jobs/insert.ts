@@ -4,7 +4,7 @@ import { sql, rawSql, type Value } from "../storage/sql.ts";
 import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
 import type { Tx } from "../storage/store.ts";
 import { allHave, someHave, type Beginning, type JobRow } from "./job.ts";
-import { waitsKey } from "./park.ts";
+import { waitsKey } from "./wait/park.ts";
 import { tie } from "./state.ts";
 
 /** What a new job says; what it leaves out has its column's default, and its place in line follows from its number. */

@@ -17,8 +17,8 @@ import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { seqOf, seqsOf, type JobKey } from "./job.ts";
-import { limitNames, type Limited } from "./limit.ts";
-import type { Ending } from "./outcome.ts";
+import { limitNames, type Limited } from "./claim/limit.ts";
+import type { Ending } from "./settle/outcome.ts";
 
 /** A job that is about to end. */
 type Ends = Pick<Ending, "seq" | "job" | "shutdown"> & Partial<Pick<Ending, "status">>;

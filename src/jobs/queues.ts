@@ -3,7 +3,7 @@ import { openStatuses } from "./job.ts";
 import { shape } from "../storage/shape.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Row, Store, Tx } from "../storage/store.ts";
-import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./gate.ts";
+import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./claim/gate.ts";
 import type { Within } from "./jobs.ts";
 import { notFound, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
@@ -11,7 +11,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { indexedBy, amongThe, forUpdate } from "../storage/word.ts";
 import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
 import { quote } from "../core/quote.ts";
-import { findLane } from "./lane.ts";
+import { findLane } from "./claim/lane.ts";
 import { holdLines } from "./lock-order.ts";
 
 export type QueueVerbs = ReturnType<typeof queueVerbs>;

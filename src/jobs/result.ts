@@ -9,7 +9,7 @@ import { refuseInsideUnit } from "../storage/unit.ts";
 import type { RunStatus } from "../telemetry/run.ts";
 import type { Enqueued } from "./enqueue.ts";
 import { hostChannel, jobsChannel, jobNow, doneChannel, type JobRow } from "./job.ts";
-import { offerFreeKeys, reasonOf } from "./park.ts";
+import { offerFreeKeys, reasonOf } from "./wait/park.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { durationMs, formatDuration, type Duration } from "../core/duration.ts";
 import { refuseUnknown } from "../core/suggest.ts";

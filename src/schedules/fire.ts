@@ -7,13 +7,13 @@ import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { rowSet, skipLocked, anyOf, skipLockedOf } from "../storage/word.ts";
-import { cancelJob } from "../jobs/cancel.ts";
+import { cancelJob } from "../jobs/settle/cancel.ts";
 import { newJob } from "../jobs/enqueue.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import type { Ports, ToSay } from "../jobs/kind.ts";
-import { laneOf } from "../jobs/lane.ts";
-import { waitsKey } from "../jobs/park.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
+import { waitsKey } from "../jobs/wait/park.ts";
 import { decide, type Fire } from "./decide.ts";
 import { undecided } from "./fired-ahead.ts";
 import {

@@ -7,7 +7,7 @@ import type { Tx } from "../storage/store.ts";
 import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { jobsChannel } from "../jobs/job.ts";
-import { release, waitsKey } from "../jobs/park.ts";
+import { release, waitsKey } from "../jobs/wait/park.ts";
 import { park, queueOne } from "../jobs/state.ts";
 import { scheduleKind, schedulesChannel, type ScheduleRow } from "./schedule.ts";
 import { anyOf, forUpdate } from "../storage/word.ts";

@@ -7,7 +7,7 @@ import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { assigned, oneRow } from "../storage/word.ts";
-import { cancelUnstarted } from "../jobs/cancel.ts";
+import { cancelUnstarted } from "../jobs/settle/cancel.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { onTimeMs } from "./decide.ts";
 import { countedFrom, isCounted, keepMoment, type CheckedSchedule } from "./options.ts";

@@ -1,7 +1,7 @@
 // Where a page of a list ended, as a caller sees it: opaque, checked, and of use only to the tenant and the question that it was
 // made for. Inside is the cursor of the library.
 import { createHash } from "node:crypto";
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { quote } from "../core/quote.ts";

@@ -1,6 +1,6 @@
 // A verb is one operation whose input is data: what it is called, who may do it, what it takes, what it does and how a person
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
-import type { Book } from "../book.ts";
+import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Field, Fields, Given, Schema } from "./field.ts";

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { Client } from "pg";
 import { errorCodes, open, type ErrorCode } from "../../src/index.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { backends, testFolder, testUrl } from "../support/open-test.ts";
 import { parsed, parsedError, runCli } from "./run-cli.ts";

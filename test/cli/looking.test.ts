@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { backends, openTest, testUrl } from "../support/open-test.ts";
 import { parsed, runCli } from "./run-cli.ts";
 import { tamper } from "../support/tamper.ts";

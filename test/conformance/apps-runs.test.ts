@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { app, manualClock, type Job, type RunRecord } from "../../src/index.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 

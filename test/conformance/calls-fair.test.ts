@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { noteHost } from "../../src/calls/circuit.ts";
 import type { Book } from "../../src/index.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { inOrder, ok, openCalls, status, target, workAll } from "../calls/target.ts";
 import { backends, openTestStore } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, listener, manualClock, type Book, type ManualClock } from "../../src/index.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { backends, bookUrl, openTest, type Backend } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
 

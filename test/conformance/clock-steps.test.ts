@@ -7,7 +7,7 @@ import { z } from "zod";
 import { limits } from "../../src/core/limits.ts";
 import { entity, isDaybookError, job, listener, manualClock, type Book, type ManualClock } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 import { readSession, until } from "../support/session-row.ts";
 

@@ -11,7 +11,7 @@ import {
   type ManualClock,
   type OpenOptions,
 } from "../../src/index.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 import { target, testKey, workAll, type Target } from "../calls/target.ts";
 import { backends, cleanup, openTest, openTestStore, type Backend } from "../support/open-test.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDaybookError, job } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
-import { sweep } from "../../src/jobs/rescue.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import { sweep } from "../../src/jobs/settle/rescue.ts";
 import { assertInvariants, pick, tellStories } from "../jobs/model.ts";
 import type { TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type JobContext } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
-import { settle } from "../../src/jobs/settle.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import { settle } from "../../src/jobs/settle/settle.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { heldJob } from "../jobs/handlers.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import { cancelUnstarted } from "../../src/jobs/cancel.ts";
+import { cancelUnstarted } from "../../src/jobs/settle/cancel.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine } from "../jobs/open-engine.ts";

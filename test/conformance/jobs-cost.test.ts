@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job, manualClock, type Book, type Worker } from "../../src/index.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { countRows, createMeter, type Meter, type Rows, type Spent } from "../jobs/cost.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { z } from "zod";
 import { job } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { assertInvariants } from "../jobs/model.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, type Explanation } from "../../src/index.ts";
-import { hostNames, recoverSession } from "../../src/jobs/rescue.ts";
+import { hostNames, recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends, type Backend } from "../support/open-test.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { DaybookError, isDaybookError, job, manualClock, type Book, type JobContext } from "../../src/index.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";

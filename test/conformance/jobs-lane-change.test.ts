@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
-import { claim, type ClaimedJob } from "../../src/jobs/claim.ts";
-import { pauseLane } from "../../src/jobs/gate.ts";
-import { settle } from "../../src/jobs/settle.ts";
+import { claim, type ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import { pauseLane } from "../../src/jobs/claim/gate.ts";
+import { settle } from "../../src/jobs/settle/settle.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 
 const work = job("work", { run: () => undefined });

@@ -4,7 +4,7 @@ import { job, type Book, type JobContext } from "../../src/index.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
-import { nameKey } from "../../src/jobs/limit.ts";
+import { nameKey } from "../../src/jobs/claim/limit.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { backends, cleanup, openTest, openTestStore } from "../support/open-test.ts";
 

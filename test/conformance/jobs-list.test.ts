@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import { Client } from "pg";
 import { app, job, listener, manualClock, type Book, type JobFilter } from "../../src/index.ts";
-import { listJobs } from "../../src/jobs/list.ts";
+import { listJobs } from "../../src/jobs/explain/list.ts";
 import { render, type Sql } from "../../src/storage/sql.ts";
 import type { Some } from "../../src/storage/store.ts";
 import { openCalls } from "../calls/target.ts";

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
-import { recoverSession, sweep } from "../../src/jobs/rescue.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import { recoverSession, sweep } from "../../src/jobs/settle/rescue.ts";
 import { endSilentSession } from "../../src/telemetry/session.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { assertInvariants } from "../jobs/model.ts";

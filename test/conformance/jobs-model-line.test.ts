@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fc } from "../support/property.ts";
 import { job } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { assertInvariants, pick, tellStories } from "../jobs/model.ts";
 import type { TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { z } from "zod";
 import { job, limits, manualClock, type Backoff, type Book, type JobRecord } from "../../src/index.ts";
 import { jobSettled } from "../../src/jobs/kind.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";

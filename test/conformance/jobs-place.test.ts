@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";
 

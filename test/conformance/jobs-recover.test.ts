@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { jobSuperseded, sessionRecovered } from "../../src/jobs/kind.ts";
-import { recoverSession, sweep } from "../../src/jobs/rescue.ts";
+import { recoverSession, sweep } from "../../src/jobs/settle/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { startSession } from "../../src/telemetry/session.ts";

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { hostChannel, jobsChannel } from "../../src/jobs/job.ts";
-import { resumeName } from "../../src/jobs/gate.ts";
-import { sweep } from "../../src/jobs/rescue.ts";
-import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
+import { resumeName } from "../../src/jobs/claim/gate.ts";
+import { sweep } from "../../src/jobs/settle/rescue.ts";
+import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { assertTrueReasons } from "../jobs/true-reasons.ts";
 import { wakesOf } from "../jobs/wakes-of.ts";

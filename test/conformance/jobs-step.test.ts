@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, limits, type Book, type DaybookError, type JobContext, type UserTx } from "../../src/index.ts";
-import type { RunState } from "../../src/jobs/context.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
-import { createStep, keepStep } from "../../src/jobs/step.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { RunState } from "../../src/jobs/run/context.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
+import { createStep, keepStep } from "../../src/jobs/run/step.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";

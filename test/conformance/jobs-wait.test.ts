@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { claim, type Claimer } from "../../src/jobs/claim.ts";
+import { claim, type Claimer } from "../../src/jobs/claim/claim.ts";
 import { hostChannel } from "../../src/jobs/job.ts";
-import { sweep } from "../../src/jobs/rescue.ts";
+import { sweep } from "../../src/jobs/settle/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import type { Tx } from "../../src/storage/store.ts";
 import { job, manualClock, type JobRecord } from "../../src/index.ts";

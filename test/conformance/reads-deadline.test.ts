@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { limits } from "../../src/core/limits.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import type { Reading } from "../../src/storage/reading.ts";
 import { rawSql, sql, type Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";

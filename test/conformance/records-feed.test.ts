@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
 import { entity, relation, type Book, type WatchedCommit } from "../../src/index.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { recordVerbs } from "../../src/records/record-verbs.ts";
 import type { RecordFact, RecordRoom } from "../../src/records/room.ts";
 import { endWatching, watchQuery } from "../../src/records/watch.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDaybookError } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
-import { sweep } from "../../src/jobs/rescue.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import { sweep } from "../../src/jobs/settle/rescue.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";
 import { askForTurn, declareDead, reservationsOf, takeDirect, work, type DirectTurn } from "../jobs/direct.ts";
 import { assertInvariants, pick, tellStories } from "../jobs/model.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
 import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservation.ts";
-import { sweep } from "../../src/jobs/rescue.ts";
+import { sweep } from "../../src/jobs/settle/rescue.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";
 import { askForTurn, takeDirect } from "../jobs/direct.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";

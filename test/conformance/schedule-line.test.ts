@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
-import { settle } from "../../src/jobs/settle.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
+import { settle } from "../../src/jobs/settle/settle.ts";
 import type { Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { ScheduleOptions } from "../../src/schedules/options.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { migrations as bookMigrations } from "../../src/migrations.ts";
+import { migrations as bookMigrations } from "../../src/open/migrations.ts";
 import type { Migration } from "../../src/storage/migrate.ts";
 import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";

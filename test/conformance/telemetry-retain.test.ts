@@ -4,7 +4,7 @@ import { describe, test, type TestContext } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { app, job } from "../../src/index.ts";
-import { everyMinute } from "../../src/retain.ts";
+import { everyMinute } from "../../src/open/retain.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { eachRow } from "../../src/storage/word.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { job, listener, type Book } from "../../src/index.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";

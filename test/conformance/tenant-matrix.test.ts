@@ -5,7 +5,7 @@ import { z } from "zod";
 import { app, command, entity, event, job, listener, manualClock, relation, sink } from "../../src/index.ts";
 import type { Book, ManualClock, OpenOptions } from "../../src/index.ts";
 import { ok, target } from "../calls/target.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { foldRuns } from "../../src/telemetry/rollup/roll-up.ts";
 import { backends, openTest, testFolder, type Backend } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";

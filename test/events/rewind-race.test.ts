@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { catchUps } from "../../src/events/catch-up.ts";
 import { event, listener } from "../../src/index.ts";
 import type { Ended } from "../../src/jobs/kind.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { cleanup, openTest } from "../support/open-test.ts";
 

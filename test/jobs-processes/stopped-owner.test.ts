@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { open } from "../../src/index.ts";
-import { recoverSession } from "../../src/jobs/rescue.ts";
+import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { endSilentSession } from "../../src/telemetry/session.ts";
 import { ofOthers } from "../support/job-kinds.ts";
 import { startJobProcess } from "../support/job-process.ts";

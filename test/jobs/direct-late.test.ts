@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
-import { settle } from "../../src/jobs/settle.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import { settle } from "../../src/jobs/settle/settle.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { backends } from "../support/open-test.ts";
 import { askForTurn, takeDirect, work } from "./direct.ts";
 import { openEngine } from "./open-engine.ts";

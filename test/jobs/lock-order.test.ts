@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { cleanup } from "../support/open-test.ts";
 import { assertInvariants } from "./model.ts";
 import { openEngine, type TestEngine } from "./open-engine.ts";

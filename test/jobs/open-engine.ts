@@ -2,19 +2,19 @@
 // by one. What the front door would wire is wired here.
 import type { TestContext } from "node:test";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
-import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim.ts";
+import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim/claim.ts";
 import { filesFolder } from "../../src/storage/files-folder.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs } from "../../src/jobs/jobs.ts";
-import type { Ending } from "../../src/jobs/outcome.ts";
-import { newTurns } from "../../src/jobs/lane.ts";
+import type { Ending } from "../../src/jobs/settle/outcome.ts";
+import { newTurns } from "../../src/jobs/claim/lane.ts";
 import { queueReads, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
-import { settle, type Settled } from "../../src/jobs/settle.ts";
-import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/turn.ts";
-import { migrations } from "../../src/migrations.ts";
-import { collectDefinitions } from "../../src/rooms.ts";
+import { settle, type Settled } from "../../src/jobs/settle/settle.ts";
+import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
+import { migrations } from "../../src/open/migrations.ts";
+import { collectDefinitions } from "../../src/open/rooms.ts";
 import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import type { ClaimedJob } from "../../src/jobs/claim.ts";
+import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { openTest } from "../support/open-test.ts";
 import { openEngine } from "./open-engine.ts";

@@ -1,7 +1,7 @@
 // J15: who waits for a limit waits because it is used up, or because one that may take the free slot stands in line.
 import assert from "node:assert/strict";
 import type { JobRow } from "../../src/jobs/job.ts";
-import { limitKeysOf, limitsOf, nameOfKey } from "../../src/jobs/limit.ts";
+import { limitKeysOf, limitsOf, nameOfKey } from "../../src/jobs/claim/limit.ts";
 import type { TestEngine } from "./open-engine.ts";
 
 export async function assertTrueReasons(at: Pick<TestEngine, "rows" | "clock">): Promise<void> {

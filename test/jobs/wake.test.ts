@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import type { Claim, ClaimedJob } from "../../src/jobs/claim.ts";
-import type { Turn, TurnWork } from "../../src/jobs/turn.ts";
+import type { Claim, ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import type { Turn, TurnWork } from "../../src/jobs/worker/turn.ts";
 import { createWake, type Wake } from "../../src/jobs/worker/wake.ts";
 import type { Dialect } from "../../src/storage/sql.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job, manualClock } from "../../src/index.ts";
-import { settle } from "../../src/jobs/settle.ts";
+import { settle } from "../../src/jobs/settle/settle.ts";
 import { fireDue } from "../../src/schedules/fire.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
 import { fires } from "../../src/schedules/settled.ts";

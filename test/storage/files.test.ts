@@ -16,9 +16,9 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test, type TestContext } from "node:test";
-import { examine } from "../../src/examine.ts";
+import { examine } from "../../src/book/examine.ts";
 import { open, type Book } from "../../src/index.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { keptWrongly, openConnection } from "../../src/storage/sqlite/connection.ts";
 import { applicationId } from "../../src/storage/sqlite/place.ts";

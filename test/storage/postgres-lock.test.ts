@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { limits } from "../../src/core/limits.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { openTestStore, testUrl, cleanup } from "../support/open-test.ts";

@@ -71,7 +71,7 @@ test("a reader whose program was killed ends, also in the middle of a statement"
   const { store, url } = await openTestStore(t, "sqlite");
   const connection = await watchFile(t, store);
   const program = `const { openStore } = await import(${JSON.stringify(import.meta.resolve("../../src/storage/open-store.ts"))});
-    const { migrations } = await import(${JSON.stringify(import.meta.resolve("../../src/migrations.ts"))});
+    const { migrations } = await import(${JSON.stringify(import.meta.resolve("../../src/open/migrations.ts"))});
     const store = await openStore(${JSON.stringify(url)}, migrations);
     await store.readHeavy({ kind: "sql", strings: [${JSON.stringify(endless.strings[0])}], values: [] }, { msMax: 3600000 });`;
   const child = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore" });

@@ -1,7 +1,7 @@
 // Fires schedules by a clock of its own, which it moves when it is told by how much.
 import { createInterface } from "node:readline";
 import { systemClock } from "../../src/core/clock.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 

@@ -1,6 +1,6 @@
 // Opens a book and, each time it is told an id, writes it as a pair and wakes the channel of that name.
 import { createInterface } from "node:readline";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { writePair } from "../storage/pair.ts";
 

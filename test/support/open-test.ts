@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { open, type Book, type OpenOptions } from "../../src/index.ts";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { freshDatabase, migratedDatabase } from "./postgres.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Client } from "pg";
-import { migrations } from "../../src/migrations.ts";
+import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
 import { type PostgresServer, startServer } from "./postgres-server.ts";
 

@@ -1,6 +1,6 @@
 // A user's SQL may not write to Daybook's tables. Tests that damage a book on purpose come in here, past that check.
 import type { Book } from "../../src/index.ts";
-import { roomsOf } from "../../src/rooms.ts";
+import { roomsOf } from "../../src/open/rooms.ts";
 import { Sql, type Value } from "../../src/storage/sql.ts";
 import type { Row } from "../../src/storage/store.ts";
 

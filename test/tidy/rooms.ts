@@ -13,11 +13,14 @@ const rows: readonly (readonly string[])[] = [
   ["cli", "server", "dashboard", "client"],
 ];
 
-/** The room a file of `src/` belongs to; files directly in `src/` are the front door. */
+/** The drawers of the front door. */
+const drawers: readonly string[] = ["define", "open", "book"];
+
+/** The room a file of `src/` belongs to; `src/index.ts` and the three drawers beside it are the front door. */
 export function roomOf(path: string): string | undefined {
   const [top, room, ...rest] = path.split("/");
   if (top !== "src" || room === undefined) return undefined;
-  return rest.length === 0 ? "front door" : room;
+  return rest.length === 0 || drawers.includes(room) ? "front door" : room;
 }
 
 export function isRoom(room: string): boolean {

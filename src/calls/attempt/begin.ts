@@ -7,7 +7,7 @@ import type { Store, Tx } from "../../storage/store.ts";
 import { together } from "../../storage/together.ts";
 import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
 import { advise } from "../../core/advice.ts";
-import type { JobInfo } from "../../jobs/context.ts";
+import type { JobInfo } from "../../jobs/run/context.ts";
 import { passing } from "../../jobs/worker/pending.ts";
 import { callKind, type CallRow, sealedFor, type CallPolicy } from "../call.ts";
 import type { Outgoing } from "../client/exchange.ts";

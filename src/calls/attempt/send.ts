@@ -3,10 +3,10 @@
 import { invalid } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { advise } from "../../core/advice.ts";
-import type { RunContext } from "../../jobs/context.ts";
+import type { RunContext } from "../../jobs/run/context.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
-import { neverBlamed } from "../../jobs/outcome.ts";
+import { neverBlamed } from "../../jobs/settle/outcome.ts";
 import { callJobName, callQueue } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
 import { exchange, failureOf, reasonOf } from "../client/exchange.ts";

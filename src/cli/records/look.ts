@@ -1,6 +1,6 @@
 // daybook records types, list, get and as-of: what is known, now or then.
 import type { Command } from "commander";
-import type { Book } from "../../book.ts";
+import type { Book } from "../../book/book.ts";
 import type { AsOf } from "../../records/moment.ts";
 import { checkCondition } from "../../records/query/condition.ts";
 import type { Answer } from "../answer.ts";

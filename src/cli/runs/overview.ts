@@ -1,6 +1,6 @@
 // daybook runs overview: all runs of a stretch together, by kind, by app and over time.
 import type { Command } from "commander";
-import type { Book } from "../../book.ts";
+import type { Book } from "../../book/book.ts";
 import { isoTime } from "../../core/time.ts";
 import type { ScopeOptions } from "../../telemetry/report/scope.ts";
 import type { Answer } from "../answer.ts";

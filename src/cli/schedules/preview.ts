@@ -1,6 +1,6 @@
 // daybook schedules preview: the next fires, of a schedule, of an edit, or of one that is not there yet.
 import type { Command } from "commander";
-import type { Book } from "../../book.ts";
+import type { Book } from "../../book/book.ts";
 import type { Answer } from "../answer.ts";
 import { addWhenOptions, toChanges, toTiming, type Given } from "../schedule-options.ts";
 import { fireJson, fireTable } from "../schedule-words.ts";

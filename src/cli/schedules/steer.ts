@@ -1,6 +1,6 @@
 // daybook schedules pause, resume, remove and trigger.
 import type { Command } from "commander";
-import type { Book } from "../../book.ts";
+import type { Book } from "../../book/book.ts";
 import { scheduleJson } from "../schedule-words.ts";
 import { showTime } from "../show.ts";
 import { changing, withBook } from "../with-book.ts";

@@ -11,13 +11,13 @@ import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/session.ts";
-import { tellCancelled } from "../cancel.ts";
+import { tellCancelled } from "../settle/cancel.ts";
 import type { Engine } from "../engine.ts";
-import { closeLane } from "../gate.ts";
+import { closeLane } from "../claim/gate.ts";
 import type { Ports } from "../kind.ts";
 import { doneChannel, jobsChannel, seqsOf, type JobRow } from "../job.ts";
 import type { Within } from "../jobs.ts";
-import { laneOf } from "../lane.ts";
+import { laneOf } from "../claim/lane.ts";
 import { cancelInLine } from "../state.ts";
 import { awaitEnd } from "../result.ts";
 

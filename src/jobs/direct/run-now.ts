@@ -7,17 +7,17 @@ import { limits } from "../../core/limits.ts";
 import { checkWord, refuseUnknown } from "../../core/suggest.ts";
 import type { Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
-import { cancelJob } from "../cancel.ts";
+import { cancelJob } from "../settle/cancel.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { newJob } from "../enqueue.ts";
-import { closeLane } from "../gate.ts";
+import { closeLane } from "../claim/gate.ts";
 import { insertJobs } from "../insert.ts";
-import { laneOf } from "../lane.ts";
+import { laneOf } from "../claim/lane.ts";
 import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
-import type { Reserved } from "../claim.ts";
+import type { Reserved } from "../claim/claim.ts";
 import {
   directKind,
   refusedBy,

@@ -15,7 +15,7 @@ import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
 import { endedStatuses, jobsChannel, openStatuses, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
-import { lanesOf } from "../lane.ts";
+import { lanesOf } from "../claim/lane.ts";
 import { awaitEnd, awaitMs, refuseToBlock, type AwaitOptions } from "../result.ts";
 import { cancelGroup, holdGroup, isEnding } from "./group.ts";
 import type { CancelledGroup, GroupMode, GroupRow, GroupStatus, OnFailure } from "./group.ts";

@@ -2,11 +2,11 @@
 // written it.
 import type { ErrorCode } from "../../core/error.ts";
 import type { RunLogRow } from "../../telemetry/log.ts";
-import type { RunState } from "../context.ts";
+import type { RunState } from "../run/context.ts";
 import type { Engine } from "../engine.ts";
 import { runNotesDropped } from "../kind.ts";
-import type { Ending } from "../outcome.ts";
-import { settle } from "../settle.ts";
+import type { Ending } from "../settle/outcome.ts";
+import { settle } from "../settle/settle.ts";
 
 export type Progress = {
   readonly seq: number;

@@ -2,12 +2,12 @@
 // than there are free places, and each handler starts as soon as its claim is on disk: nothing here waits to begin.
 import { afterEither } from "../../core/clock.ts";
 import type { DaybookError } from "../../core/error.ts";
-import type { ClaimedJob } from "../claim.ts";
-import { abortRun, type RunState } from "../context.ts";
+import type { ClaimedJob } from "../claim/claim.ts";
+import { abortRun, type RunState } from "../run/context.ts";
 import type { Engine } from "../engine.ts";
-import { finishRun, cancelled, interrupted, run, shuttingDown } from "../run.ts";
-import { runsAlone } from "../outcome.ts";
-import { createStep } from "../step.ts";
+import { finishRun, cancelled, interrupted, run, shuttingDown } from "../run/run.ts";
+import { runsAlone } from "../settle/outcome.ts";
+import { createStep } from "../run/step.ts";
 import { createPendingWrites, type PendingWrites } from "./pending.ts";
 import { quarantineOf, type Member, type Quarantine } from "./quarantine.ts";
 

@@ -1,9 +1,9 @@
 // How a worker begins: it says what it hosts, and sweeps before it is anybody's.
-import type { Claimer, Reserved } from "../claim.ts";
+import type { Claimer, Reserved } from "../claim/claim.ts";
 import { writeDefinitions } from "../definition.ts";
 import type { Engine } from "../engine.ts";
-import { newTurns } from "../lane.ts";
-import { hostNames } from "../rescue.ts";
+import { newTurns } from "../claim/lane.ts";
+import { hostNames } from "../settle/rescue.ts";
 import { checkWorkerOptions, type Worker, type WorkerOptions } from "./worker-options.ts";
 import { createWorker } from "./worker.ts";
 

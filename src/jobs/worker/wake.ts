@@ -5,8 +5,8 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
-import { earlier, nextTimes } from "../park.ts";
-import type { Turn, TurnWork } from "../turn.ts";
+import { earlier, nextTimes } from "../wait/park.ts";
+import type { Turn, TurnWork } from "./turn.ts";
 
 export type Wake = ReturnType<typeof createWake>;
 

@@ -5,7 +5,7 @@ import { defineLive } from "../../../src/events/live/define.ts";
 import type { LiveContext } from "../../../src/events/live/live-run.ts";
 import type { LiveEvent } from "../../../src/events/live/live-event.ts";
 import { where, type Where } from "../../../src/events/live/where.ts";
-import { event } from "../../../src/event.ts";
+import { event } from "../../../src/define/event.ts";
 import { openLive } from "./open-live.ts";
 
 describe("the bus", () => {

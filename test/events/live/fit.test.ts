@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { test } from "node:test";
-import { event } from "../../../src/event.ts";
+import { event } from "../../../src/define/event.ts";
 import { limits } from "../../../src/core/limits.ts";
 import { openLive } from "./open-live.ts";
 

@@ -1,0 +1,38 @@
+// What a user does with apps, on the book.
+import type { AppsHere } from "../apps/apps.ts";
+import type { AnyApp } from "../apps/define.ts";
+import { listApps, readApp, type AppDetails, type AppRecord } from "../apps/read-apps.ts";
+import { DaybookError } from "../core/error.ts";
+import type { Store } from "../storage/store.ts";
+
+export type Apps = {
+  /** All apps of the tenant, by key, of whatever process. */
+  list(): Promise<AppRecord[]>;
+  /** One app, with what its instances registered and where in the source. */
+  get(key: string): Promise<AppDetails>;
+  /** Stops the instances of an app in this process and sets them up again; with a definition, by that one, which may be
+   *  new. An instance that fails does so alone: look at the answer. */
+  reload(app: AnyApp | string): Promise<AppDetails>;
+  /** Stops the instances of an app in this process. What its schedules fire waits for a process that runs it. */
+  stop(key: string): Promise<void>;
+};
+
+/** `here` are those that this process runs, if it runs any for this tenant. */
+export function appVerbs(store: Store, tenant: string, here: AppsHere | undefined): Apps {
+  const running = (key: string): AppsHere => {
+    if (here !== undefined) return here;
+    throw new DaybookError("not_found", `this process runs no apps for tenant "${tenant}"`, {
+      details: { app: key, tenant },
+    });
+  };
+  return {
+    list: () => listApps(store, tenant),
+    get: (key) => readApp(store, tenant, key),
+    async reload(app) {
+      const key = typeof app === "string" ? app : app.key;
+      await running(key).reload(app);
+      return readApp(store, tenant, key);
+    },
+    stop: (key) => running(key).stop(key),
+  };
+}

@@ -1,0 +1,300 @@
+// The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
+import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
+import { appVerbs, type Apps } from "./app-verbs.ts";
+import { calledFrom } from "../core/caller.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { checkTenant } from "../core/name.ts";
+import { backupBook, type BackupReport } from "../storage/backup.ts";
+import { readInfo, type BookInfo } from "../storage/info.ts";
+import { readAs } from "../storage/reading.ts";
+import type { Awaitable } from "../storage/store.ts";
+import { deadLetters, type DeadLetters } from "../events/dead-letters.ts";
+import { eventReads, eventVerbs, type Events } from "../events/events.ts";
+import { listenerVerbs, type Listeners } from "../events/listeners.ts";
+import { liveVerbs, type LiveVerbs } from "../events/live/live.ts";
+import type { AnyJob } from "../jobs/define.ts";
+import { runNow, type DirectVerbs, type RunNowOptions } from "../jobs/direct/run-now.ts";
+import { reservationVerbs, type Reservations } from "../jobs/direct/reservation.ts";
+import { groupReads, groupVerbs, type Groups } from "../jobs/group/groups.ts";
+import { jobReads, jobVerbs, lookUp, type Jobs, type LookUp, type Within } from "../jobs/jobs.ts";
+import { queueReads, queueVerbs, type Queues } from "../jobs/queues.ts";
+import { templateReads, templateVerbs, type Templates } from "../jobs/template/template.ts";
+import { startWorker } from "../jobs/worker/start-worker.ts";
+import { graceMsOf, refuseWithoutWorker, type Worker, type WorkerOptions } from "../jobs/worker/worker-options.ts";
+import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
+import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
+import { startTicker } from "../schedules/ticker.ts";
+import { sinkVerbs, type Sinks } from "./sinks.ts";
+import { outsideUnits, type Of } from "./outside-units.ts";
+import { refuseInsideUnit, refuseVerb } from "../storage/unit.ts";
+import { examine, type Finding } from "./examine.ts";
+import { mend, type Mended } from "./mend.ts";
+import { metrics } from "./metrics.ts";
+import { openRuns, type Runs } from "../telemetry/runs.ts";
+import type { RetainOptions } from "../telemetry/retention/policy.ts";
+import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
+import { everyMinute, retain, type RetainedAll } from "../open/retain.ts";
+import { openSessions, type Sessions } from "../telemetry/sessions.ts";
+import { workUntilSignal } from "./work.ts";
+import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
+import { bookRecords, type Records } from "./book-records.ts";
+import { closeRooms } from "../open/close-rooms.ts";
+import { copyMarks, held, markAsCopy, release, type Held, type Released, type ReleaseOptions } from "./copy.ts";
+import type { HeldFilter } from "../jobs/wait/hold.ts";
+
+/** How things went, and how long that is kept. */
+export type Telemetry = TelemetryReads & {
+  /** Removes what is old, or too much. A process that works does so every hour, with the defaults, for all tenants.
+   *
+   *  ```ts
+   *  const { runs, logs } = await book.telemetry.retain({ runs: "14d", dryRun: true });
+   *  ``` */
+  retain(options?: RetainOptions): Promise<RetainedAll>;
+};
+
+export type Book = AsyncDisposable & {
+  /** Where the book is, without a password. */
+  readonly location: string;
+  readonly tenantId: string;
+  /** The id of this process's session; null when the book was opened with `attach: false`. */
+  readonly sessionId: string | null;
+  readonly sessions: Sessions;
+  readonly jobs: Jobs & DirectVerbs;
+  readonly groups: Groups;
+  readonly reservations: Reservations;
+  readonly schedules: Schedules;
+  readonly calls: Calls;
+  readonly events: Events & LiveVerbs;
+  readonly listeners: Listeners;
+  readonly sinks: Sinks;
+  readonly deadLetters: DeadLetters;
+  readonly apps: Apps;
+  readonly queues: Queues;
+  readonly templates: Templates;
+  readonly runs: Runs;
+  readonly telemetry: Telemetry;
+  readonly records: Records;
+  /** Runs `work` in one transaction: all of it happens, or none of it, and when this resolves it is on disk. It may
+   *  run more than once, so it must have no effects outside `tx`.
+   *
+   *  ```ts
+   *  await book.write(async (tx) => {
+   *    await tx.sql`insert into note (body) values (${"milk"})`;
+   *    await tx.sql`update counter set value = value + 1`;
+   *  });
+   *  ``` */
+  write<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  /** Reads several things of one moment, off the event loop, for at most five seconds.
+   *
+   *  ```ts
+   *  const notes = await book.read((tx) => tx.sql<{ body: string }>`select body from note order by id`);
+   *  ``` */
+  read<T>(work: (tx: ReadTx) => Promise<T>): Promise<T>;
+  /** The same book seen by one tenant: also of sessions, recovery and losses it is told its own. A handler's `book` is one of
+   *  these. Closing either closes both. */
+  tenant(id: string): Book;
+  /** Copies the book to `path` while it is in use, checks the copy, and only then gives it its name. Opened as a book, the copy
+   *  holds everything that was open, until it is released. It is about all tenants, so `book.tenant(id)` and a handler's `book`
+   *  refuse it; a job that makes backups calls it on the book that `open()` returned. */
+  backup(path: string, options?: { overwrite?: boolean }): Promise<BackupReport>;
+  /** What a copy of a book holds, of all tenants: jobs by tenant and kind, and schedules. Both lists are empty in other books. */
+  held(filter?: HeldFilter): Promise<Held>;
+  /** Lets go what a copy holds, or of that what is named, or drops it.
+   *
+   *  ```ts
+   *  await book.release({ kind: "call", olderThan: "1h", drop: true });
+   *  await book.release();
+   *  ``` */
+  release(options?: ReleaseOptions): Promise<Released>;
+  /** Marks the book as a copy, as `backup` does with what it writes: for one that was copied by other means. Do it before
+   *  anybody works on it, with a handle that was opened with `attach: false`. */
+  markAsCopy(): Promise<Held>;
+  /** Checks every invariant of the book; an empty list means all is well. It is about all tenants, so `book.tenant(id)` and a
+   *  handler's `book` refuse it. */
+  doctor(): Promise<Finding[]>;
+  /** Puts right what `doctor` finds and a rule can mend: times that were written while the clock was wrong.
+   *
+   *  ```ts
+   *  const { mended } = await book.mend({ dryRun: true });
+   *  ``` */
+  mend(options?: { readonly dryRun?: boolean }): Promise<Mended>;
+  /** Where the book is, how large, and what made it. It is about all tenants: the size grows with what each of them writes. */
+  info(): Promise<BookInfo>;
+  /** Metrics of this tenant as Prometheus reads them (text, version 0.0.4), from the book as it is now.
+   *
+   *  ```ts
+   *  console.log(await book.metrics());
+   *  ``` */
+  metrics(): Promise<string>;
+  /** Starts a worker that runs the jobs of `use`, until it is stopped or the book is closed. */
+  startWorker(options?: WorkerOptions): Promise<Worker>;
+  /** Works until the process is told to stop (SIGINT, SIGTERM), then closes the book. When a handler ignores its signal, or
+   *  closing takes too long, the process ends with the exit code 23 soon after its `grace`. */
+  work(options?: WorkerOptions): Promise<void>;
+  /** Waits for what was begun, ends reads that are under way (`closed`), ends the session and closes the book. From the moment it is
+   *  called, every other verb is refused with `closed`, but for those of handlers that still run, until it resolves. */
+  close(): Promise<void>;
+};
+
+/** `whole`: the handle of whoever opened the book, which also sees what belongs to no tenant or to all. */
+export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
+  const seenBy = whole ? null : tenantId;
+  const { store, attachment } = rooms;
+  const of: Of = { store, tenant: tenantId };
+  const within: Within = (unit, { shared } = { shared: false }) =>
+    store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
+  const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
+  const refuseOfTenant = (verb: string): void => {
+    refuse(verb);
+    if (whole) return;
+    throw new DaybookError("forbidden", `${verb} is about all tenants: call it on the book that open() returned`);
+  };
+  const close = async (): Promise<void> => {
+    refuseInsideUnit("book.close", store);
+    await (rooms.closing ??= closeRooms(rooms));
+  };
+  function join(worker: Worker): void {
+    rooms.workers.add(worker);
+    // Those that were there before are stopped already.
+    if (rooms.closing !== undefined) void worker.stop();
+  }
+  async function start(options?: WorkerOptions): Promise<Worker> {
+    refuse("startWorker");
+    if (rooms.worker === false) return refuseWithoutWorker();
+    const worker = await startWorker(rooms.jobs, { ...rooms.worker, ...options }, undefined, join);
+    // Runs of a process that ended before it could.
+    rooms.rollUp.soon();
+    rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
+    return worker;
+  }
+  const book: Book = {
+    location: store.location,
+    tenantId,
+    get sessionId() {
+      return attachment?.id ?? null;
+    },
+    sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
+    jobs: outsideUnits(of, "jobs", {
+      ...jobVerbs(rooms.jobs, rooms.worker !== false, within, undefined, {
+        tenant: tenantId,
+        enqueue: rooms.enqueue,
+      }),
+      ...jobReads(rooms.jobs, tenantId, seenBy),
+      runNow: async (definition: AnyJob | string, params?: unknown, options?: RunNowOptions) =>
+        rooms.worker === false
+          ? refuseWithoutWorker()
+          : runNow(
+              {
+                ...{ engine: rooms.jobs, tenant: tenantId, grace: rooms.worker.grace, join },
+                leave: (worker) => void rooms.workers.delete(worker),
+              },
+              await lookUp(rooms.jobs, definition, true, () => []),
+              params,
+              options,
+            ),
+    }),
+    groups: outsideUnits(of, "groups", {
+      ...groupVerbs(rooms.jobs, known, within),
+      ...groupReads(store, tenantId),
+    }),
+    reservations: outsideUnits(of, "reservations", reservationVerbs(rooms.jobs, within, tenantId)),
+    schedules: outsideUnits(of, "schedules", {
+      ...scheduleVerbs(rooms.jobs, within),
+      ...scheduleReads(rooms.jobs, tenantId),
+    }),
+    calls: outsideUnits(of, "calls", { ...callVerbs(callsParts(rooms), within), ...callReads(store, tenantId) }),
+    events: {
+      ...outsideUnits(of, "events", { ...eventVerbs(rooms.events, within), ...eventReads(rooms.events, tenantId) }),
+      ...liveVerbs(rooms.live, rooms.events, tenantId),
+    },
+    listeners: outsideUnits(of, "listeners", listenerVerbs(rooms.jobs, tenantId)),
+    sinks: outsideUnits(of, "sinks", sinkVerbs(rooms.jobs, tenantId)),
+    deadLetters: outsideUnits(of, "deadLetters", deadLetters(store, tenantId)),
+    apps: outsideUnits(
+      of,
+      "apps",
+      appVerbs(store, tenantId, rooms.apps?.tenant === tenantId ? rooms.apps.here : undefined),
+    ),
+    queues: outsideUnits(of, "queues", { ...queueVerbs(within), ...queueReads(store, tenantId) }),
+    templates: outsideUnits(of, "templates", {
+      ...templateVerbs(known, within),
+      ...templateReads(store, tenantId),
+    }),
+    runs: outsideUnits(of, "runs", openRuns(store, tenantId, seenBy)),
+    telemetry: outsideUnits(of, "telemetry", {
+      ...telemetryReads(store, tenantId, seenBy),
+      retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
+    }),
+    records: bookRecords(rooms, tenantId),
+    async write(work) {
+      try {
+        refuse("write");
+        checkWork("write", work);
+        return await store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      } catch (error) {
+        throw calledFrom(error);
+      }
+    },
+    async read(work) {
+      try {
+        refuse("read");
+        checkWork("read", work);
+        const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
+        return await store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
+      } catch (error) {
+        throw calledFrom(error);
+      }
+    },
+    tenant: (id) => createBook(rooms, checkTenant(id)),
+    async backup(path, options) {
+      refuseOfTenant("backup");
+      return backupBook(store, path, options, copyMarks(store.clock.now()));
+    },
+    async held(filter) {
+      refuseOfTenant("held");
+      return held(rooms, filter);
+    },
+    async release(options) {
+      refuseOfTenant("release");
+      return release(rooms, options);
+    },
+    async markAsCopy() {
+      refuseOfTenant("markAsCopy");
+      return markAsCopy(rooms);
+    },
+    async doctor() {
+      refuseOfTenant("doctor");
+      return examine(store);
+    },
+    async mend(options) {
+      refuseOfTenant("mend");
+      return mend(store, options);
+    },
+    async info() {
+      refuseOfTenant("info");
+      return readInfo(store);
+    },
+    async metrics() {
+      refuse("metrics");
+      const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };
+      return readAs(who, () => metrics(store, tenantId, seenBy));
+    },
+    startWorker: start,
+    work: (options) =>
+      workUntilSignal(() => start(options), {
+        graceMs: graceMsOf({ ...(rooms.worker === false ? {} : rooms.worker), ...options }),
+        close,
+        running: () => [...rooms.workers].reduce((sum, { running }) => sum + running, 0),
+      }),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+  return keepRooms(book, rooms);
+}
+
+function checkWork(verb: string, work: unknown): void {
+  if (typeof work === "function") return;
+  throw invalid(`book.${verb} takes a function: book.${verb}((tx) => tx.sql\`…\`)`);
+}

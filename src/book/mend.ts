@@ -1,0 +1,110 @@
+// mend: puts right what doctor finds and a rule can mend. That is, so far, times which no rule explains: they were written, or
+// acted upon, while the clock was wrong.
+import { conflict } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { checks } from "./examine.ts";
+import { countFromRight, newestOf, type Newest } from "../jobs/explain/time-checks.ts";
+import { countOnceFromRight, stepBackAll } from "../schedules/step-back.ts";
+import type { Check } from "../storage/check.ts";
+import type { Store } from "../storage/store.ts";
+
+export type Mended = {
+  /** True: this is what would be mended, and nothing was. */
+  readonly dryRun: boolean;
+  /** What did not hold, and how many of it. */
+  readonly mended: readonly { readonly name: string; readonly count: number }[];
+};
+
+const sliceMax = 500;
+
+export async function mend(store: Store, options: { readonly dryRun?: boolean } = {}): Promise<Mended> {
+  refuseUnknown(options, ["dryRun"], "mend");
+  const { dryRun = false } = options;
+  if (!dryRun && store.time.settled(limits.clockAheadMs) === null) {
+    throw conflict("the wall clock was set a moment ago: mend when it has kept its time for a minute", {});
+  }
+  const mended: { name: string; count: number }[] = [];
+  await store.readsLong(async (reader) => {
+    for (const check of checks) {
+      if (check.mend === undefined) continue;
+      const found = await reader.all<{ seq: number }>(check.find(reader.dialect, store.clock.now()));
+      const seqs = found.map(({ seq }) => seq);
+      const count = dryRun ? seqs.length : await mendFound(store, check.mend, seqs);
+      if (count > 0) mended.push({ name: check.name, count });
+    }
+  });
+  return { dryRun, mended };
+}
+
+// In slices, each a transaction of its own, so that other writers have their turn.
+async function mendFound(store: Store, put: NonNullable<Check["mend"]>, seqs: readonly number[]): Promise<number> {
+  let count = 0;
+  for (let from = 0; from < seqs.length; from += sliceMax) {
+    count += await store.write((tx) => put(tx, seqs.slice(from, from + sliceMax)));
+  }
+  return count;
+}
+
+/** Puts right by itself what this process, and others of its machine, counted from a clock that was behind, once it has the time back
+ *  that it had before. Nobody else can: what was written is what a clock that is right would have written then. */
+function mendAfterBehind(store: Store, session: () => { readonly seq: number }): () => void {
+  let made: Promise<Newest> | undefined;
+  // While a clock that was set back is not yet believed, what comes later is told from what was there before.
+  const stopHearing = store.time.onSet((byMs) => void (byMs < 0 && (made = newestOf(store, session().seq))));
+  const stopMending = store.time.onBehind(async (was) => {
+    const before = await made;
+    if (before === undefined) return;
+    const putRight = (): Promise<void> =>
+      store.write(async (tx) => {
+        await countFromRight(tx, was, before);
+        await countOnceFromRight(tx, was);
+      });
+    await putRight();
+    // On PostgreSQL others may have been writing by the old time just then. Their calls are brought in step as well.
+    void putRight()
+      .then(() => mend(store))
+      .catch(() => undefined);
+  });
+  return () => {
+    stopHearing();
+    stopMending();
+  };
+}
+
+/** Mends by itself once a clock that had run ahead is right again: at once when it has the time back that it had before, else when
+ *  it has kept its new time for as long as the old one. Schedules do not wait so long: what is due is missed meanwhile, and what a
+ *  clock that is wrong now steps back is decided again when it is right. */
+function mendAfterSetBack(store: Store): () => void {
+  let timer = { cancel: (): void => undefined };
+  let setBackMs = 0;
+  let steppedBack = false;
+  const look = (): void => {
+    timer.cancel();
+    const now = store.time.settled(limits.clockAheadMs);
+    const isBelieved = store.time.believed() !== null;
+    if (!isBelieved) timer = store.clock.after(limits.clockAheadMs, look);
+    // What fails here is still found by doctor, and mended by hand.
+    if (now !== null) void putRight(now - (store.clock.monotonic() - setBackMs), isBelieved).catch(() => undefined);
+  };
+  const putRight = async (rightSince: number, isBelieved: boolean): Promise<void> => {
+    // This process saw it, so what is ahead by less than clocks may differ is known to be wrong as well.
+    if (!steppedBack) await stepBackAll(store, { aheadMs: 0, rightSince });
+    steppedBack = true;
+    if (isBelieved) await mend(store);
+  };
+  const stopHearing = store.time.onSet((byMs) => {
+    if (byMs >= 0) return;
+    [setBackMs, steppedBack] = [store.clock.monotonic(), false];
+    look();
+  });
+  return () => {
+    stopHearing();
+    timer.cancel();
+  };
+}
+
+export function mendBySelf(store: Store, session: () => { readonly seq: number }): () => void {
+  const stops = [mendAfterSetBack(store), mendAfterBehind(store, session)];
+  return () => stops.forEach((stop) => stop());
+}

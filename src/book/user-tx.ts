@@ -1,0 +1,210 @@
+// What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
+import { callVerbs, type CallVerbs } from "../calls/calls.ts";
+import { calledFrom, placeOf, type Place } from "../core/caller.ts";
+import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { rememberFor } from "../core/remember.ts";
+import type { ReadRows } from "../jobs/definition.ts";
+import { groupVerbs, type GroupVerbs } from "../jobs/group/groups.ts";
+import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "../jobs/jobs.ts";
+import { queueVerbs, type QueueVerbs } from "../jobs/queues.ts";
+import { eventVerbs, type EventVerbs } from "../events/events.ts";
+import { templateVerbs, type TemplateVerbs } from "../jobs/template/template.ts";
+import { callsParts, type Rooms } from "../open/rooms.ts";
+import { flushRecords, recordsTurn } from "../records/write/flush.ts";
+import { recordReads, type RecordReads } from "../records/record-reads.ts";
+import { snapshotReader, txReader } from "../records/record-reader.ts";
+import { recordUnit } from "../records/write/record-unit.ts";
+import { describeCommit, recordVerbs, type TxRecordVerbs } from "../records/record-verbs.ts";
+import { scheduleVerbs, type ScheduleVerbs } from "../schedules/schedules.ts";
+import { checkValue, sql, Sql, type UserMark, type Value } from "../storage/sql.ts";
+import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
+import { checkUserSql, notYours, quoteSql } from "../storage/user-sql.ts";
+import { anyOf } from "../storage/word.ts";
+import { runUnit, type Unit } from "../storage/unit.ts";
+
+export type UserTx = {
+  /** The tenant whose handle began the transaction. */
+  readonly tenant: string;
+  /** Epoch milliseconds; the same for everything in this transaction. */
+  readonly now: number;
+  /** Runs one statement of your own in this transaction, and resolves to its rows.
+   *
+   *  ```ts
+   *  const [row] = await tx.sql<{ id: number }>`insert into note (body) values (${"hello"}) returning id`;
+   *  ``` */
+  sql<R extends object = Row>(strings: TemplateStringsArray, ...values: Value[]): Promise<R[]>;
+  readonly jobs: JobVerbs;
+  readonly groups: GroupVerbs;
+  readonly schedules: ScheduleVerbs;
+  readonly calls: CallVerbs;
+  readonly events: EventVerbs;
+  readonly queues: QueueVerbs;
+  readonly templates: TemplateVerbs;
+  readonly records: TxRecordVerbs & RecordReads;
+};
+
+export type ReadTx = Pick<UserTx, "tenant" | "sql"> & { readonly records: RecordReads };
+
+/** Runs a user's function in a transaction; what it made of records becomes one commit at its end. */
+export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) => Awaitable<T>): Promise<T> {
+  const result = await runUnit(rooms.store, (unit) => work(userTx(tx, unit, rooms)));
+  await flushRecords(tx);
+  return result;
+}
+
+function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
+  const read: ReadRows = (statement) => tx.all(statement);
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false, read);
+  return {
+    get jobs() {
+      return tracked(
+        unit,
+        "jobs",
+        jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
+      );
+    },
+    get groups() {
+      return tracked(
+        unit,
+        "groups",
+        groupVerbs(rooms.jobs, known, (work) => work(tx)),
+      );
+    },
+    get schedules() {
+      return tracked(
+        unit,
+        "schedules",
+        scheduleVerbs(rooms.jobs, (work) => work(tx), read),
+      );
+    },
+    get calls() {
+      return tracked(
+        unit,
+        "calls",
+        callVerbs(callsParts(rooms), (work) => work(tx)),
+      );
+    },
+    get events() {
+      return tracked(
+        unit,
+        "events",
+        eventVerbs(rooms.events, (work) => work(tx)),
+      );
+    },
+    get queues() {
+      return tracked(
+        unit,
+        "queues",
+        queueVerbs((work) => work(tx)),
+      );
+    },
+    get templates() {
+      return tracked(
+        unit,
+        "templates",
+        templateVerbs(known, (work) => work(tx)),
+      );
+    },
+    get records() {
+      // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.
+      tx.compete(recordsTurn(tx.tenant));
+      const records = recordUnit(tx, rooms.records);
+      const reader = txReader(tx);
+      return {
+        ...tracked(unit, "records", {
+          ...recordVerbs((work) => work(records)),
+          describe: (notes: Parameters<typeof describeCommit>[1]) => describeCommit(records, notes),
+        }),
+        ...recordReads({
+          reader,
+          run: function ask(verb, work) {
+            // Some of them are called by others of them.
+            return unit.track(`tx.records.${verb}`, placeOf(ask, 6), work);
+          },
+        }),
+      };
+    },
+    tenant: tx.tenant,
+    now: tx.now,
+    sql: function ask<R>(strings: TemplateStringsArray, ...values: Value[]) {
+      return unit.track("tx.sql", placeOfTemplate(strings, ask), async () => {
+        const statement = userStatement(strings, values);
+        try {
+          await refuseOurIndex(tx, statement);
+          return plainRows(await tx.all<R>(statement));
+        } catch (error) {
+          throw withStatement(error, statement);
+        }
+      });
+    },
+  };
+}
+
+// A template has one place, so its place is looked up once.
+const keptPlace = rememberFor((_template: readonly string[]): { place?: Place } => ({}));
+
+function placeOfTemplate(strings: readonly string[], verb: (...args: never[]) => unknown): Place {
+  return Array.isArray(strings) ? (keptPlace(strings).place ??= placeOf(verb)) : placeOf(verb);
+}
+
+/** An error of the database, with the user's statement in it. Its values are not shown. */
+function withStatement(error: unknown, { strings }: Sql): unknown {
+  if (!isDaybookError(error) || !("sqlite" in error.details || "sqlstate" in error.details)) return error;
+  const statement = strings.join("?");
+  return new DaybookError(error.code, `${error.message}: ${quoteSql(statement)}`, {
+    ...{ cause: error, details: { ...error.details, statement } },
+  });
+}
+
+// SQLite says itself whose an index is.
+async function refuseOurIndex(tx: Tx, { user, strings }: Sql): Promise<void> {
+  if (tx.dialect === "sqlite" || user === undefined || user.indexes.length === 0) return;
+  const found = await tx.get<{ name: string }>(sql`select tablename as name from pg_catalog.pg_indexes
+    where schemaname = current_schema() and tablename like ${"daybook\\_%"} and indexname ${anyOf("text", user.indexes)}`);
+  if (found !== undefined) throw notYours(found.name, strings.join("?"));
+}
+
+export function readTx(reader: Reader, tenant: string, { store }: Rooms): ReadTx {
+  const at = { keep: store.keep, now: () => store.clock.now() };
+  return {
+    records: recordReads({ reader: snapshotReader(reader, tenant, at), run: (_verb, work) => work() }),
+    tenant,
+    async sql<R>(strings: TemplateStringsArray, ...values: Value[]) {
+      const statement = userStatement(strings, values);
+      try {
+        return await reader.all<R>(statement);
+      } catch (error) {
+        throw calledFrom(withStatement(error, statement));
+      }
+    },
+  };
+}
+
+// A template is the same array each time its line runs, and never changes, so its text is read once.
+const markOf = rememberFor((texts: readonly string[]): UserMark => checkUserSql(texts.join("?")));
+
+function userStatement(strings: TemplateStringsArray, values: readonly Value[]): Sql {
+  if (!Array.isArray(strings) || !("raw" in strings)) {
+    throw invalid("tx.sql is used as a template, without brackets: tx.sql`select … where id = ${id}`");
+  }
+  values.forEach(checkValue);
+  const texts: readonly string[] = Object.isFrozen(strings) ? strings : Object.freeze([...(strings as string[])]);
+  return new Sql(texts, values, undefined, markOf(texts));
+}
+
+// node:sqlite's rows have no prototype, which surprises assertion libraries and spread-happy code.
+function plainRows<R>(rows: R[]): R[] {
+  return rows.map((row) => ({ ...row }));
+}
+
+// Every verb of a transaction is noticed when it is not awaited, from its first step on.
+function tracked<Verbs extends object>(unit: Unit, room: string, verbs: Verbs): Verbs {
+  const entries = Object.entries(verbs) as [string, (...args: unknown[]) => Promise<unknown>][];
+  return Object.fromEntries(
+    entries.map(([name, verb]) => {
+      const tracking = (...args: unknown[]): unknown =>
+        unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
+      return [name, tracking];
+    }),
+  ) as Verbs;
+}

@@ -1,0 +1,74 @@
+// daybook.config.ts: what a project declares once for every command of the command line. It is a module like any other, and
+// its default export is this.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { callSettings, type CallOptions } from "../calls/settings.ts";
+import { asDaybookError, DaybookError, invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { command, type CommandOptions } from "../jobs/command/command.ts";
+import type { AnyJob } from "../jobs/define.ts";
+import type { Definition } from "../open/rooms.ts";
+import { checkUse } from "../open/use.ts";
+
+/** The default export of `daybook.config.ts`.
+ *
+ *  `export default { use: [sendReceipt], commands: { list: { argv: ["ls", "--", "{folder}"] } } } satisfies Config;` */
+export type Config = {
+  /** Definitions, as `open` takes them. */
+  readonly use?: readonly Definition[];
+  /** Programs by the name of their job, as `command` takes them. */
+  readonly commands?: Readonly<Record<string, ConfigCommand>>;
+  /** The instances of apps by their key, in place of those in their definitions: `{ lights: { instances: [{ … }] } }`. */
+  readonly apps?: Readonly<Record<string, { readonly instances: readonly unknown[] }>>;
+  /** Where calls may go and how many at once, as `open` takes it, for `daybook run`. The key belongs into `DAYBOOK_KEY`. */
+  readonly calls?: CallOptions;
+};
+
+/** What a config says, checked. */
+export type Configured = {
+  readonly definitions: readonly Definition[];
+  readonly apps: ReadonlyMap<string, readonly unknown[]>;
+  readonly calls: CallOptions | undefined;
+};
+
+export type ConfigCommand = Omit<CommandOptions<never>, "params"> & { readonly params?: StandardSchemaV1 };
+
+const declare = command as unknown as (name: string, options: ConfigCommand) => AnyJob;
+
+/** What is wrong with a config is said with its file. */
+export function readConfig(file: string, config: unknown): Configured {
+  try {
+    if (!isObject(config)) {
+      throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
+    }
+    refuseUnknown(config, ["use", "commands", "apps", "calls"], "the config");
+    const { use = [], commands = {}, apps = {}, calls } = config as Record<string, unknown>;
+    if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
+    if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
+    if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
+    if (calls !== undefined) callSettings(calls);
+    const definitions = [...checkUse(use), ...Object.entries(commands).map(([name, each]) => toJob(name, each))];
+    const instances = new Map(Object.entries(apps).map(([key, each]) => [key, instancesOf(key, each)]));
+    return { definitions, apps: instances, calls };
+  } catch (error) {
+    const { code, message, details } = asDaybookError(error);
+    throw new DaybookError(code, `${file}: ${message}`, { cause: error, details: { ...details, path: file } });
+  }
+}
+
+function toJob(name: string, options: unknown): AnyJob {
+  if (!isObject(options)) throw invalid(`command "${name}" is ${quote(options)}: give { argv: ["program", …] }`);
+  return declare(name, options as ConfigCommand);
+}
+
+function instancesOf(key: string, options: unknown): readonly unknown[] {
+  if (!isObject(options)) throw invalid(`app "${key}" is ${quote(options)}: give { instances: [{ … }] }`);
+  refuseUnknown(options, ["instances"], `app "${key}"`);
+  const { instances } = options as Record<string, unknown>;
+  if (Array.isArray(instances)) return instances as readonly unknown[];
+  throw invalid(`the instances of app "${key}" are ${quote(instances)}: give a list with the config of each`);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

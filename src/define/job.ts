@@ -1,0 +1,57 @@
+// job(): the definition of a piece of work, with the context its handler gets from this front door.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Book } from "../book/book.ts";
+import { defineJob, type Job, type JobOptions } from "../jobs/define.ts";
+import type { RunContext } from "../jobs/run/context.ts";
+import type { Step } from "../jobs/run/step.ts";
+import type { FireInfo } from "../schedules/schedule.ts";
+import type { Awaitable } from "../storage/store.ts";
+import type { UserTx } from "../book/user-tx.ts";
+
+export type JobInfo = RunContext["job"] & {
+  /** What the schedule that fired it says about the slot; null when none did. */
+  readonly schedule: FireInfo | null;
+};
+
+/** What a handler is given besides its params. */
+export type JobContext = Omit<RunContext, "job" | "about" | "finish" | "step"> & {
+  readonly job: JobInfo;
+  /** The book, seen by the job's tenant. What is written through it commits at once. */
+  readonly book: Book;
+  /** Runs `work` and completes the job in one transaction: its effects happen exactly once. Call it as the last thing;
+   *  what `work` returns is the job's result. */
+  finish<T>(work: (tx: UserTx) => Awaitable<T>): Promise<T>;
+  /** Runs a part of the work and keeps its result: the next run of the chain, after a failure or a loss, gets it instead
+   *  of doing it again. `step.write` also makes its effects in the book happen exactly once.
+   *
+   *  ```ts
+   *  const invoice = job("invoice", {
+   *    async run(_params: unknown, { step }) {
+   *      const { number } = await step("print", () => ({ number: 17 }));
+   *      await step.write("note it", (tx) => tx.sql`insert into note (id, body) values (${number}, 'printed')`);
+   *    },
+   *  });
+   *  ``` */
+  readonly step: Step<UserTx>;
+};
+
+/** Defines a job.
+ *
+ *  ```ts
+ *  const greet = job("greet", {
+ *    params: z.object({ name: z.string() }),
+ *    run: ({ name }) => `Hello, ${name}.`,
+ *  });
+ *  ``` */
+export function job<Schema extends StandardSchemaV1, Result>(
+  name: string,
+  options: JobOptions<StandardSchemaV1.InferOutput<Schema>, Result, JobContext> & { readonly params: Schema },
+): Job<StandardSchemaV1.InferInput<Schema>, Result>;
+/** Without a schema the params are what the handler says they are, and nobody checks them. */
+export function job<Params = unknown, Result = unknown>(
+  name: string,
+  options: JobOptions<Params, Result, JobContext> & { readonly params?: undefined },
+): Job<Params, Result>;
+export function job(name: string, options: JobOptions<never, unknown, never>): Job {
+  return defineJob(name, options);
+}

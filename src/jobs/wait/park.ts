@@ -1,0 +1,269 @@
+// Jobs that cannot run now stand outside the claim index. Whoever finds one there parks it with its reason; whoever
+// removes the reason releases the first that waits for it, in the same transaction.
+import { lockNames, tryNames } from "../../storage/lock-key.ts";
+import { limits } from "../../core/limits.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
+import type { Tx } from "../../storage/store.ts";
+import { indexedBy, skipLocked, anyOf } from "../../storage/word.ts";
+import type { Claimer } from "../claim/claim.ts";
+import { jobsChannel, type WaitsFor, type JobRow } from "../job.ts";
+import { queue } from "../state.ts";
+import {
+  limitsOf,
+  mostOf,
+  roomInRate,
+  takenPermits,
+  lockOf,
+  permitsOf,
+  reasonsOf,
+  readWindow,
+  windowAt,
+} from "../claim/limit.ts";
+import type { Limited, Limits } from "../claim/limit.ts";
+
+export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
+
+/** What the line keeps for a reason. It does not know tenants, so keys that are a tenant's own begin with its name; the
+ *  names of jobs, which hosts look for in all tenants, and ids do not. */
+export function waitsKey({ tenant, waitsFor, key }: Reason): string {
+  return waitsFor === "key" || waitsFor === "time" || waitsFor === "order" ? `${tenant}\n${key}` : key;
+}
+
+/** The limit or rate that such a key of the line stands for. */
+export function reasonOf(waitsFor: "key" | "time", waitsKey: string): Reason {
+  const [tenant = "", ...key] = waitsKey.split("\n");
+  return { tenant, waitsFor, key: key.join("\n") };
+}
+
+/** Queues the first `most` jobs of each lane that wait for this reason and key. Not only the first of all: its lane may
+ *  be closed, or served by nobody, and what it cannot use would be kept from the others. Whoever comes too late for what
+ *  has become free is parked again on contact. */
+export async function release(tx: Tx, reason: Reason, most: number, lanes?: readonly number[]): Promise<number> {
+  let released = 0;
+  for (const lane of lanes ?? (await lanesThatWait(tx, reason))) {
+    const first = sql`select seq ${waitingFor(reason)} and lane_seq = ${lane}
+      order by priority desc, position, seq limit ${most} ${skipLocked}`;
+    released += (await queue(tx, first, reason.waitsFor)).length;
+  }
+  if (released > 0) tx.wake(jobsChannel);
+  return released;
+}
+
+/** Where the jobs that wait for this stand, lane by lane. */
+export function waitingFor(reason: Reason): Sql {
+  return sql`from daybook_line ${indexedBy("jobs_waiting")} where status = 'waiting' and waits_for = ${reason.waitsFor}
+    and waits_key = ${waitsKey(reason)} and waits_key is not null`;
+}
+
+/** The lanes in which jobs wait for this. Each costs one seek, however many do. */
+export async function lanesThatWait(tx: Tx, reason: Reason, after = 0): Promise<number[]> {
+  const waiting = waitingFor(reason);
+  const lanes = await tx.all<{ lane_seq: number }>(sql`
+    with recursive turn (seq, place) as (
+      select (select min(lane_seq) ${waiting} and lane_seq > ${after}), 1
+      union all
+      select (select min(lane_seq) ${waiting} and lane_seq > turn.seq), place + 1
+      from turn where turn.seq is not null and place < ${limits.releaseLanesMax}
+    )
+    select seq as lane_seq from turn where seq is not null`);
+  return lanes.map((row) => row.lane_seq);
+}
+
+/** Queues about `most` jobs that wait for a host of one of our names, unless the name is paused in their tenant. Names and lanes
+ *  take turns, each found by a seek, so neither a paused tenant nor one with many jobs stands before the others. What stands in
+ *  a queue that is not ours stays: another would only park it again. True when there may be more. */
+export async function releaseHosted(tx: Tx, { hosts, queues, hostCursors }: Claimer, most: number): Promise<boolean> {
+  const share = Math.max(hostShare, Math.ceil(most / hosts.size));
+  let more = false;
+  for (const name of hosts) {
+    const from = hostCursors.get(name) ?? 0;
+    const reason = { tenant: "", waitsFor: "host", key: name } as const;
+    const lanes = await lanesThatWait(tx, reason, from);
+    let released = 0;
+    let seen = 0;
+    for (const lane of lanes) {
+      if (released >= share || seen >= limits.claimLanesMax) break;
+      hostCursors.set(name, lane);
+      seen++;
+      if (await isOpen(tx, lane, name, queues)) released += await release(tx, reason, hostShare, [lane]);
+    }
+    // After the last lane the round is over. It may have begun in the middle, or left something for the next.
+    const over = seen === lanes.length && lanes.length < limits.releaseLanesMax;
+    if (over) hostCursors.delete(name);
+    more ||= !over || from !== 0 || released > 0;
+  }
+  return more;
+}
+
+/** So many jobs of one lane are released before the next lane has its turn. */
+const hostShare = 5;
+
+async function isOpen(tx: Tx, lane: number, name: string, queues: ReadonlySet<string> | null): Promise<boolean> {
+  const row = await tx.get<{ queue: string; paused: number | null }>(sql`select lane.queue,
+      (select 1 from daybook_paused_name paused where paused.tenant_id = lane.tenant_id and paused.name = ${name}) as paused
+    from daybook_lane lane where lane.seq = ${lane}`);
+  return row !== undefined && row.paused === null && (queues === null || queues.has(row.queue));
+}
+
+/** Queues the jobs whose time has come, at most `most` of them, and names them. */
+export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
+  const due = sql`select seq from daybook_line ${indexedBy("jobs_due")}
+    where status = 'waiting' and waits_for = 'time' and waits_key is null and available_at <= ${tx.now}
+    order by available_at limit ${most} ${skipLocked}`;
+  return queue(tx, due, "time");
+}
+
+type Times = { readonly due_at: number | null; readonly opens_at: number | null };
+
+export const nextTimes = sql`
+  (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
+  (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`;
+
+/** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
+export async function nextDueAt(tx: Tx): Promise<number | null> {
+  const row = await tx.get<Times>(sql`select ${nextTimes}`);
+  return earlier(row?.due_at ?? null, row?.opens_at ?? null);
+}
+
+export function earlier(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
+}
+// Whoever waits for a limit or a rate is let in, the first of each lane: when a job that held or wanted a permit is gone, in the
+// same transaction; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a
+// clock that was set or more lanes than are looked at left behind, and on PostgreSQL what another transaction was just moving.
+
+/** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
+export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
+  const seqs = ended.flatMap((job) => (job.key_scope === "done" || job.key_scope === "queued" ? job.seq : []));
+  if (seqs.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", seqs)}`);
+}
+
+type Ended = Limited & Pick<JobRow, "seq">;
+
+export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  const seqs = ended.flatMap((job) => (job.limits === null ? [] : job.seq));
+  if (seqs.length > 0) await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
+}
+
+/** The permits of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts) as claimers
+ *  lock them: one that is parking a job for want of this very permit has committed, and is seen, or will count after us. */
+export async function freePermits(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  if (ended.every((job) => job.limits === null)) return;
+  await takePermitsBack(tx, ended);
+  await letIn(tx, ended.flatMap(permitsOf));
+  // Direct work is not in line, so nobody lets it in: it looks for itself.
+  const held = await tx.get(sql`select seq from daybook_reservation where status = 'active' limit 1`);
+  if (held !== undefined) tx.wake(jobsChannel);
+}
+
+type Leaving = Limited & Partial<Pick<JobRow, "waits_for" | "waits_key">>;
+
+/** Jobs that stood in line for a permit, or for a start that a rate allows, have left without taking it: the next ones are
+ *  let in. What a job itself waits for now is known to be used up. */
+export async function passOn(tx: Tx, jobs: readonly Leaving[]): Promise<void> {
+  const isFree = (job: Leaving, reason: Reason): boolean =>
+    job.waits_for !== reason.waitsFor || job.waits_key !== waitsKey(reason);
+  const free = jobs.flatMap((job) => reasonsOf(job).filter((reason) => isFree(job, reason)));
+  await letIn(tx, free);
+}
+
+/** Lets in as many as have become free. Others may start by a rate meanwhile, so that what it allows is asked for. */
+async function letIn(tx: Tx, free: readonly Reason[]): Promise<void> {
+  for (const [reason, count] of counted(free)) {
+    const room = reason.waitsFor === "time" ? await roomFor(tx, reason) : count;
+    if (room > 0) await release(tx, reason, Math.min(room, count));
+  }
+}
+
+function counted<T>(all: readonly T[]): [T, number][] {
+  const same = Map.groupBy(all, (each) => JSON.stringify(each));
+  return [...same.values()].map((each) => [each[0] as T, each.length]);
+}
+
+/** Lets in those whose rate has opened, at most so many rates at a time. What waits behind them costs nothing. */
+export async function releaseRates(tx: Tx): Promise<void> {
+  const due = await tx.all<{ tenant: string; key: string }>(sql`select tenant_id as tenant, rate_key as key
+    from daybook_rate_window where opens_at is not null and opens_at <= ${tx.now}
+    order by opens_at limit ${limits.claimLanesMax}`);
+  const rates = due.map((rate): Reason => ({ ...rate, waitsFor: "time" }));
+  // One that another has locked is being let in, or counted, by it.
+  const busy = await tryNames(tx, rates.map(lockOf));
+  for (const rate of rates) if (!busy.has(lockOf(rate))) await openRate(tx, rate);
+}
+
+async function openRate(tx: Tx, rate: Reason): Promise<void> {
+  const last = await readWindow(tx, rate);
+  if (last === undefined || last.opens_at === null || last.opens_at > tx.now) return; // another was faster
+  const { rate: rule } = await limitsOfFirst(tx, rate);
+  const { window_at, used, let_in } = rule === undefined ? last : windowAt(tx.now, rule.ms, last);
+  const room = Math.max(0, (rule?.max ?? 0) - Math.max(used, let_in));
+  const most = Math.min(room, limits.claimParkedMax);
+  if (most > 0) await release(tx, rate, most);
+  // A large allowance is let in by and by.
+  const next = room > most ? tx.now : window_at + (rule?.ms ?? 0);
+  await tx.run(sql`update daybook_rate_window set window_at = ${window_at}, used = ${used}, let_in = ${let_in + most},
+      opens_at = ${rule === undefined ? null : next}
+    where tenant_id = ${rate.tenant} and rate_key = ${rate.key}`);
+}
+
+/** How many of those who wait for a limit or a rate may be let in. */
+async function roomFor(tx: Tx, of: Reason): Promise<number> {
+  const rules = await limitsOfFirst(tx, of);
+  if (of.waitsFor === "time") {
+    if (rules.rate === undefined) return 0;
+    return Math.min((await roomInRate(tx, { tenant: of.tenant, ...rules.rate })).room, limits.claimParkedMax);
+  }
+  const taken = await tx.all(takenPermits(of.tenant, of.key));
+  return Math.max(0, (mostOf(rules, of.key) ?? 0) - taken.length);
+}
+
+async function limitsOfFirst(tx: Tx, reason: Reason): Promise<Limits> {
+  const first = await tx.get<{ limits: string | null }>(sql`select limits from daybook_job job
+    where seq = (select seq ${waitingFor(reason)} order by lane_seq, priority desc, position, seq limit 1)`);
+  return limitsOf(first ?? { limits: null });
+}
+
+/** Where a slice of the sweep begins. */
+export type From = { readonly waits_for: "key" | "time"; readonly waits_key: string; readonly lane_seq: number };
+
+const first: From = { waits_for: "key", waits_key: "", lane_seq: 0 };
+
+/** Looks at a slice of the keys and rates that jobs wait for. `next` is where the next one begins; undefined after the last. */
+export async function releaseFreeKeys(tx: Tx, from = first): Promise<{ released: number; next: From | undefined }> {
+  let released = 0;
+  let next: From | undefined = from;
+  for (let looked = 0; looked < limits.claimParkedMax; looked++) {
+    next = await nextKey(tx, next);
+    if (next === undefined) break;
+    released += await releaseFreeKey(tx, reasonOf(next.waits_for, next.waits_key), [next.lane_seq]);
+  }
+  return { released, next };
+}
+
+/** Lets in those who wait for these limits, after a transaction that held such a job, or freed a permit, without letting anybody in:
+ *  a claim or a settle that ran meanwhile passed by what it held. This one holds nothing else, so it may wait for their locks. */
+export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<void> {
+  await lockNames(tx, all.map(lockOf));
+  for (const [of] of counted(all)) await releaseFreeKey(tx, of);
+}
+
+/** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
+async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Promise<number> {
+  // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
+  if ((await tryNames(tx, [lockOf(of)])).size > 0) return 0;
+  const room = await roomFor(tx, of);
+  return room > 0 ? release(tx, of, room, lanes) : 0;
+}
+
+// Each lane of a key costs one seek, however many jobs wait in it.
+async function nextKey(tx: Tx, { waits_for, waits_key, lane_seq }: From): Promise<From | undefined> {
+  const found =
+    await tx.get<From>(sql`select waits_for, waits_key, lane_seq from daybook_line ${indexedBy("jobs_waiting")}
+    where status = 'waiting' and waits_key is not null
+      and (waits_for, waits_key, lane_seq) > (${waits_for}, ${waits_key}, ${lane_seq})
+    order by waits_for, waits_key, lane_seq limit 1`);
+  if (found === undefined || found.waits_for === "key" || found.waits_for === "time") return found;
+  // What stands between the two is not ours to release.
+  return nextKey(tx, { waits_for: "time", waits_key: "", lane_seq: 0 });
+}

@@ -1,0 +1,214 @@
+// open(): checks the options, opens the store, attaches the process.
+import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./announce.ts";
+import { callJobs } from "../calls/attempt/settled.ts";
+import { callKind } from "../calls/call.ts";
+import { callJob } from "../calls/attempt/send.ts";
+import { createCallsRoom } from "../calls/room.ts";
+import type { CallOptions } from "../calls/settings.ts";
+import { collectApps, openApps } from "../apps/apps.ts";
+import { moveInstances } from "../apps/instance.ts";
+import type { Clock } from "../core/clock.ts";
+import { toJson } from "../core/json.ts";
+import { checkTenant } from "../core/name.ts";
+import type { Random } from "../core/random.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { createBook, type Book } from "../book/book.ts";
+import { invalid } from "../core/error.ts";
+import { mendBySelf } from "../book/mend.ts";
+import { migrations } from "./migrations.ts";
+import { openStore } from "../storage/open-store.ts";
+import { createViews } from "../storage/view.ts";
+import { jobContext } from "../define/job-context.ts";
+import { liveContext } from "../define/live-context.ts";
+import { filesFolder } from "../storage/files-folder.ts";
+import { endOrphans } from "../jobs/command/command-record.ts";
+import type { Engine } from "../jobs/engine.ts";
+import { enqueueTogether } from "../jobs/enqueue.ts";
+import { recoverSession } from "../jobs/settle/rescue.ts";
+import type { Worker, WorkerOptions } from "../jobs/worker/worker-options.ts";
+import type { Ports } from "../jobs/kind.ts";
+import { catchUps } from "../events/catch-up.ts";
+import { catchUpKind, deliveryKind } from "../events/event.ts";
+import { deliveries } from "../events/settled.ts";
+import { openLive } from "../events/live/live.ts";
+import { registerListeners } from "../events/register.ts";
+import {
+  collectDefinitions,
+  collectEvents,
+  collectListeners,
+  collectLive,
+  collectRecordTypes,
+  collectSchedules,
+} from "./rooms.ts";
+import type { Definition, Rooms } from "./rooms.ts";
+import { scheduleKind } from "../schedules/schedule.ts";
+import { fires } from "../schedules/settled.ts";
+import { createScheduleWriter } from "../schedules/write-definitions.ts";
+import type { Durability, Fault } from "../storage/sqlite/connection.ts";
+import { attach } from "../telemetry/attach.ts";
+import { openRollUp } from "../telemetry/rollup/roll-up.ts";
+import { currentCause } from "../core/cause.ts";
+import { buildIndexes } from "../records/indexes/build-indexes.ts";
+import type { RecordRoom } from "../records/room.ts";
+import { prepareTracing } from "../telemetry/trace.ts";
+import { checkUse } from "./use.ts";
+import { views } from "./views.ts";
+
+export type OpenOptions = {
+  /** The tenant of the handle that open() returns; default `"default"`. */
+  readonly tenant?: string;
+  /** SQLite: `"full"` (default) survives power loss; `"normal"` is faster and survives a crash of the process only. */
+  readonly durability?: Durability;
+  /** PostgreSQL: the schema that holds the book's tables; default `"daybook"`. */
+  readonly schema?: string;
+  /** PostgreSQL: how many pooled connections; default 8. */
+  readonly connections?: number;
+  /** False: refuse a book whose schema is not up to date instead of migrating it, and never make a new one. */
+  readonly migrate?: boolean;
+  /** False: look at the book without becoming a session of it. */
+  readonly attach?: boolean;
+  /** True: only look. No session is written, nothing is migrated or run, every write is refused, and a file that this process
+   *  may not write, such as one on a read-only disk, can be opened. */
+  readonly readOnly?: boolean;
+  /** True: the book gets the read-only views that docs/origins.md lists, such as `jobs` and `events`, or they are brought up to
+   *  date. Without it a book has none. A name that a table or view of yours has is refused. */
+  readonly views?: boolean;
+  /** The definitions this program knows. Its workers run them. */
+  readonly use?: readonly Definition[];
+  /** How workers work; false: this process runs nothing and may enqueue names that it does not know. */
+  readonly worker?: WorkerOptions | false;
+  /** The folder for what is kept beside the book, such as the output of programs; default `<path>-files` for a file, and
+   *  `.daybook/files` in the working folder for other books. It is made when it is needed. */
+  readonly files?: string;
+  /** How calls are kept and sent: the key that seals them, what they may reach, how many at once. */
+  readonly calls?: CallOptions;
+  /** Any JSON, kept with the session: a version, a role, a deployment. */
+  readonly metadata?: Record<string, unknown>;
+  /** Replaces the system's clock, in tests. */
+  readonly clock?: Clock;
+  /** Replaces the system's randomness, in tests. */
+  readonly random?: Random;
+  /** @internal By which others are waited for (storage/open-store.ts). */
+  readonly waitClock?: Clock;
+  /** @internal Called around each statement; tests throw or kill from it. */
+  readonly fault?: Fault;
+};
+
+const known: readonly (keyof OpenOptions)[] = [
+  ...(["tenant", "durability", "schema", "connections", "migrate", "attach", "use", "worker", "metadata"] as const),
+  ...(["views", "files", "calls", "clock", "random", "waitClock", "fault", "readOnly"] as const),
+];
+
+/** Opens a book: a file, `:memory:`, or `postgres://…`. A missing file is made; its folder is not.
+ *
+ *  ```ts
+ *  await using book = await open("shop.db");
+ *  ``` */
+export async function open(url: string, given: OpenOptions = {}): Promise<Book> {
+  refuseUnknown(given, known, "open");
+  const options = given.readOnly === true ? onlyLooking(given) : given;
+  const tenant = checkTenant(options.tenant ?? "default");
+  const metadata = toJson(options.metadata ?? {}, { what: "metadata" });
+  if (options.durability !== undefined && options.durability !== "full" && options.durability !== "normal") {
+    throw invalid(`durability ${JSON.stringify(options.durability)} is not known: "full" or "normal"`);
+  }
+  const { connections } = options;
+  if (connections !== undefined && !(Number.isInteger(connections) && connections >= 2 && connections <= 100)) {
+    throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
+  }
+  if (options.views !== undefined && typeof options.views !== "boolean") {
+    throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
+  }
+  const use = checkUse(options.use ?? []);
+  const definitions = collectDefinitions(use);
+  const schedules = collectSchedules(use);
+  const listeners = collectListeners(use);
+  const events = collectEvents(use);
+  const liveListeners = collectLive(use);
+  const programs = collectApps(use);
+  const recordTypes = collectRecordTypes(use);
+  const files = filesFolder(url, options.files);
+  await prepareTracing();
+  const store = await openStore(url, migrations, options);
+  try {
+    if (options.views === true) await createViews(store, views);
+    const calls = createCallsRoom(options.calls, store.clock, announceCalls);
+    const call = callJob(calls);
+    definitions.set(call.name, call);
+    const rollUp = openRollUp(store);
+    const kinds = {
+      [scheduleKind]: fires,
+      [callKind]: callJobs(calls),
+      [deliveryKind]: deliveries(),
+      [catchUpKind]: catchUps,
+    };
+    const ports: Ports = { kinds, announce: announceTo(events), runsEnded: rollUp.soon };
+    const attachment =
+      options.attach === false
+        ? undefined
+        : await attach(store, {
+            metadata,
+            // Should it not succeed, its apps are shown as stopped until they are set up again, and run all the same.
+            onLost: (lost, key) =>
+              void store.write((tx) => moveInstances(tx, lost.seq, key.seq)).catch(() => undefined),
+            onSilent: async (tx, session) => {
+              await recoverSession(tx, ports, session.seq);
+              await tellSessionLost(tx, session);
+              if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
+            },
+          });
+    const jobs: Engine = {
+      ...ports,
+      store,
+      clock: store.clock,
+      definitions,
+      files,
+      session: () => attachment?.key ?? { id: "", seq: 0 },
+      overdue: () => attachment?.overdue ?? true,
+      onTimely: (hear) => attachment?.onTimely(hear) ?? (() => undefined),
+      contextFor: (run) => jobContext(run, rooms),
+    };
+    const scheduled = createScheduleWriter(jobs, tenant, schedules);
+    if (attachment !== undefined && options.worker !== false) {
+      await scheduled.writeAll();
+      await registerListeners(store, tenant, listeners);
+    }
+    const worker = attachment === undefined ? false : (options.worker ?? {});
+    const room = { engine: jobs, definitions: events };
+    const records: RecordRoom = { store, definitions: recordTypes, hooks: recordHooks, cause: currentCause };
+    if (options.attach !== false) await buildIndexes(records);
+    const live =
+      worker === false
+        ? undefined
+        : openLive({
+            ...{ store, session: jobs.session, runsWritten: rollUp.soon },
+            contextFor: (run) => liveContext(run, rooms),
+          });
+    const apps =
+      live === undefined
+        ? undefined
+        : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
+    const rooms: Rooms = {
+      ...{ store, attachment, jobs, rollUp, scheduled, events: room, calls, live, apps, records, worker },
+      enqueue: enqueueTogether(store),
+      workers: new Set<Worker>(),
+      // Who only looks at a book leaves it as it is.
+      stopMending: attachment === undefined ? () => undefined : mendBySelf(store, jobs.session),
+    };
+    for (const each of liveListeners) await live?.attach(each, tenant);
+    await apps?.here.start(programs);
+    // Sessions that are provably gone are ended at once; open() does not wait for it.
+    attachment?.watch.look().catch(() => undefined);
+    return createBook(rooms, tenant, { whole: true });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function onlyLooking(options: OpenOptions): OpenOptions {
+  if (options.views === true || options.migrate === true) {
+    throw invalid("a book that is opened with readOnly is neither migrated nor given views: leave that out");
+  }
+  return { ...options, attach: false, worker: false };
+}
