@@ -27,7 +27,6 @@ import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { retain } from "./retain.ts";
 import { run } from "./run.ts";
-import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
 import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
@@ -49,7 +48,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     sinks,
   ],
   ...["queues" as const, reservations],
-  ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
+  ...["runs" as const, errors, logs, records, commits, recover, mend, prune, retain],
   ...[migrate, info, "sessions" as const, tenants, "book" as const, backup, heldCommands, doctor, "views" as const],
 ];
 

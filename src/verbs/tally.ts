@@ -12,6 +12,12 @@ const tallyColumns = {
   max: ({ durationMs }: Tally) => took(durationMs?.max),
 };
 
+/** Some counts, each with the name of what was counted. */
+export function tallyTable(tallies: readonly (Tally & { readonly of: string })[]): Part {
+  const columns = { of: ({ of }: (typeof tallies)[number]) => of, ...tallyColumns };
+  return table(tallies, columns, { least: ["p50"] });
+}
+
 export function summaryTable(summaries: readonly RunSummary[], none: string): Part {
   const columns = {
     kind: ({ kind }: RunSummary) => kind,
@@ -25,12 +31,12 @@ export function summaryTable(summaries: readonly RunSummary[], none: string): Pa
 }
 
 /** `kitchen[0]`: an app and its instance. */
-function ownerOf(app: RunSummary["app"]): string | null {
+export function ownerOf(app: RunSummary["app"]): string | null {
   return app === null ? null : `${app.key}[${app.instance}]`;
 }
 
 /** A duration to compare with others; undefined when nothing ran. */
-function took(ms: number | undefined): Cell {
+export function took(ms: number | undefined): Cell {
   if (ms === undefined) return null;
   return id(ms < 10 ? `${ms.toFixed(1)} ms` : ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 }
