@@ -1,5 +1,5 @@
 // npm run outputs: writes the JSON Schema of every verb's answer, made from the type that its `run` returns, so that nothing is
-// said twice (test/verbs/outputs.test.ts compares). A number whose name ends with "at" is a time.
+// said twice (test/verbs/outputs.test.ts compares). A number whose name ends with "at", and `since` and `until`, is a time.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -87,7 +87,9 @@ function schemaOf(describer: Describer, type: Type, at: string): Schema {
   if (type.isBooleanLiteralType()) return { const: type.value };
   if (flags & TypeFlags.StringLike) return { type: "string" };
   if (flags & TypeFlags.NumberLike)
-    return /(?:^|\.|[a-z])(?:at|At)$/.test(at) ? { type: "number", "x-time": "epoch-ms" } : { type: "number" };
+    return /(?:^|\.|[a-z])(?:at|At)$|\.(?:since|until)$/.test(at)
+      ? { type: "number", "x-time": "epoch-ms" }
+      : { type: "number" };
   if (flags & TypeFlags.BooleanLike && !type.isUnionType()) return { type: "boolean" };
   if (type.isUnionType()) return unionOf(describer, type.getTypes() ?? [], at);
   if (checker.isArrayType(type) && type.isTypeReference()) {

@@ -27,13 +27,10 @@ import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
 import { retain } from "./retain.ts";
 import { run } from "./run.ts";
-import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
-import { sessions } from "./sessions.ts";
 import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
 import { tenants } from "./tenants.ts";
-import { views } from "./views.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
@@ -51,8 +48,8 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     sinks,
   ],
   ...["queues" as const, reservations],
-  ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
-  ...[migrate, info, sessions, tenants, "book" as const, backup, heldCommands, doctor, views],
+  ...["runs" as const, errors, logs, records, commits, recover, mend, prune, retain],
+  ...[migrate, info, "sessions" as const, tenants, "book" as const, backup, heldCommands, doctor, "views" as const],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

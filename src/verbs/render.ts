@@ -192,6 +192,10 @@ const colours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
   ["cancelled", "yellow"],
   ["skipped", "yellow"],
   ["unknown", "yellow"],
+  ["excellent", "green"],
+  ["good", "green"],
+  ["warning", "yellow"],
+  ["critical", "red"],
 ]);
 
 function coloured(text: string, cell: Cell, paper: Paper): string {

@@ -25,6 +25,24 @@ export const nouns = {
     more: "A queue belongs to a tenant and exists once it was used or limited.",
     load: async () => (await import("./queues.ts")).queues,
   },
+  runs: {
+    about: "list and show runs: what was executed and how it ended",
+    more: `A run is one execution that has ended; it never changes. What runs now is "daybook jobs list
+--status running".`,
+    load: async () => (await import("./runs.ts")).runs,
+  },
+  sessions: {
+    about: "list the processes that have the book open, and those that had, and show what one ran",
+    more: 'Without a verb it is "sessions list".',
+    bare: "list",
+    load: async () => (await import("./sessions.ts")).sessions,
+  },
+  views: {
+    about: "make or drop the read-only views under the names of other designs",
+    more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.
+docs/origins.md lists them, with statements that read them.`,
+    load: async () => (await import("./views.ts")).views,
+  },
   book: {
     about: "look after the book",
     plain: true,

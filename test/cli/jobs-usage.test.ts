@@ -14,7 +14,7 @@ const groups = {
   templates: ["list", "show", "create", "edit", "archive", "restore"],
   queues: ["list", "pause", "resume", "limit", "normalise"],
   reservations: ["list"],
-  runs: ["list", "show"],
+  runs: ["list", "show", "summary", "overview", "slow", "pin", "unpin"],
 };
 const commands = [
   "run",
@@ -119,7 +119,9 @@ const slips: readonly (readonly [args: string, code: ErrorCode, says: RegExp])[]
   ["queues limit mail --concurrency many", "invalid", /--concurrency is "many": give a whole number/],
   ["queues limit mail --rate 10", "invalid", /--rate is "10": give how many and per how long, such as 10\/1m/],
   ["queues limit mail --rate 10/soon", "invalid", /the time of --rate is "soon", which is not a duration/],
-  ["runs list --status bad", "invalid", /status "bad" is not known: success, error/],
+  ["runs list --status bad", "invalid", /--status is "bad": give one of success, error/],
+  ["runs list --kind jobs", "invalid", /--kind is "jobs": did you mean "job"\? Give one of job, listener/],
+  [`runs slow --session ${id} --since 1h`, "invalid", /a session has its own beginning and end/],
   [`runs show ${id}`, "not_found", new RegExp(`there is no ended run ${id}`)],
 ];
 

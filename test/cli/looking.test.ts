@@ -77,9 +77,9 @@ for (const backend of backends) {
     assert.deepEqual(items[0]?.["stoppedAt"], null);
     assert.deepEqual(ids(first), [second.book.sessionId]);
     assert.deepEqual([ids(rest), rest["next"]], [[book.sessionId], null]);
-    assert.match(words.stdout, /^id +host +pid +status +started +last beat +stopped +dropped +error\n/);
-    assert.match(words.stdout, new RegExp(`${String(second.book.sessionId)} .* running `));
-    assert.match(words.stdout, new RegExp(`daybook sessions .*--limit 1 --after ${after}\n$`));
+    assert.match(words.stdout, /^id\thost\tpid\tstatus\tstarted\tlast beat\tstopped\tdropped\terror\n/);
+    assert.match(words.stdout, new RegExp(`${String(second.book.sessionId)}\t.*\trunning\t`));
+    assert.match(words.stderr, new RegExp(`daybook sessions list .*--limit 1 --after ${after}\n$`));
   });
 
   test(`${backend}: a session's error is shown without what would command the terminal`, async (t) => {
@@ -95,7 +95,7 @@ for (const backend of backends) {
     const words = await runCli(["sessions", "--book", url]);
     const json = await runCli(["sessions", "--book", url, "--json"]);
 
-    assert.match(words.stdout, /dead +h +7 +error .* TypeError: no such thing\n/);
+    assert.match(words.stdout, /dead\th\t7\terror\t.*\tTypeError: no such thing\n/);
     assert.ok(!/[\u0007\u001B]/.test(words.stdout));
     const [first] = parsed(json.stdout)["items"] as { error: { message: string } | null }[];
     assert.equal(first?.error?.message, message);
