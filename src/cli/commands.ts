@@ -41,6 +41,9 @@ export function addVerb(
       for (const each of optionsOf(name, field)) command.addOption(each);
   }
   if (verb.definitions !== undefined) addDefinitions(command);
+  if (verb.files === true) {
+    command.option("--files <folder>", 'the book\'s folder for files, if its programs open it with "files"');
+  }
   command.addHelpText("after", afterwards(verb.more, verb.examples)).action(() => run(command));
 }
 

@@ -7,30 +7,19 @@ import { invalid } from "../core/error.ts";
 import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { apps } from "./apps.ts";
-import { backup } from "./backup.ts";
 import { calls } from "./calls.ts";
 import { deadLetters } from "./dead-letters.ts";
 import { commits } from "./commits.ts";
-import { doctor } from "./doctor.ts";
-import { errors } from "./errors.ts";
 import { addNoun } from "./commands.ts";
 import { groups } from "./groups.ts";
-import { heldCommands } from "./held.ts";
-import { info } from "./info.ts";
 import { listeners } from "./listeners.ts";
-import { logs } from "./logs.ts";
-import { mend } from "./mend.ts";
 import { migrate } from "./migrate.ts";
-import { prune } from "./prune.ts";
 import { records } from "./records.ts";
-import { recover } from "./recover.ts";
 import { reservations } from "./reservations.ts";
-import { retain } from "./retain.ts";
 import { run } from "./run.ts";
 import { schedules } from "./schedules.ts";
 import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
-import { tenants } from "./tenants.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
@@ -48,8 +37,8 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     sinks,
   ],
   ...["queues" as const, reservations],
-  ...["runs" as const, errors, logs, records, commits, recover, mend, prune, retain],
-  ...[migrate, info, "sessions" as const, tenants, "book" as const, backup, heldCommands, doctor, "views" as const],
+  ...["runs" as const, records, commits],
+  ...[migrate, "sessions" as const, "book" as const, "views" as const],
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
@@ -63,12 +52,18 @@ Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).
 
 /** Reads the arguments, does what they say, and throws whatever goes wrong. */
 export async function runProgram(args: readonly string[], { json }: { json: boolean }): Promise<void> {
-  const isNamed = (noun: NounName): boolean => args.includes(kebab(noun));
-  const known = commands.filter((each) => typeof each === "string");
+  const word = commandOf(args);
+  const isNoun = commands.some((each) => typeof each === "string" && kebab(each) === word);
   // Verbs without a noun are there whenever no noun is named, also for the list of all commands.
-  const isWanted = (noun: NounName): boolean => (nounOf(noun).plain === true ? !known.some(isNamed) : isNamed(noun));
+  const isWanted = (noun: NounName): boolean => (nounOf(noun).plain === true ? !isNoun : kebab(noun) === word);
   const program = await createProgram({ json, isNamed: isWanted });
   await program.parseAsync(args, { from: "user" });
+}
+
+/** The first word that names a command: not "help", an option of the program or the value of one. */
+function commandOf(args: readonly string[]): string | undefined {
+  const isValue = (index: number): boolean => ["--book", "--tenant", "--schema"].includes(args[index - 1] ?? "");
+  return args.find((each, index) => !each.startsWith("-") && each !== "help" && !isValue(index));
 }
 
 type Making = {

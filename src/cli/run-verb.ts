@@ -18,7 +18,7 @@ import { changing, looking, withBook, type Access } from "./with-book.ts";
 export async function runVerb(command: Command, key: string, verb: Verb): Promise<void> {
   const input = await readInput(command, verb);
   const work = (use: readonly Definition[]): Promise<void> =>
-    withBook(command, accessOf(verb, use), (book, signal) => answerOf(command, key, { verb, book, input, signal }));
+    withBook(command, accessOf(command, { verb, input, use }), (book, signal) => answerOf(command, key, { verb, book, input, signal }));
   return verb.definitions === undefined ? work([]) : withDefinitions(command, verb, input, work);
 }
 
@@ -56,9 +56,14 @@ function attributeOf(option: string): string {
 /** It runs something, so it is a session. Who ends it by a signal does not want to wait for the job. */
 const working: Access = { attach: true, migrate: false, worker: { grace: 0 } };
 
-function accessOf({ role, needs = role === "read" ? "read" : "write" }: Verb, use: readonly Definition[]): Access {
-  if (needs === "read") return looking;
-  return { ...(needs === "session" ? working : changing), use };
+type Opening = { readonly verb: Verb; readonly input: Input; readonly use: readonly Definition[] };
+
+function accessOf(command: Command, { verb, input, use }: Opening): Access {
+  const { role, destroys, needs = role === "read" ? "read" : "write" } = verb;
+  if (needs === "read" || (destroys === true && input["apply"] !== true)) return looking;
+  const { files } = command.opts<{ files?: string }>();
+  const given = verb.files === true && files !== undefined ? { files } : {};
+  return { ...(needs === "session" ? working : changing), ...given, use };
 }
 
 type Running = { readonly verb: Verb; readonly book: Book; readonly input: Input; readonly signal: AbortSignal };

@@ -45,12 +45,14 @@ export type Verb<F extends Fields = Fields, Answer = unknown> = {
   readonly text?: true;
   /** Its answer is an AsyncIterable of lines. */
   readonly lines?: true;
-  /** It removes what cannot be had back, so it says what it would do unless `apply` is given. */
+  /** It changes what cannot be had back, so it only reads the book and says what it would do unless `apply` is given. */
   readonly destroys?: true;
   /** It may take minutes: a remote caller gets an operation to look at. */
   readonly background?: true;
   /** How the book is opened for it. Default: `read` for the role read, else `write`. `session`: it runs something here. */
   readonly needs?: "read" | "write" | "session";
+  /** It removes files that the book keeps in a folder of its own: the command line is told which (`--files`). */
+  readonly files?: true;
   /** It uses the definitions that files of this machine export, where they are: it `may` or `must`. `of` names those it needs. */
   readonly definitions?: "may" | "must";
   definitionsOf?(input: Given<F>): readonly string[];

@@ -10,7 +10,7 @@ import { wordsOf } from "./words-of.ts";
 const verbs = await everyVerb();
 
 /** The options of the program itself, which no field may take. */
-const globals = ["book", "tenant", "schema", "json", "utc", "help", "version", "from", "config"];
+const globals = ["book", "tenant", "schema", "json", "utc", "help", "version", "from", "config", "files"];
 
 for (const [key, verb] of verbs) {
   test(`${key} says everything about itself, and each of its fields has one place`, () => {
