@@ -1,38 +1,8 @@
-// Listeners and dead letters in words.
+// Dead letters in words.
 import { isoTime } from "../core/time.ts";
-import type { ListenerRecord } from "../events/listeners.ts";
 import type { DeadLetterRecord } from "../events/read-dead-letter.ts";
 import { isoOrNull } from "./job-words.ts";
 import { plainCell, showFields, showJson, showTable, timeCell } from "./show.ts";
-
-type Seen = Pick<ListenerRecord, "state" | "paused" | "hosted" | "registeredAt">;
-
-export function listenerJson(listener: Seen): Record<string, unknown> {
-  const { paused, registeredAt } = listener;
-  return {
-    ...listener,
-    registeredAt: isoTime(registeredAt),
-    paused: paused === null ? null : { ...paused, at: isoTime(paused.at) },
-  };
-}
-
-export function stateWords({ state, paused, hosted }: Seen): string {
-  return [state.replace("_", " "), ...(paused === null ? [] : ["paused"]), ...(hosted ? [] : ["no host"])].join(", ");
-}
-
-export function listenerTable(listeners: readonly ListenerRecord[]): Promise<string> {
-  return showTable(
-    ["listener", "hears", "state", "lag", "oldest", "dead letters"],
-    listeners.map((each) => [...hearingCells(each), String(each.deadLetters)]),
-  );
-}
-
-/** Who hears what, how it is, and how far behind: the same for a listener and for a sink. */
-export function hearingCells(each: Seen & Pick<ListenerRecord, "name" | "topics" | "lag">): string[] {
-  const { events, seconds } = each.lag;
-  const oldest = events === 0 ? "" : `${Math.round(seconds)} s`;
-  return [plainCell(each.name), plainCell(each.topics.join(", ")), stateWords(each), String(events), oldest];
-}
 
 export function letterJson(letter: DeadLetterRecord): Record<string, unknown> {
   const { firstFailedAt, failedAt, endedAt } = letter;

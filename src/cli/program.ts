@@ -17,7 +17,6 @@ import { addNoun } from "./commands.ts";
 import { groups } from "./groups.ts";
 import { heldCommands } from "./held.ts";
 import { info } from "./info.ts";
-import { listeners } from "./listeners.ts";
 import { logs } from "./logs.ts";
 import { mend } from "./mend.ts";
 import { migrate } from "./migrate.ts";
@@ -30,26 +29,23 @@ import { run } from "./run.ts";
 import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
 import { sessions } from "./sessions.ts";
-import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
 import { tenants } from "./tenants.ts";
 import { views } from "./views.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
-  ...[
-    run,
-    apps,
-    "jobs" as const,
-    groups,
-    templates,
-    schedules,
-    "events" as const,
-    listeners,
-    deadLetters,
-    calls,
-    sinks,
-  ],
+  run,
+  apps,
+  "jobs",
+  groups,
+  templates,
+  schedules,
+  "events",
+  "listeners",
+  deadLetters,
+  calls,
+  "sinks",
   ...["queues" as const, reservations],
   ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
   ...[migrate, info, sessions, tenants, "book" as const, backup, heldCommands, doctor, views],

@@ -20,6 +20,20 @@ export const nouns = {
     more: "An event is heard by every durable listener whose patterns match its topic (docs/events.md).",
     load: async () => (await import("./events.ts")).events,
   },
+  listeners: {
+    about: "list, pause, set back and skip listeners",
+    more: "A listener is known by its name, and collects also while nobody runs it (docs/events.md).",
+    load: async () => (await import("./listeners.ts")).listeners,
+  },
+  sinks: {
+    about: "list, show, pause and resume what hands events to the outside",
+    more: `A sink is a listener that hands events to the outside (docs/sinks.md). By the name "sink:<name>" it can be
+set back, skipped and removed like any other, and what could not go out is a dead letter:
+
+  $ daybook listeners rewind sink:warehouse --to beginning
+  $ daybook dead-letters redrive --listener sink:warehouse --dry-run`,
+    load: async () => (await import("./sinks.ts")).sinks,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
