@@ -9,7 +9,6 @@ import { kebab } from "../verbs/verb.ts";
 import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
 import { calls } from "./calls.ts";
-import { deadLetters } from "./dead-letters.ts";
 import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
@@ -43,7 +42,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
   schedules,
   "events",
   "listeners",
-  deadLetters,
+  "deadLetters",
   calls,
   "sinks",
   ...["queues" as const, reservations],

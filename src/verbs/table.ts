@@ -25,6 +25,12 @@ export const nouns = {
     more: "A listener is known by its name, and collects also while nobody runs it (docs/events.md).",
     load: async () => (await import("./listeners.ts")).listeners,
   },
+  deadLetters: {
+    about: "list, redrive and discard deliveries that failed for the last time",
+    more: `A delivery that failed for the last time waits here until it is redriven or discarded; it keeps its event
+and its job in the book (docs/events.md).`,
+    load: async () => (await import("./dead-letters.ts")).deadLetters,
+  },
   sinks: {
     about: "list, show, pause and resume what hands events to the outside",
     more: `A sink is a listener that hands events to the outside (docs/sinks.md). By the name "sink:<name>" it can be
