@@ -8,7 +8,6 @@ import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { apps } from "./apps.ts";
 import { backup } from "./backup.ts";
-import { calls } from "./calls.ts";
 import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
@@ -43,7 +42,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
   "events",
   "listeners",
   "deadLetters",
-  calls,
+  "calls",
   "sinks",
   ...["queues" as const, reservations],
   ...[runs, errors, logs, records, commits, recover, mend, prune, retain],

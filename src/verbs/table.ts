@@ -31,6 +31,12 @@ export const nouns = {
 and its job in the book (docs/events.md).`,
     load: async () => (await import("./dead-letters.ts")).deadLetters,
   },
+  calls: {
+    about: "submit, list, show, cancel and resend HTTP calls",
+    more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What is secret in
+a request is sealed with the key in DAYBOOK_KEY, and is never shown.`,
+    load: async () => (await import("./calls.ts")).calls,
+  },
   sinks: {
     about: "list, show, pause and resume what hands events to the outside",
     more: `A sink is a listener that hands events to the outside (docs/sinks.md). By the name "sink:<name>" it can be
