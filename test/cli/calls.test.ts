@@ -36,7 +36,7 @@ for (const backend of cliBackends) {
     assert.match(page, /submitted\t20[^]*due\t20[^]*started\t20[^]*finished\t20/);
     assert.match(
       page,
-      /\n\nattempt 1\nat\t20\S+\noutcome\tanswered with 200\ntook\t[^]*\nanswer\t10 B\nbody\tdone: \/now\n$/,
+      /\n\nattempt 1\nat\t20\S+\noutcome\tanswered with 200\ntook\t[^]*\nanswer\t10 B\ndone: \/now\n$/,
     );
     const { stdout: curl } = await runCli(["calls", "curl", id, "--book", url]);
     assert.match(curl, /^curl \\\n {2}-X POST \\\n[^]*-H 'accept: text\/plain'[^]*--data-raw '\{"a":1\}'/);

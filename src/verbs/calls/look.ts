@@ -117,7 +117,7 @@ function attemptPart({ number, startedAt, response, error, phases, hops }: CallA
     answer: response === null ? null : `${bytes(response.bytes)}${response.truncated ? ", not all of it kept" : ""}`,
   });
   // A body may be long, so it is one line that gives way to the width of the terminal.
-  return section(`attempt ${number}`, facts, ...(response?.body == null ? [] : [row("body", response.body)]));
+  return section(`attempt ${number}`, facts, ...(response?.body == null ? [] : [row(response.body)]));
 }
 
 function outcomeOf(response: CallAttempt["response"], error: CallAttempt["error"]): string {
