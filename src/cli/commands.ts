@@ -58,7 +58,7 @@ function optionsOf(name: string, field: Field): Option[] {
   if (field.kind === "flag") return [new Option(long, field.about)];
   if (field.kind === "choice") return [new Option(long, field.about), new Option(`--no-${long.slice(2)}`, field.no)];
   const option = new Option(`${long} <${field.metavar}>`, `${field.about}${furtherOf(field)}`);
-  if (field.kind === "list")
+  if (field.kind === "list" || field.fromTexts !== undefined)
     option.argParser<readonly string[] | undefined>((each, before) => [...(before ?? []), each]);
   return [option.makeOptionMandatory(!field.maybe)];
 }

@@ -7,38 +7,38 @@ import { invalid } from "../core/error.ts";
 import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { apps } from "./apps.ts";
-import { calls } from "./calls.ts";
-import { deadLetters } from "./dead-letters.ts";
 import { commits } from "./commits.ts";
 import { addNoun } from "./commands.ts";
 import { groups } from "./groups.ts";
-import { listeners } from "./listeners.ts";
 import { migrate } from "./migrate.ts";
 import { records } from "./records.ts";
 import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
 import { schedules } from "./schedules.ts";
-import { sinks } from "./sinks.ts";
 import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
-  ...[
-    run,
-    apps,
-    "jobs" as const,
-    groups,
-    templates,
-    schedules,
-    "events" as const,
-    listeners,
-    deadLetters,
-    calls,
-    sinks,
-  ],
-  ...["queues" as const, reservations],
-  ...["runs" as const, records, commits],
-  ...[migrate, "sessions" as const, "book" as const, "views" as const],
+  run,
+  apps,
+  "jobs",
+  groups,
+  templates,
+  schedules,
+  "events",
+  "listeners",
+  "deadLetters",
+  "calls",
+  "sinks",
+  "queues",
+  reservations,
+  "runs",
+  records,
+  commits,
+  migrate,
+  "sessions",
+  "book",
+  "views",
 ];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";

@@ -43,7 +43,10 @@ export async function readInput(command: Command, verb: Verb, read: typeof readT
 
 async function readValue(value: unknown, field: Field, called: string, read: typeof readText): Promise<unknown> {
   if (typeof value === "boolean") return value;
-  if (Array.isArray(value)) return value.flatMap((each) => field.fromText(String(each), called));
+  if (Array.isArray(value)) {
+    const texts = value.map(String);
+    return field.fromTexts?.(texts, called) ?? texts.flatMap((each) => field.fromText(each, called));
+  }
   const text = String(value);
   return field.fromText(field.kind === "json" ? await read(text, called) : text, called);
 }

@@ -26,9 +26,13 @@ export type Field<T = unknown, Maybe extends boolean = boolean> = {
   check(value: unknown, what: string): void;
   /** Text that cannot be read stays as it is, so that the check refuses it. */
   fromText(text: string, what: string): unknown;
+  /** The texts of an option that was given several times, where they are not a list. */
+  fromTexts?(texts: readonly string[], what: string): unknown;
 };
 
-type Kind = "text" | "whole" | "flag" | "choice" | "word" | "json" | "time" | "moment" | "duration" | "rate" | "list";
+type Kind =
+  | ("text" | "whole" | "flag" | "choice" | "word" | "json" | "time" | "moment" | "duration")
+  | ("rate" | "list" | "headers");
 
 export type Fields = { readonly [name: string]: Field };
 

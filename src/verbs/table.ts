@@ -20,6 +20,32 @@ export const nouns = {
     more: "An event is heard by every durable listener whose patterns match its topic (docs/events.md).",
     load: async () => (await import("./events.ts")).events,
   },
+  listeners: {
+    about: "list, pause, set back and skip listeners",
+    more: "A listener is known by its name, and collects also while nobody runs it (docs/events.md).",
+    load: async () => (await import("./listeners.ts")).listeners,
+  },
+  deadLetters: {
+    about: "list, redrive and discard deliveries that failed for the last time",
+    more: `A delivery that failed for the last time waits here until it is redriven or discarded; it keeps its event
+and its job in the book (docs/events.md).`,
+    load: async () => (await import("./dead-letters.ts")).deadLetters,
+  },
+  calls: {
+    about: "submit, list, show, cancel and resend HTTP calls",
+    more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What is secret in
+a request is sealed with the key in DAYBOOK_KEY, and is never shown.`,
+    load: async () => (await import("./calls.ts")).calls,
+  },
+  sinks: {
+    about: "list, show, pause and resume what hands events to the outside",
+    more: `A sink is a listener that hands events to the outside (docs/sinks.md). By the name "sink:<name>" it can be
+set back, skipped and removed like any other, and what could not go out is a dead letter:
+
+  $ daybook listeners rewind sink:warehouse --to beginning
+  $ daybook dead-letters redrive --listener sink:warehouse --dry-run`,
+    load: async () => (await import("./sinks.ts")).sinks,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",

@@ -2,6 +2,7 @@
 // reads its answer. Every way in is made from the table of verbs, and none of them is known here.
 import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Field, Fields, Given, Schema } from "./field.ts";
 import type { Shown } from "./shown.ts";
@@ -111,6 +112,8 @@ export function checkInput(
   given: Record<string, unknown>,
   called: (name: string) => string = (name) => name,
 ): Record<string, unknown> {
+  // Anything else has no fields of its own, so a promise or a Map would count as nothing given, which may mean everything.
+  if (!isPlain(given)) throw invalid(`"${nameOf(of)}" is given ${quote(given)}: give an object of its fields`);
   const known = Object.keys(of.input);
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(of.input, name)) continue;
@@ -126,4 +129,10 @@ export function checkInput(
   }
   of.check?.(given);
   return given;
+}
+
+function isPlain(given: unknown): boolean {
+  if (typeof given !== "object" || given === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(given);
+  return prototype === Object.prototype || prototype === null;
 }

@@ -41,8 +41,8 @@ same with \`open(url, { views: true })\`.`,
 // Imported when they run: help needs none of the engine.
 async function load() {
   const [rooms, list, made] = await Promise.all([
-    import("../rooms.ts"),
-    import("../views.ts"),
+    import("../open/rooms.ts"),
+    import("../open/views.ts"),
     import("../storage/view.ts"),
   ]);
   return { roomsOf: rooms.roomsOf, views: list.views, createViews: made.createViews, dropViews: made.dropViews };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { target, testKey } from "../calls/target.ts";
 import { testFolder, testUrl } from "../support/open-test.ts";
-import { answer, refusal } from "./answer-of.ts";
+import { answer, items, refusal } from "./answer-of.ts";
 import { cliBackends, runCli, startCli } from "./run-cli.ts";
 import { until } from "./until.ts";
 
@@ -33,9 +33,11 @@ for (const backend of cliBackends) {
 
     assert.deepEqual([server.received.length, server.received[0]?.headers.authorization], [1, "Bearer geheim-17"]);
     const page = await show(id);
-    assert.match(page, /Attempt 1 at .*: answered with 200/);
-    assert.match(page, /submitted[^]*due[^]*started[^]*finished/);
-    assert.match(page, /12 bytes: done: \/now|10 bytes: done: \/now/);
+    assert.match(page, /submitted\t20[^]*due\t20[^]*started\t20[^]*finished\t20/);
+    assert.match(
+      page,
+      /\n\nattempt 1\nat\t20\S+\noutcome\tanswered with 200\ntook\t[^]*\nanswer\t10 B\ndone: \/now\n$/,
+    );
     const { stdout: curl } = await runCli(["calls", "curl", id, "--book", url]);
     assert.match(curl, /^curl \\\n {2}-X POST \\\n[^]*-H 'accept: text\/plain'[^]*--data-raw '\{"a":1\}'/);
     for (const text of [page, curl, stdout, stderr]) assert.ok(!text.includes("geheim"), text);
@@ -44,16 +46,46 @@ for (const backend of cliBackends) {
       listed.map((each) => each.id),
       [id],
     );
+    const table = await runCli(["calls", "list", "--status", "succeeded,failed", "--book", url]);
+    assert.match(
+      table.stdout,
+      /^id\tname\tstatus\tdue\trequest\toutcome\n\S+\tPOST \S+\tsucceeded\t20\S+\tPOST \S+\/now\tstatus 200\n$/,
+    );
+    const why = await runCli(["calls", "explain", other, "--book", url]);
+    assert.match(why.stdout, /^scheduled: time\n/);
     const again = await say("resend", id, "--in", "1h");
     assert.equal((await say("cancel", String(again["id"])))["status"], "cancelled");
     assert.deepEqual(await say("delete", id), { id, deleted: true });
     assert.deepEqual((await refusal(["calls", "delete", other], url)).slice(0, 2), [5, "conflict"]);
     assert.equal((await refusal(["calls", "show", id], url))[1], "not_found");
     assert.equal((await refusal(["calls", "show", other, "--tenant", "acme"], url))[1], "not_found");
-    const { items } = await answer(["tenants"], url);
-    assert.deepEqual(items, [{ tenant: "default", queues: 1, jobs: 1, calls: 1 }]);
+    assert.deepEqual(items(await answer(["tenants"], url)), [{ tenant: "default", queues: 1, jobs: 1, calls: 1 }]);
   });
 }
+
+test("the same idempotency key and request again are the same call, and another request is a conflict", async (t) => {
+  const url = await testUrl(t, "sqlite");
+  await runCli(["migrate", "--book", url]);
+  const submit = ["calls", "submit", "https://a.example", "--idempotency-key", "o-17"];
+
+  const first = await answer([...submit, "--correlation-id", "c-1"], url);
+  const again = await answer(submit, url);
+  const words = await runCli([...submit, "--book", url]);
+  const other = await refusal([...submit, "--method", "DELETE"], url);
+  const found = items(await answer(["calls", "list", "--correlation-id", "c-1"], url));
+
+  assert.deepEqual([first["created"], again["created"], again["id"]], [true, false, first["id"]]);
+  assert.equal(words.stdout, `${String(first["id"])} was submitted before: scheduled\n`);
+  assert.deepEqual(other.slice(0, 2), [5, "conflict"]);
+  assert.deepEqual(
+    found.map((each) => each["id"]),
+    [first["id"]],
+  );
+  assert.match(
+    (await refusal(["calls", "submit", "https://a.example", "--key", "k"], url))[2],
+    /unknown option '--key'/,
+  );
+});
 
 test("what is wrong with a call, or with what the config says of calls, is said", async (t) => {
   const url = await testUrl(t, "sqlite");
@@ -64,7 +96,14 @@ test("what is wrong with a call, or with what the config says of calls, is said"
   assert.match((await submit("api.example.com"))[2], /cannot be read/);
   assert.match((await submit("https://a.example", "--header", "authorization: x"))[2], /DAYBOOK_KEY/);
   assert.match((await submit("https://a.example", "--header", "no-colon-but-a-token"))[2], /"no-colon-b"… is not/);
-  assert.match((await submit("https://a.example", "--attempts", "many"))[2], /attempts/);
+  assert.match(
+    (await submit("https://a.example", "--attempts", "many"))[2],
+    /--attempts is "many": give a whole number/,
+  );
+  assert.match((await submit("https://a.example", "--method", "post"))[2], /--method is "post": did you mean "POST"/);
+  assert.match((await submit("https://user:geheim@a.example/x"))[2], /^the url of a\.example carries a user name/);
+  assert.match((await submit("https://a.example", "--header", "a: 1", "--header", "a: 2"))[2], /has "a" twice/);
+  assert.match((await refusal(["calls", "reschedule", "x"], url))[2], /no time given: give "at" or "in"/);
   writeFileSync(join(cwd, "daybook.config.ts"), `export default { calls: { alow: [] } };`);
   const { code, stderr } = await runCli(["run", "--book", url], { cwd });
   assert.equal(code, 2);

@@ -27,16 +27,18 @@ for (const backend of cliBackends) {
     while ((await book.deadLetters.list()).items.length === 0) await worker.idle();
     const shown = await answer(["events", "show", "e-1"], url);
     const listed = items(await answer(["events", "list", "--topic", "order.*"], url));
-    const groups = await answer(["dead-letters", "list", "--by-error"], url);
+    const groups = await answer(["dead-letters", "groups"], url);
     const [letter] = items(await answer(["dead-letters", "list", "--error", "RangeError"], url));
     const dry = await answer(["dead-letters", "redrive", "--listener", "hear", "--dry-run"], url);
-    const dryOnes = [];
-    for (const verb of [["redrive"], ["discard", "--reason", "old"]]) {
-      dryOnes.push(await answer(["dead-letters", ...verb, String(letter?.["id"]), "--dry-run"], url));
-    }
+    const dryOnes = [
+      await answer(["dead-letters", "redrive", String(letter?.["id"]), "--dry-run"], url),
+      await answer(["dead-letters", "discard", String(letter?.["id"]), "--reason", "old"], url),
+      await answer(["dead-letters", "discard", "--listener", "hear"], url),
+    ];
     const [untouched] = items(await answer(["dead-letters", "list"], url));
-    const needed = await refusal(["dead-letters", "discard", String(letter?.["id"])], url);
-    const gone = await answer(["dead-letters", "discard", String(letter?.["id"]), "--reason", "old"], url);
+    const needed = await refusal(["dead-letters", "discard", String(letter?.["id"]), "--apply"], url);
+    const gone = await answer(["dead-letters", "discard", String(letter?.["id"]), "--reason", "old", "--apply"], url);
+    const discarded = items(await answer(["dead-letters", "list", "--status", "discarded"], url));
     const letterWords = await runCli(["dead-letters", "show", String(letter?.["id"]), "--book", url]);
 
     assert.deepEqual(published, { id: "e-1", topic: "order.paid", created: true, deliveries: 1 });
@@ -47,32 +49,49 @@ for (const backend of cliBackends) {
     assert.match(JSON.stringify(groups), /"count":1/);
     assert.deepEqual(
       [letter?.["listener"], letter?.["status"], dry, gone],
-      ["hear", "dead", { count: 1 }, { count: 1 }],
+      ["hear", "dead", { dryRun: true, count: 1, jobId: null }, { dryRun: false, count: 1 }],
     );
-    assert.deepEqual([dryOnes, untouched?.["status"]], [[{ count: 1 }, { count: 1 }], "dead"]);
-    assert.match(needed[2], /give --reason/);
-    assert.match(letterWords.stdout, /status +discarded[^]*reason +old/);
+    assert.deepEqual(dryOnes, [
+      { dryRun: true, count: 1, jobId: null },
+      { dryRun: true, count: 1 },
+      { dryRun: true, count: 1 },
+    ]);
+    assert.equal(untouched?.["status"], "dead");
+    assert.match(needed[2], /give a reason/);
+    assert.deepEqual(
+      discarded.map((each) => each["id"]),
+      [letter?.["id"]],
+    );
+    assert.match(letterWords.stdout, /status\tdiscarded[^]*reason\told[^]*payload\n\{\n {2}"n": 1\n\}\n$/);
 
     broken.yes = false;
     const paused = await answer(["listeners", "pause", "hear", "--note", "move"], url);
     await answer(["events", "publish", "order.sent"], url);
     const [row] = items(await answer(["listeners", "list"], url));
     const table = await runCli(["listeners", "list", "--book", url]);
+    const page = await runCli(["listeners", "show", "hear", "--book", url]);
     const lag = await answer(["listeners", "lag", "hear"], url);
     const skipped = await answer(["listeners", "skip", "hear", "--to", "now"], url);
     const rewound = await answer(["listeners", "rewind", "hear", "--event", "e-1"], url);
     await answer(["listeners", "resume", "hear"], url);
     const which = await refusal(["listeners", "rewind", "hear"], url);
+    const twice = await refusal(["listeners", "skip", "hear", "--to", "now", "--event", "e-1"], url);
+    const misplaced = await refusal(["listeners", "skip", "hear", "--to", "beginning"], url);
     const replayed = await answer(["events", "replay", "--topic", "order.*", "--dry-run"], url);
     const cleaned = await answer(["events", "cleanup", "--older-than", "90d"], url);
+    const foreign = await refusal(["listeners", "remove", "hear", "--all-tenants", "--tenant", "default"], url);
     const removed = await answer(["listeners", "remove", "hear"], url);
 
-    assert.deepEqual(paused, { name: "hear", paused: true });
+    assert.deepEqual(paused, { name: "hear", paused: true, note: "move" });
     assert.deepEqual([(row?.["paused"] as { note: string } | undefined)?.note, row?.["hosted"]], ["move", true]);
-    assert.match(table.stdout, /hear +order\.\* +live, paused +1 /);
+    assert.match(table.stdout, /\nhear\torder\.\*\tlive, paused\t1\t\d+ s\t0\n/);
+    assert.match(page.stdout, /hears\torder\.\*\nstate\tlive, paused\npaused\t\S+ move\nlag\t1 event, the oldest/);
     assert.equal(lag["events"], 1);
     assert.deepEqual([skipped["skipped"], rewound["to"]], [1, { event: "e-1" }]);
-    assert.match(which[2], /give one of --to beginning/);
+    assert.match(which[2], /no position given: give to \(beginning\), time or event/);
+    assert.match(twice[2], /more than one position given: give to \(now\), time or event/);
+    assert.match(misplaced[2], /--to is "beginning": give one of now/);
+    assert.deepEqual(foreign.slice(1), ["invalid", "all tenants are meant, so name no tenant"]);
     assert.equal(replayed["count"], 2);
     assert.deepEqual([cleaned["dryRun"], cleaned["removed"]], [true, 0]);
     assert.deepEqual(removed, { name: "hear", removed: true });
@@ -107,6 +126,33 @@ for (const backend of cliBackends) {
     );
   });
 }
+
+test("dead letters are redriven by their id and by a filter, at a rate", async (t) => {
+  broken.yes = true;
+  const { book, url } = await openTest(t, "sqlite", { use: [hear] });
+  const worker = await book.startWorker();
+  for (const n of [1, 2, 3]) await book.events.publish("order.paid", { n });
+  while ((await book.deadLetters.list()).items.length < 3) await worker.idle();
+  const [first] = (await book.deadLetters.list()).items;
+  broken.yes = false;
+
+  const table = await runCli(["dead-letters", "list", "--limit", "1", "--book", url]);
+  const one = await runCli(["dead-letters", "redrive", first?.id ?? "", "--book", url]);
+  const others = await runCli(["dead-letters", "redrive", "--error", "RangeError", "--rate", "1000", "--book", url]);
+  while ((await book.deadLetters.list()).items.length > 0) await worker.idle();
+  const ended = items(await answer(["dead-letters", "list", "--status", "recovered"], url));
+  const late = await refusal(["dead-letters", "redrive", first?.id ?? ""], url);
+
+  assert.match(
+    table.stdout,
+    /^id\tlistener\ttopic\tstatus\ttries\terror\tfailed\n\S+\thear\torder\.paid\tdead\t1\tRangeError: /,
+  );
+  assert.match(table.stderr, /^There are more: daybook dead-letters list .*--limit 1 --after \S+\n$/);
+  assert.match(one.stdout, /^1 dead letter is tried again, by job \S+\n$/);
+  assert.equal(others.stdout, "2 dead letters are tried again\n");
+  assert.equal(ended.length, 3);
+  assert.deepEqual(late.slice(0, 2), [5, "conflict"]);
+});
 
 test("events that are old enough are removed when --apply says so, and the list of what stays is right", async (t) => {
   const clock = manualClock({ at: "2026-03-01T00:00:00Z" });

@@ -16,6 +16,7 @@ import {
   word,
   wordOrDuration,
 } from "../../src/verbs/field.ts";
+import { headers } from "../../src/verbs/headers-field.ts";
 import type { Field, Schema } from "../../src/verbs/field.ts";
 
 const kinds: Readonly<Record<string, Field>> = {
@@ -33,6 +34,7 @@ const kinds: Readonly<Record<string, Field>> = {
   orNone: orNone(whole("a", 1, 5)),
   list: list(word("a", ["keep", "replace"]), { max: 2 }),
   maybe: maybe(text("a")),
+  headers: headers("a", 1),
 };
 
 const values: readonly unknown[] = [
@@ -57,6 +59,7 @@ const values: readonly unknown[] = [
   ...["2026-01-31T09:30:00Z", "2026-02-30T09:30:00Z", "2026-01-31", "tomorrow", "24h"],
   ...[0, 1, -3, -4, 500, 501, 1.5, 1e21, true, false, null],
   ...[[], ["keep"], ["keep", "other"], ["keep", "keep", "keep"], [1], {}, { max: 1, per: "1m" }, { max: 0, per: "1m" }],
+  ...[{ accept: "text/plain" }, { accept: 1 }, { accept: "a", "x-b": "c" }],
   ...[{ max: 1, per: "soon" }, { max: 1 }, { max: 1, per: "1m", more: 1 }],
 ];
 
@@ -87,6 +90,22 @@ test("text is read as its field wants it, and what cannot be read is left to the
   assert.equal(read(orNone(whole("a", 0)), "none"), null);
   assert.deepEqual(read(json("a"), '{"a": 1}'), { a: 1 });
   assert.throws(() => read(json("a"), "{a"), /--a is not valid JSON/);
+});
+
+test("headers are read from lines, and a line that is refused does not show its value", () => {
+  const field = headers("a", 5);
+  const read = (...lines: string[]): unknown => field.fromTexts?.(lines, "--header");
+
+  assert.deepEqual(read("accept: text/plain", "x-a:b:c"), { accept: "text/plain", "x-a": "b:c" });
+  assert.throws(() => read("no-colon-but-a-token"), /--header "no-colon-b"… is not "name: value"/);
+  assert.throws(() => read("a: 1", "a: 2"), /--header has "a" twice/);
+  for (const value of [new Headers({ a: "b" }), new Map([["a", "b"]]), Promise.resolve({ a: "b" })]) {
+    assert.throws(() => field.check(value, "headers"), { code: "invalid" });
+  }
+  assert.throws(
+    () => field.check({ authorization: { secret: 1 } }, "headers"),
+    /the header "authorization" of headers/,
+  );
 });
 
 function accepts(field: Field, value: unknown): boolean {
@@ -137,12 +156,28 @@ function fits(value: unknown, schema: Schema): boolean {
       return Array.isArray(value) && value.length <= maxItems && value.every((each) => fits(each, items));
     }
     case "object": {
-      const { properties, required } = schema as { properties: Record<string, Schema>; required: string[] };
+      const {
+        properties = {},
+        required = [],
+        additionalProperties,
+        maxProperties = Infinity,
+      } = schema as {
+        properties?: Record<string, Schema>;
+        required?: string[];
+        additionalProperties: Schema | false;
+        maxProperties?: number;
+      };
       if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-      const known = Object.entries(value).every(
-        ([name, each]) => Object.hasOwn(properties, name) && fits(each, properties[name] ?? {}),
+      const isKnown = ([name, each]: [string, unknown]): boolean => {
+        const known = Object.hasOwn(properties, name) ? properties[name] : additionalProperties;
+        return known !== undefined && known !== false && fits(each, known);
+      };
+      const entries = Object.entries(value);
+      return (
+        entries.length <= maxProperties &&
+        entries.every(isKnown) &&
+        required.every((name) => Object.hasOwn(value, name))
       );
-      return known && required.every((name) => Object.hasOwn(value, name));
     }
     default:
       return assert.fail(`the test knows no type ${String(type)}`);

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Command } from "commander";
 import { addVerb } from "../../src/cli/commands.ts";
 import { readInput } from "../../src/cli/run-verb.ts";
+import { render } from "../../src/verbs/render.ts";
 import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
 import { checkInput, fieldsOf, inputSchema, kebab, nameOf, placesOf, type Verb } from "../../src/verbs/verb.ts";
 import { wordsOf } from "./words-of.ts";
@@ -53,6 +54,24 @@ for (const [key, verb] of verbs) {
     assert.equal(inputSchema(verb)["additionalProperties"], false);
   });
 }
+
+test("a list without rows tells a person so, and is empty for a program", () => {
+  const said = {
+    "calls.list": "There are no such calls, or none before that cursor.",
+    "deadLetters.groups": "There are no dead letters.",
+    "deadLetters.list": "There are no such dead letters.",
+    "events.list": "There are no such events on this page.",
+    "listeners.list": "There are no listeners.",
+    "sinks.list": "There are no sinks.",
+  };
+  const paper = { width: 80, colour: false, zone: "UTC", now: 0 };
+  for (const [key, expected] of Object.entries(said)) {
+    const shown = verbs.find(([each]) => each === key)?.[1].show({ items: [], next: null }, {}) ?? [];
+
+    assert.equal(render(shown, paper), expected);
+    assert.match(render(shown, { ...paper, width: null }), /^\w[\w\t ]+$/, "a head alone");
+  }
+});
 
 test("no two verbs share their words or their route, and no route hides another", () => {
   const words = verbs.map(([, verb]) => nameOf(verb));

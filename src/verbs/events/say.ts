@@ -3,6 +3,7 @@ import type { Cleaned } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { duration, flag, json, maybe, text, time, whole } from "../field.ts";
+import { headers } from "../headers-field.ts";
 import { count } from "../shown.ts";
 import { pattern, topic } from "../topic-field.ts";
 import { verb } from "../verb.ts";
@@ -18,6 +19,9 @@ that is in the book already publishes nothing.`,
     input: {
       topic: topic("segments between dots: order.paid"),
       payload: maybe(json("what is said, as JSON (default: null)")),
+      headers: maybe(
+        headers('a text beside the payload, such as "version: 2"; may be given several times', limits.headersMax),
+      ),
       key: maybe(text("events of one key are heard in order, by listeners that ask for it", "key")),
       priority: maybe(
         whole("from -1000 to 1000, higher is heard first (default: 100)", -limits.priorityMax, limits.priorityMax),

@@ -1,0 +1,140 @@
+// What a wrong argument must never mean: everything.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { listener, type Book } from "../../src/index.ts";
+import { everyVerb } from "../../src/verbs/table.ts";
+import { checkInput, type Verb } from "../../src/verbs/verb.ts";
+import { backends, openTest } from "../support/open-test.ts";
+
+const verbs = new Map<string, Verb>(await everyVerb());
+
+/** Checks and runs a verb as a way in does. */
+async function call(book: Book, key: string, input: unknown): Promise<unknown> {
+  const verb = verbs.get(key);
+  if (verb === undefined) throw new Error(`there is no verb ${key}`);
+  const checked = checkInput(verb, input as Record<string, unknown>);
+  return verb.run(book, checked, {
+    signal: new AbortController().signal,
+    tenant: null,
+    progress: () => undefined,
+  });
+}
+
+/** What is no input at all. */
+const shapeless: readonly unknown[] = [
+  ...[undefined, null, 1n, Number.NaN, "order.paid", true, Symbol("order.paid"), () => ({ topic: "order.paid" })],
+  ...[[], ["order.paid"], new Map([["topic", "order.paid"]]), Promise.resolve({ topic: "order.paid" }), new Date(0)],
+];
+
+/** What is no value of a field that says which. */
+const meaningless: readonly unknown[] = [
+  ...[undefined, null, "", 0, 1n, Number.NaN, true, Symbol("a"), () => "a"],
+  ...[[], {}, ["hear"], { type: "RangeError" }, new Map(), Promise.resolve("hear")],
+];
+
+const filters = { replay: ["id", "topic", "since", "until"], letters: ["id", "listener", "topic", "error"] } as const;
+const discarding = { reason: "old", apply: true };
+
+function withEach(names: readonly string[], rest: Record<string, unknown> = {}): Record<string, unknown>[] {
+  return names.flatMap((name) => meaningless.map((value) => ({ ...rest, [name]: value })));
+}
+
+/** What each verb refuses that could touch many. */
+const refused: Readonly<Record<string, readonly unknown[]>> = {
+  "events.replay": [
+    ...shapeless,
+    ...withEach(filters.replay),
+    ...[{}, { listener: "hear" }, { dryRun: false }, { which: "all" }, { id: "e-1", topic: "order.*" }],
+    ...[{ topic: "order..paid" }, { topic: "order.>.x" }, { since: "yesterday" }, { until: "2026-02-30T00:00:00Z" }],
+  ],
+  "events.cleanup": [
+    ...shapeless,
+    ...withEach(["olderThan"], { apply: true }),
+    ...[{ apply: true }, { olderThan: "-1d", apply: true }, { olderThan: "0s", apply: "yes" }, { olderThan: "soon" }],
+  ],
+  "deadLetters.redrive": [
+    ...shapeless,
+    ...withEach(filters.letters),
+    ...[{}, { rate: 1 }, { message: "no room" }, { filter: {} }, { listener: "hear", rate: 0 }],
+    ...[{ id: "a", listener: "hear" }, { topic: "order.*" }, { topic: ">" }],
+  ],
+  "deadLetters.discard": [
+    ...shapeless,
+    ...withEach(filters.letters, discarding),
+    ...[discarding, { ...discarding, message: "no room" }, { ...discarding, id: "a", listener: "hear" }],
+    ...[
+      { listener: "hear", apply: true },
+      { listener: "hear", apply: true, reason: " " },
+    ],
+    ...[
+      { ...discarding, topic: ">" },
+      { ...discarding, listener: "hear", apply: "yes" },
+    ],
+  ],
+  "listeners.skip": [
+    ...shapeless,
+    ...withEach(["to", "time", "event"], { name: "hear" }),
+    ...[{ name: "hear" }, { to: "now" }, { name: "hear", to: "beginning" }, { name: "hear", to: "now", event: "e-1" }],
+  ],
+  "listeners.rewind": [
+    ...shapeless,
+    ...withEach(["to", "time", "event"], { name: "hear" }),
+    ...[{ name: "hear" }, { to: "beginning" }, { name: "hear", to: "now" }, { name: "hear", position: "beginning" }],
+  ],
+  "listeners.remove": [...shapeless, {}, { allTenants: true }, { name: "hear", allTenants: "no" }],
+};
+
+for (const backend of backends) {
+  test(`${backend}: a wrong argument is invalid and touches nothing, and never means everything`, async (t) => {
+    const { book } = await openTest(t, backend, {
+      use: [
+        listener("hear", {
+          on: "order.*",
+          attempts: 1,
+          run: () => {
+            throw new RangeError("no room");
+          },
+        }),
+      ],
+    });
+    const worker = await book.startWorker();
+    for (const id of ["e-1", "e-2"]) await book.events.publish("order.paid", { id }, { id });
+    while ((await book.deadLetters.list()).items.length < 2) await worker.idle();
+    await worker.stop();
+    await book.listeners.pause("hear");
+    await book.events.publish("order.sent", null, { id: "e-3" });
+    const before = await stateOf(book);
+
+    for (const [key, inputs] of Object.entries(refused)) {
+      for (const input of inputs) await assert.rejects(call(book, key, input), { code: "invalid" }, key);
+    }
+
+    assert.deepEqual(await stateOf(book), before);
+    assert.deepEqual([before.letters.length, before.waiting, before.state], [2, 1, "live"]);
+  });
+
+  test(`${backend}: without --apply, what destroys only counts`, async (t) => {
+    const { book } = await openTest(t, backend);
+    for (const id of ["e-1", "e-2"]) await book.events.publish("order.paid", null, { id });
+
+    for (const [key, verb] of verbs) {
+      if (verb.destroys === true) assert.equal(verb.input["apply"]?.maybe, true, key);
+    }
+    const would = await call(book, "events.cleanup", { olderThan: "0s" });
+    const none = await call(book, "deadLetters.discard", { listener: "hear" });
+
+    assert.equal((would as { dryRun: boolean }).dryRun, true);
+    assert.deepEqual(none, { dryRun: true, count: 0 });
+    assert.equal((await book.events.list()).items.length, 2);
+  });
+}
+
+async function stateOf(book: Book): Promise<{ events: unknown[]; letters: unknown[]; waiting: number; state: string }> {
+  const { state, lag } = await book.listeners.get("hear");
+  return {
+    events: (await book.events.list()).items.map(({ id, deliveries }) => [id, deliveries]),
+    letters: (await book.deadLetters.list()).items.map(({ id, status }) => [id, status]),
+    waiting: lag.events,
+    state,
+  };
+}
