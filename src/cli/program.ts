@@ -24,7 +24,6 @@ import { migrate } from "./migrate.ts";
 import { prune } from "./prune.ts";
 import { records } from "./records.ts";
 import { recover } from "./recover.ts";
-import { reservations } from "./reservations.ts";
 import { retain } from "./retain.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
@@ -50,7 +49,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     calls,
     sinks,
   ],
-  ...["queues" as const, reservations],
+  ...["queues" as const, "reservations" as const],
   ...[runs, errors, logs, records, commits, recover, mend, prune, retain],
   ...[migrate, info, sessions, tenants, "book" as const, backup, heldCommands, doctor, views],
 ];

@@ -25,6 +25,12 @@ export const nouns = {
     more: "A queue belongs to a tenant and exists once it was used or limited.",
     load: async () => (await import("./queues.ts")).queues,
   },
+  reservations: {
+    about: "list reservations: queues that are held for direct work",
+    more: `Nothing of a queue that is held starts until its holder releases it or ends, or until ten minutes have
+passed without a renewal.`,
+    load: async () => (await import("./reservations.ts")).reservations,
+  },
   book: {
     about: "look after the book",
     plain: true,
