@@ -14,7 +14,6 @@ import { commits } from "./commits.ts";
 import { doctor } from "./doctor.ts";
 import { errors } from "./errors.ts";
 import { addNoun } from "./commands.ts";
-import { groups } from "./groups.ts";
 import { heldCommands } from "./held.ts";
 import { info } from "./info.ts";
 import { listeners } from "./listeners.ts";
@@ -40,7 +39,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     run,
     apps,
     "jobs" as const,
-    groups,
+    "groups" as const,
     templates,
     schedules,
     "events" as const,

@@ -183,6 +183,8 @@ const colours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
   ["queued", "cyan"],
   ["running", "green"],
   ["active", "green"],
+  ["open", "cyan"],
+  ["partial", "yellow"],
   ["released", "dim"],
   ["expired", "dim"],
   ["completed", "dim"],

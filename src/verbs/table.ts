@@ -20,6 +20,11 @@ export const nouns = {
     more: "An event is heard by every durable listener whose patterns match its topic (docs/events.md).",
     load: async () => (await import("./events.ts")).events,
   },
+  groups: {
+    about: "make, list, show, cancel and wait for groups: jobs that belong together",
+    more: `A group is open until the last of its jobs has ended, and then completed, failed, partial or cancelled.`,
+    load: async () => (await import("./groups.ts")).groups,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
