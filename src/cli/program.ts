@@ -29,7 +29,6 @@ import { runs } from "./runs.ts";
 import { schedules } from "./schedules.ts";
 import { sessions } from "./sessions.ts";
 import { sinks } from "./sinks.ts";
-import { templates } from "./templates.ts";
 import { tenants } from "./tenants.ts";
 import { views } from "./views.ts";
 
@@ -40,7 +39,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     apps,
     "jobs" as const,
     "groups" as const,
-    templates,
+    "templates" as const,
     schedules,
     "events" as const,
     listeners,

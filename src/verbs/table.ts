@@ -25,6 +25,12 @@ export const nouns = {
     more: `A group is open until the last of its jobs has ended, and then completed, failed, partial or cancelled.`,
     load: async () => (await import("./groups.ts")).groups,
   },
+  templates: {
+    about: "list, show, create, edit, archive and restore templates, which jobs are made from",
+    more: `A job is made from what a template says at that moment; neither an edit nor an archive changes one that
+exists. "jobs enqueue --template" makes one.`,
+    load: async () => (await import("./templates.ts")).templates,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
