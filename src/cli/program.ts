@@ -26,7 +26,6 @@ import { recover } from "./recover.ts";
 import { retain } from "./retain.ts";
 import { run } from "./run.ts";
 import { runs } from "./runs.ts";
-import { schedules } from "./schedules.ts";
 import { sessions } from "./sessions.ts";
 import { sinks } from "./sinks.ts";
 import { tenants } from "./tenants.ts";
@@ -40,7 +39,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
     "jobs" as const,
     "groups" as const,
     "templates" as const,
-    schedules,
+    "schedules" as const,
     "events" as const,
     listeners,
     deadLetters,

@@ -31,6 +31,12 @@ export const nouns = {
 exists. "jobs enqueue --template" makes one.`,
     load: async () => (await import("./templates.ts")).templates,
   },
+  schedules: {
+    about: "list, make, change, preview and fire schedules, and say why one did or did not run",
+    more: `Every slot, a moment at which a schedule is due, is decided once, and the decision is kept
+(docs/schedules.md). Schedules fire while a program works on the book: daybook run, or one of yours.`,
+    load: async () => (await import("./schedules.ts")).schedules,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
