@@ -133,7 +133,7 @@ time is a timeout (exit code 10) and goes on.`,
     },
     examples: [`groups wait ${example} --timeout 10m`],
     async run(book, { id: group, ...options }) {
-      await book.groups.done(group, options);
+      await book.groups.wait(group, options);
       return groupOf(book, group);
     },
     show: groupPage,
