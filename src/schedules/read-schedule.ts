@@ -19,7 +19,7 @@ export type ScheduleRecord = {
   readonly expression: string;
   readonly zone: string;
   readonly gap: "shift" | "skip";
-  readonly overlap: "first" | "last" | "both";
+  readonly ambiguous: "first" | "last" | "both";
   readonly startsAt: number | null;
   readonly endsAt: number | null;
   /** For people: "every day at 07:00 (Europe/Madrid)". */
@@ -120,7 +120,7 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
     expression: row.expression,
     zone: row.zone,
     gap: row.gap,
-    overlap: row.overlap,
+    ambiguous: row.ambiguous,
     startsAt: row.starts_at,
     endsAt: row.ends_at,
     words: wordsOf(row),

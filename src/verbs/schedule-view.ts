@@ -32,7 +32,7 @@ export function schedulePage(schedule: ScheduleRecord): Part[] {
     schedule: schedule.name,
     when: schedule.words,
     [schedule.kind]: schedule.expression,
-    zone: `${schedule.zone}, gap ${schedule.gap}, overlap ${schedule.overlap}`,
+    zone: `${schedule.zone}, gap ${schedule.gap}, ambiguous ${schedule.ambiguous}`,
     [target.kind]: target.name,
     "made by": schedule.source === "code" ? "code" : "hand",
     missed: missedOf(schedule),
@@ -72,7 +72,7 @@ function slotOf({ at, untilAt, slots }: DecisionRecord): Cell {
   return slots === 1 ? time(at) : words(time(at), "to", time(untilAt));
 }
 
-const marks = { gap: "clock goes forward: moved", overlap: "clock goes back: this time comes twice" } as const;
+const marks = { gap: "clock goes forward: moved", ambiguous: "clock goes back: this time comes twice" } as const;
 
 /** `here`: the zone of one more clock. */
 export function fireTable(fires: readonly FirePreview[], here: string | undefined): Part {

@@ -18,7 +18,7 @@ for (const backend of cliBackends) {
     const { book, url } = await openTest(t, backend, { worker: false });
     const policies = ["--missed", "all", "--max-lateness", "2h", "--concurrency", "queue", "--jitter", "1m"];
     const bounds = ["--start", "2030-01-01T00:00:00Z", "--end", "2040-01-01T00:00:00Z", "--max-fires", "9"];
-    const rest = ["--pause-after-failures", "3", "--gap", "skip", "--overlap", "both", "--params", '{"n": 1}'];
+    const rest = ["--pause-after-failures", "3", "--gap", "skip", "--ambiguous", "both", "--params", '{"n": 1}'];
 
     const made = await answer(
       ["schedules", "create", "night", ...daily, ...policies, ...bounds, ...rest, "--tag", "a"],
@@ -39,7 +39,7 @@ for (const backend of cliBackends) {
     const { id: _id, createdAt, updatedAt, nextAt, warning, ...shown } = made;
     assert.deepEqual(shown, {
       ...{ name: "night", source: "api", kind: "daily", expression: "02:30", zone: "Europe/Madrid", gap: "skip" },
-      ...{ overlap: "both", startsAt: "2030-01-01T00:00:00.000Z", endsAt: "2040-01-01T00:00:00.000Z" },
+      ...{ ambiguous: "both", startsAt: "2030-01-01T00:00:00.000Z", endsAt: "2040-01-01T00:00:00.000Z" },
       ...{ words: "every day at 02:30 (Europe/Madrid)", target: { kind: "job", name: "send" }, params: { n: 1 } },
       ...{ missed: "all", maxLatenessMs: 7_200_000, concurrency: "queue", jitterMs: 60_000, maxFires: 9 },
       ...{ pauseAfterFailures: 3, lastFiredAt: null, fires: 0, failures: 0, held: false, paused: null },

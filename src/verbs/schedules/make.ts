@@ -17,7 +17,7 @@ const when = {
   in: maybe(duration("once, so long from now, such as 10m")),
   zone: maybe(text('the zone whose clock counts, such as Europe/Madrid (default: "UTC")', "zone")),
   gap: maybe(word("a time that the clock leaves out (default: shift)", ["shift", "skip"])),
-  overlap: maybe(word("a time that comes twice (default: first)", ["first", "last", "both"])),
+  ambiguous: maybe(word("a time that comes twice (default: first)", ["first", "last", "both"])),
 };
 
 const start = time("no slot before this time");
