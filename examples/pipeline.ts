@@ -31,7 +31,7 @@ const group = await book.groups.create({ name: "report of May", mode: "sequentia
 });
 
 await book.startWorker();
-const { status, progress } = await book.groups.done(group.id, { timeout: "1m" });
+const { status, progress } = await book.groups.wait(group.id, { timeout: "1m" });
 console.log(`${status}: ${progress.completed} of ${progress.total} jobs`);
 
 // A template keeps what is always the same. Whoever enqueues from it gives the rest, and may wait for the result.

@@ -837,7 +837,7 @@ CREATE TABLE daybook_schedule (
   expression text not null,
   zone text not null,
   gap text not null check (gap in ('shift', 'skip')),
-  overlap text not null check (overlap in ('first', 'last', 'both')),
+  ambiguous text not null check (ambiguous in ('first', 'last', 'both')),
   starts_at integer,
   ends_at integer,
   anchor_at integer,

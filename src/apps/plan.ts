@@ -76,7 +76,7 @@ export type TimingWord = "daily" | "every" | "cron" | "in" | "at";
 
 const jobWords = ["attempts", "backoff", "timeout", "losses", "queue", "priority"];
 const scheduleWords = ["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures", "tags"];
-const timingWords = ["anchor", "zone", "gap", "overlap", "start", "end"];
+const timingWords = ["anchor", "zone", "gap", "ambiguous", "start", "end"];
 
 /** Makes the registration of `app.daily()`, `every()`, `cron()`, `in()` and `once()`: a schedule of the book that fires a job whose
  *  handler is the instance's own function. The handler's params stay in memory, so they may be anything; the book keeps the

@@ -9,29 +9,25 @@ import { kebab } from "../verbs/verb.ts";
 import { apps } from "./apps.ts";
 import { commits } from "./commits.ts";
 import { addNoun } from "./commands.ts";
-import { groups } from "./groups.ts";
 import { migrate } from "./migrate.ts";
 import { records } from "./records.ts";
-import { reservations } from "./reservations.ts";
 import { run } from "./run.ts";
-import { schedules } from "./schedules.ts";
-import { templates } from "./templates.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
   run,
   apps,
   "jobs",
-  groups,
-  templates,
-  schedules,
+  "groups",
+  "templates",
+  "schedules",
   "events",
   "listeners",
   "deadLetters",
   "calls",
   "sinks",
   "queues",
-  reservations,
+  "reservations",
   "runs",
   records,
   commits,

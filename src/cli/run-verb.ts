@@ -12,13 +12,15 @@ import type { Answer } from "./answer.ts";
 import { optionOf } from "./commands.ts";
 import { moreOf } from "./page.ts";
 import { paperOf } from "./paper.ts";
-import { readText } from "./read-params.ts";
+import { readText } from "./read-text.ts";
 import { changing, looking, withBook, type Access } from "./with-book.ts";
 
 export async function runVerb(command: Command, key: string, verb: Verb): Promise<void> {
   const input = await readInput(command, verb);
   const work = (use: readonly Definition[]): Promise<void> =>
-    withBook(command, accessOf(command, { verb, input, use }), (book, signal) => answerOf(command, key, { verb, book, input, signal }));
+    withBook(command, accessOf(command, { verb, input, use }), (book, signal) =>
+      answerOf(command, key, { verb, book, input, signal }),
+    );
   return verb.definitions === undefined ? work([]) : withDefinitions(command, verb, input, work);
 }
 

@@ -39,7 +39,7 @@ type Alone<When> = When extends unknown
 export type CheckedSchedule = CheckedTarget &
   Pick<
     ScheduleRow,
-    | ("kind" | "expression" | "zone" | "gap" | "overlap" | "starts_at" | "ends_at" | "anchor_at")
+    | ("kind" | "expression" | "zone" | "gap" | "ambiguous" | "starts_at" | "ends_at" | "anchor_at")
     | ("missed" | "max_lateness_ms" | "concurrency" | "jitter_ms" | "max_fires" | "pause_after")
   > & {
     readonly timing: Timing;
@@ -49,7 +49,7 @@ export type CheckedSchedule = CheckedTarget &
 
 const known = [
   ...timingKeys,
-  ...(["anchor", "zone", "gap", "overlap", "start", "end"] as const),
+  ...(["anchor", "zone", "gap", "ambiguous", "start", "end"] as const),
   ...(["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures"] as const),
   ...(["job", "template", "params", "queue", "priority", "tags", "event", "payload"] as const),
 ];
@@ -63,7 +63,7 @@ export async function checkSchedule(
   checkName(name, "schedule name");
   const { timing, jitter_ms } = checkWhen(name, options);
   const inMs = "in" in options && options.in !== undefined ? durationMs(options.in, "in") : null;
-  const { kind, expression, zone, gap, overlap, start, end, anchor } = timing.stored;
+  const { kind, expression, zone, gap, ambiguous, start, end, anchor } = timing.stored;
   const {
     missed = "latest",
     concurrency = options.event === undefined ? "skip" : "allow",
@@ -78,7 +78,7 @@ export async function checkSchedule(
     expression,
     zone,
     gap,
-    overlap,
+    ambiguous,
     starts_at: start,
     ends_at: end,
     anchor_at: anchor,
@@ -115,7 +115,7 @@ export function checkTiming(name: string, options: object, now?: number): Timing
     throw invalid(`schedule "${name}" ${what}: give one of cron, every, at, in, daily`);
   }
   const picked = pick(options, [...timingKeys, "anchor"]);
-  const rest = pick(options, ["zone", "gap", "overlap", "start", "end"]);
+  const rest = pick(options, ["zone", "gap", "ambiguous", "start", "end"]);
   return createTiming(picked as unknown as TimingInput, rest, now);
 }
 
@@ -134,8 +134,8 @@ function oneOf(what: string, value: string, allowed: readonly string[]): void {
  *  does not put the fire off. */
 export function countedFrom(now: number, checked: CheckedSchedule): CheckedSchedule {
   if (checked.inMs === null) return checked;
-  const { zone, gap, overlap } = checked;
-  const timing = createTiming({ in: checked.inMs }, { zone, gap, overlap }, now);
+  const { zone, gap, ambiguous } = checked;
+  const timing = createTiming({ in: checked.inMs }, { zone, gap, ambiguous }, now);
   return { ...checked, expression: timing.expression, anchor_at: timing.stored.anchor, timing };
 }
 
@@ -160,10 +160,10 @@ export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   const timing = timingKeys.some((key) => key in changes) ? keptTiming(row, changes) : timingFrom(row);
   const isOther = "job" in changes || "template" in changes || "event" in changes;
   const target = isOther ? {} : targetFrom(row);
-  const { zone, gap, overlap, starts_at: start, ends_at: end, missed, concurrency } = row;
+  const { zone, gap, ambiguous, starts_at: start, ends_at: end, missed, concurrency } = row;
   const { max_lateness_ms: maxLateness, jitter_ms: jitter, max_fires: maxFires, pause_after: pauseAfterFailures } = row;
   const policies = { missed, concurrency, maxLateness, jitter, maxFires, pauseAfterFailures };
-  const rest = { zone, gap, overlap, start, end, ...policies };
+  const rest = { zone, gap, ambiguous, start, end, ...policies };
   // "in" is one moment without start and end; those of the row belong to its old timing.
   const bounds = "in" in changes ? { start: null, end: null } : {};
   // Policies about jobs do not apply to events.

@@ -19,9 +19,9 @@ export type ScheduleRecord = {
   readonly expression: string;
   readonly zone: string;
   readonly gap: "shift" | "skip";
-  readonly overlap: "first" | "last" | "both";
-  readonly start: number | null;
-  readonly end: number | null;
+  readonly ambiguous: "first" | "last" | "both";
+  readonly startsAt: number | null;
+  readonly endsAt: number | null;
   /** For people: "every day at 07:00 (Europe/Madrid)". */
   readonly words: string;
   readonly target: { readonly kind: "job" | "template" | "event"; readonly name: string };
@@ -49,7 +49,7 @@ export type DecisionRecord = {
   /** The slot; of a span the first. */
   readonly at: number;
   /** The last slot of a span; otherwise the slot itself. */
-  readonly until: number;
+  readonly untilAt: number;
   readonly slots: number;
   readonly kind: DecisionKind;
   readonly decidedAt: number;
@@ -101,7 +101,7 @@ export async function listDecisions(
   return cutPage(rows, limit, (row) => row.at);
 }
 
-const selectDecisions = sql`select slot_at as "at", until_at as "until", slots, kind, decided_at as "decidedAt", local,
+const selectDecisions = sql`select slot_at as "at", until_at as "untilAt", slots, kind, decided_at as "decidedAt", local,
     job_id as "jobId", event_id as "eventId", note
   from daybook_decision`;
 
@@ -120,9 +120,9 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
     expression: row.expression,
     zone: row.zone,
     gap: row.gap,
-    overlap: row.overlap,
-    start: row.starts_at,
-    end: row.ends_at,
+    ambiguous: row.ambiguous,
+    startsAt: row.starts_at,
+    endsAt: row.ends_at,
     words: wordsOf(row),
     target: { kind: row.target, name: row.target_name },
     params: row.target === "template" ? overrides : (JSON.parse(prepared.params) as unknown),
@@ -186,7 +186,9 @@ export async function whySchedule(store: Store, row: ScheduleRow, at: number): P
   if (found !== undefined && (isSlot || found.slots === 1)) {
     const because = [meanings[found.kind]];
     if (found.slots > 1) {
-      because.push(`The decision is about ${found.slots} slots, from ${isoTime(found.at)} to ${isoTime(found.until)}.`);
+      because.push(
+        `The decision is about ${found.slots} slots, from ${isoTime(found.at)} to ${isoTime(found.untilAt)}.`,
+      );
     }
     if (found.note !== null) because.push(`Its note: ${found.note}.`);
     if (found.jobId !== null) because.push(`Its job is ${found.jobId}; "jobs explain" tells what became of that.`);

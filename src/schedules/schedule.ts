@@ -44,7 +44,7 @@ export type ScheduleRow = {
   expression: string;
   zone: string;
   gap: StoredTiming["gap"];
-  overlap: StoredTiming["overlap"];
+  ambiguous: StoredTiming["ambiguous"];
   starts_at: number | null;
   ends_at: number | null;
   anchor_at: number | null;
@@ -86,8 +86,8 @@ export const schedulesChannel = "schedules";
 export const scheduleKind = "schedule";
 
 export function timingOf(row: ScheduleRow): Timing {
-  const { kind, expression, zone, gap, overlap, starts_at: start, ends_at: end, anchor_at: anchor } = row;
-  return restoreTiming({ kind, expression, zone, gap, overlap, start, end, anchor });
+  const { kind, expression, zone, gap, ambiguous, starts_at: start, ends_at: end, anchor_at: anchor } = row;
+  return restoreTiming({ kind, expression, zone, gap, ambiguous, start, end, anchor });
 }
 
 /** The same for callers that must go on when a timing cannot be read, such as a zone that this machine does not know. */

@@ -155,8 +155,8 @@ export type FirePreview = {
   readonly local: string;
   /** The same moment in the reader's zone. */
   readonly there: string;
-  /** `gap`: the local time does not exist on that day, so the slot is moved. `overlap`: it exists twice. */
-  readonly dst: "gap" | "overlap" | null;
+  /** `gap`: the local time does not exist on that day, so the slot is moved. `ambiguous`: it exists twice. */
+  readonly dst: "gap" | "ambiguous" | null;
 };
 
 function previewFires(

@@ -67,7 +67,7 @@ export function refuseCode({ name, source }: ScheduleRow, verb: string): void {
   });
 }
 
-const timingKeys = ["kind", "expression", "zone", "gap", "overlap", "starts_at", "ends_at", "anchor_at"] as const;
+const timingKeys = ["kind", "expression", "zone", "gap", "ambiguous", "starts_at", "ends_at", "anchor_at"] as const;
 const policyKeys = ["missed", "max_lateness_ms", "concurrency", "jitter_ms", "max_fires", "pause_after"] as const;
 
 function isSame(old: ScheduleRow, checked: CheckedSchedule): boolean {

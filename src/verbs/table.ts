@@ -46,6 +46,23 @@ set back, skipped and removed like any other, and what could not go out is a dea
   $ daybook dead-letters redrive --listener sink:warehouse --dry-run`,
     load: async () => (await import("./sinks.ts")).sinks,
   },
+  groups: {
+    about: "make, list, show, cancel and wait for groups: jobs that belong together",
+    more: `A group is open until the last of its jobs has ended, and then completed, failed, partial or cancelled.`,
+    load: async () => (await import("./groups.ts")).groups,
+  },
+  templates: {
+    about: "list, show, create, edit, archive and restore templates, which jobs are made from",
+    more: `A job is made from what a template says at that moment; neither an edit nor an archive changes one that
+exists. "jobs enqueue --template" makes one.`,
+    load: async () => (await import("./templates.ts")).templates,
+  },
+  schedules: {
+    about: "list, make, change, preview and fire schedules, and say why one did or did not run",
+    more: `Every slot, a moment at which a schedule is due, is decided once, and the decision is kept
+(docs/schedules.md). Schedules fire while a program works on the book: daybook run, or one of yours.`,
+    load: async () => (await import("./schedules.ts")).schedules,
+  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
@@ -68,6 +85,12 @@ set back, skipped and removed like any other, and what could not go out is a dea
     more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.
 docs/origins.md lists them, with statements that read them.`,
     load: async () => (await import("./views.ts")).views,
+  },
+  reservations: {
+    about: "list reservations: queues that are held for direct work",
+    more: `Nothing of a queue that is held starts until its holder releases it or ends, or until ten minutes have
+passed without a renewal.`,
+    load: async () => (await import("./reservations.ts")).reservations,
   },
   book: {
     about: "look after the book",

@@ -50,12 +50,12 @@ for (const backend of cliBackends) {
       }),
     );
     assert.match(String(shown["finishedAt"]), /Z$/);
-    assert.match(words.stdout, /mode +sequential, on failure skip\nstatus +partial\n/);
-    assert.match(words.stdout, /progress +1 of 3 completed, 1 failed, 1 skipped\n/);
-    assert.match(words.stdout, new RegExp(`\n2 +${made.jobs[1]?.id} +fail +failed +1\n3 +\\S+ +quick +skipped +1\n$`));
+    assert.match(words.stdout, /mode\tsequential, on failure skip\nstatus\tpartial\n/);
+    assert.match(words.stdout, /progress\t1 of 3 completed, 1 failed, 1 skipped\n/);
+    assert.match(words.stdout, new RegExp(`\n2\t${made.jobs[1]?.id}\tfail\tfailed\t1\n3\t\\S+\tquick\tskipped\t1\n$`));
     assert.equal(items(partial).length, 1);
-    assert.match(listed.stdout, /^id +name +mode +on failure +status +created +progress\n.* parallel +stop +open /);
-    assert.match(listed.stdout, /There are more: daybook groups list .*--after \S+\n$/);
+    assert.match(listed.stdout, /^id\tname\tmode\ton failure\tstatus\tcreated\tprogress\n.*\tparallel\tstop\topen\t/);
+    assert.match(listed.stderr, /^There are more: daybook groups list .*--after \S+\n$/);
     assert.deepEqual(theirs.slice(0, 2), [4, "not_found"]);
     assert.deepEqual(none, { items: [], next: null });
   });
@@ -83,6 +83,6 @@ for (const backend of cliBackends) {
     assert.deepEqual(again.slice(0, 2), [5, "conflict"]);
     assert.deepEqual([ended.code, parsed(ended.stdout)["status"]], [22, "cancelled"]);
     assert.equal(code, 0);
-    assert.match(stdout, /status +completed\nprogress +1 of 1 completed\n/);
+    assert.match(stdout, /status\tcompleted\nprogress\t1 of 1 completed\n/);
   });
 }

@@ -17,6 +17,7 @@ test("a backup says what it holds, and drops or releases what is named", async (
   await answer(["backup", copy], url);
 
   const words = await runCli(["held", "--book", copy]);
+  const schedules = await runCli(["schedules", "list", "--book", copy]);
   const ofAcme = await answer(["held", "--tenant", "acme"], copy);
   const dry = await answer(["release", "--drop", "--tenant", "acme"], copy);
   const dropped = await answer(["release", "--drop", "--tenant", "acme", "--apply"], copy);
@@ -25,6 +26,7 @@ test("a backup says what it holds, and drops or releases what is named", async (
 
   assert.match(words.stdout, /^tenant +kind +held +oldest made +newest made\nacme +job +1 .*\n.*\ndefault +job +1 /);
   assert.match(words.stdout, /default +\(schedules\) +1\n$/);
+  assert.match(schedules.stdout, /^hourly\t.*\theld: this book is a copy$/m);
   const [held] = ofAcme["jobs"] as { tenant: string; count: number; oldestAt: string }[];
   assert.deepEqual([held?.tenant, held?.count, ofAcme["schedules"]], ["acme", 1, []]);
   assert.match(held?.oldestAt ?? "", /^\d{4}-\d\d-\d\dT/);

@@ -137,7 +137,7 @@ for (const backend of cliBackends) {
         ["default", "released"],
       ],
     );
-    assert.match(words.stdout, /^id +queue +status +session +reserved +expires +note\n.* direct: double\n/);
+    assert.match(words.stdout, /^id\tqueue\tstatus\tsession\treserved\texpires\tnote\n.*\tdirect: double\n/);
     assert.deepEqual(theirs, { items: [] });
   });
 

@@ -58,9 +58,12 @@ for (const backend of cliBackends) {
 
     const { name, mode, onFailure, progress } = await book.groups.get(id);
     assert.deepEqual([name, mode, onFailure, progress.total], ["night", "sequential", "skip", 3]);
-    assert.match(words.stdout, new RegExp(`^\\S+ is added to ${id}: waiting\n$`));
+    assert.match(
+      words.stdout,
+      new RegExp(`^\\S+ is added to ${id}: waiting\njob "work" was never hosted by this book\\b.*\n$`),
+    );
     const messages = [
-      /--jobs is \{\}|give a list/,
+      /jobs is an object: give a list/,
       /give \{ "job"/,
       /at least one job/,
       /unknown option "prio"/,

@@ -34,8 +34,8 @@ for (const backend of cliBackends) {
     });
     assert.deepEqual([updatedAt, /^\d{4}-.*Z$/.test(String(createdAt))], [createdAt, true]);
     assert.deepEqual(taken.slice(0, 2), [5, "conflict"]);
-    assert.match(words.stdout, /^template +reminder\njob +send\nqueue +mail\npriority +-5\nattempts +8\n/);
-    assert.match(words.stdout, /timeout +30s\n[^]*params\n\{\n {2}"copies": 2\n\}\n$/);
+    assert.match(words.stdout, /^template\treminder\njob\tsend\nqueue\tmail\npriority\t-5\nattempts\t8\n/);
+    assert.match(words.stdout, /timeout\t30s\n[^]*params\n\{\n {2}"copies": 2\n\}\n$/);
     assert.deepEqual(
       [edited["params"], edited["priority"], edited["queue"], edited["backoff"], edited["revision"]],
       [{}, null, "mail", { base: "2s" }, 2],
@@ -82,13 +82,13 @@ for (const backend of cliBackends) {
       items(await answer(["templates", "list", ...args], url)).map((each) => each["name"]);
 
     const first = await answer(["templates", "list", "--limit", "2"], url);
-    const words = await runCli(["templates", "list", "--book", url, "--active", "--limit", "1"]);
+    const words = await runCli(["templates", "list", "--book", url, "--no-archived", "--limit", "1"]);
 
     assert.deepEqual(await list(), ["c", "b", "a"]);
     assert.deepEqual(await list("--archived"), ["b"]);
-    assert.deepEqual(await list("--active"), ["c", "a"]);
+    assert.deepEqual(await list("--no-archived"), ["c", "a"]);
     assert.deepEqual(await list("--after", String(first["next"])), ["a"]);
-    assert.match(words.stdout, /^name +job +queue +updated +archived +params\nc +send /);
-    assert.match(words.stdout, /There are more: daybook templates list .*--active .*--after \d+\n$/);
+    assert.match(words.stdout, /^name\tjob\tqueue\tupdated\tarchived\tparams\nc\tsend\t/);
+    assert.match(words.stderr, /^There are more: daybook templates list .*--no-archived .*--after \S+\n$/);
   });
 }

@@ -67,7 +67,7 @@ for (const backend of backends) {
       const ended = async (): Promise<number> => (await book.jobs.list({ status: "completed" })).items.length;
       while (backend === "postgres" && (await ended()) < 1) await new Promise((resolve) => setImmediate(resolve));
       gate.resolve();
-      assert.equal((await whileTimePasses(clock, book.groups.done(id))).status, "completed");
+      assert.equal((await whileTimePasses(clock, book.groups.wait(id))).status, "completed");
       assert.deepEqual(await book.doctor(), []);
     });
 

@@ -52,7 +52,7 @@ for (const backend of backends) {
       const self = job<{ group?: string }>("self", {
         attempts: 1,
         async run({ group }, { book, job: { id } }) {
-          await told(group === undefined ? book.jobs.result(id) : book.groups.done(group));
+          await told(group === undefined ? book.jobs.result(id) : book.groups.wait(group));
         },
       });
       const { book } = await openTest(t, backend, { use: [self] });
@@ -134,7 +134,7 @@ for (const backend of backends) {
         for (let n = 0; n < 3; n++) group.add(quick, {});
       });
       const others = await at.jobs.enqueueMany(quick, [{}, {}, {}, {}]);
-      const done = at.groups.done(id);
+      const done = at.groups.wait(id);
       const results = others.map((made) => made.result());
       const marked = async (): Promise<unknown[]> => at.rows("select seq from daybook_job_now where awaited = 1");
       await until(async () => looks === 1 && (await marked()).length === others.length);

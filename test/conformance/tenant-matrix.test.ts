@@ -94,7 +94,7 @@ function questions(book: Book, word: string, id: Record<string, string>): Record
     "groups.get": () => book.groups.get(group),
     "groups.list": () => book.groups.list(),
     "groups.members": () => book.groups.members(group),
-    "groups.done": () => book.groups.done(group),
+    "groups.wait": () => book.groups.wait(group),
     "reservations.list": () => book.reservations.list(),
     "schedules.get": () => book.schedules.get(`schedule-${word}`),
     "schedules.list": () => book.schedules.list(),

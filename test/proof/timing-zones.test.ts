@@ -20,7 +20,7 @@ test("in all zones skip, last and both do what they say around the changes of 20
   let compared = 0;
   for (const zone of zones) {
     for (const year of [2018, 2026]) {
-      for (const changes of [{ gap: "skip" }, { overlap: "last" }, { gap: "skip", overlap: "both" }] as const) {
+      for (const changes of [{ gap: "skip" }, { ambiguous: "last" }, { gap: "skip", ambiguous: "both" }] as const) {
         compared += sweepZone(zone, year, quarters(3), changes);
       }
     }

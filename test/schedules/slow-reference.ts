@@ -1,8 +1,8 @@
 // When schedules are due, worked out the slow way: by Temporal alone, day by day and minute by minute, with nothing of the
 // product and no cron library. What the product computes is compared with it.
 
-export type Changes = { readonly gap?: "shift" | "skip"; readonly overlap?: "first" | "last" | "both" };
-export type SlowSlot = { readonly at: number; readonly local: string; readonly dst: "gap" | "overlap" | null };
+export type Changes = { readonly gap?: "shift" | "skip"; readonly ambiguous?: "first" | "last" | "both" };
+export type SlowSlot = { readonly at: number; readonly local: string; readonly dst: "gap" | "ambiguous" | null };
 
 /** The slots of a schedule that names one local time of every day. */
 export function slowDaily(
@@ -65,7 +65,7 @@ export function daysAround(day: Temporal.PlainDate, before: number, after: numbe
 function resolve(
   zone: string,
   local: Temporal.PlainDateTime,
-  { gap = "shift", overlap = "first" }: Changes,
+  { gap = "shift", ambiguous = "first" }: Changes,
 ): SlowSlot[] {
   const first = local.toZonedDateTime(zone, { disambiguation: "earlier" });
   const last = local.toZonedDateTime(zone, { disambiguation: "later" });
@@ -75,8 +75,8 @@ function resolve(
   }
   if (first.epochMilliseconds === last.epochMilliseconds)
     return [{ at: first.epochMilliseconds, local: text, dst: null }];
-  const chosen = { first: [first], last: [last], both: [first, last] }[overlap];
-  return chosen.map((each) => ({ at: each.epochMilliseconds, local: text, dst: "overlap" }));
+  const chosen = { first: [first], last: [last], both: [first, last] }[ambiguous];
+  return chosen.map((each) => ({ at: each.epochMilliseconds, local: text, dst: "ambiguous" }));
 }
 
 /** The first minute whose clock reads a time after the one that was left out. */

@@ -113,7 +113,7 @@ function countSteps(cron: string, gap: "shift" | "skip"): number {
   const counted: Plan = { ...plan, days: (length, weekday) => (steps++, plan.days(length, weekday)) };
   const madrid = zoneOf("Europe/Madrid");
   const zone: Zone = { name: madrid.name, periodAt: (ms) => (steps++, madrid.periodAt(ms)) };
-  nextSlot(counted, zone, { gap, overlap: "first" }, Date.UTC(2096, 2, 1));
+  nextSlot(counted, zone, { gap, ambiguous: "first" }, Date.UTC(2096, 2, 1));
   return steps;
 }
 

@@ -79,10 +79,10 @@ for (const [zone, date] of changes) {
         (local.hour < 4 || local.hour === 23) && local.minute % 20 === 0,
     };
     for (const [cron, due] of Object.entries(named)) {
-      for (const overlap of ["first", "last", "both"] as const) {
+      for (const ambiguous of ["first", "last", "both"] as const) {
         for (const gap of ["shift", "skip"] as const) {
-          const expected = slowCalendar(zone, days, due, { gap, overlap });
-          assertSlots(createTiming({ cron }, { zone, gap, overlap }), expected, `${cron} ${gap} ${overlap}`);
+          const expected = slowCalendar(zone, days, due, { gap, ambiguous });
+          assertSlots(createTiming({ cron }, { zone, gap, ambiguous }), expected, `${cron} ${gap} ${ambiguous}`);
         }
       }
     }
@@ -127,9 +127,9 @@ test("a time that a gap moves onto another slot of the schedule makes no second 
 
 test("a yearly time in the repeated hour comes again the same night when both are asked for", () => {
   const zone = "Europe/Madrid";
-  assert.deepEqual(firstSlots({ cron: "30 2 25 10 *" }, { zone, overlap: "both" }, "2026-01-01T00:00Z", 3), [
-    "2026-10-25T00:30Z 2026-10-25T02:30 overlap",
-    "2026-10-25T01:30Z 2026-10-25T02:30 overlap",
+  assert.deepEqual(firstSlots({ cron: "30 2 25 10 *" }, { zone, ambiguous: "both" }, "2026-01-01T00:00Z", 3), [
+    "2026-10-25T00:30Z 2026-10-25T02:30 ambiguous",
+    "2026-10-25T01:30Z 2026-10-25T02:30 ambiguous",
     "2027-10-25T00:30Z 2027-10-25T02:30 -",
   ]);
 });

@@ -10,7 +10,7 @@ const zone = fc.constantFrom("UTC", "Europe/Madrid", "America/Sao_Paulo", "Austr
 const changes = fc.record({
   zone,
   gap: fc.constantFrom("shift", "skip"),
-  overlap: fc.constantFrom("first", "last", "both"),
+  ambiguous: fc.constantFrom("first", "last", "both"),
 });
 const daily = fc
   .record({ hour: fc.integer({ min: 0, max: 23 }), minute: fc.constantFrom(0, 15, 30, 59) })

@@ -33,8 +33,8 @@ for (const zone of zones) {
 test("skip, last and both do what they say in zones of every kind of change", () => {
   for (const zone of zones.slice(0, 8)) {
     for (const gap of ["shift", "skip"] as const) {
-      for (const overlap of ["first", "last", "both"] as const) {
-        for (const year of [2018, 2026]) sweepZone(zone, year, quarters(2), { gap, overlap });
+      for (const ambiguous of ["first", "last", "both"] as const) {
+        for (const year of [2018, 2026]) sweepZone(zone, year, quarters(2), { gap, ambiguous });
       }
     }
   }

@@ -129,7 +129,8 @@ async function inputOf(key: string, verb: Verb, example: string): Promise<Record
   const group = words.length === 1 ? program : program.command(words[0] ?? "");
   const input = Promise.withResolvers<Record<string, unknown>>();
   addVerb(group, verb, { isDefault: false }, async (command) =>
-    input.resolve(await readInput(command, verb, async () => "{}")),
+    // Files are not there, and every other text is read as it is.
+    input.resolve(await readInput(command, verb, async (text) => (/^@|^-$/.test(text) ? "[]" : text))),
   );
   await program.parseAsync(wordsOf(example), { from: "user" });
   return input.promise;

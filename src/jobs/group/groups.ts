@@ -91,15 +91,15 @@ export function groupReads(store: Store, tenant: string) {
     /** The last job of each slot, in order. */
     members: (id: string) => groupMembers(store, tenant, id),
     /** Waits, from any process, until the last job of a group has ended, whatever its outcome. */
-    done: (id: string, options: AwaitOptions = {}) => groupDone(store, tenant, id, options),
+    wait: (id: string, options: AwaitOptions = {}) => waitForGroup(store, tenant, id, options),
   };
 }
 
 // Whoever ends a group wakes those who wait, in every process.
-async function groupDone(store: Store, tenant: string, id: string, options: AwaitOptions): Promise<GroupRecord> {
-  refuseInsideUnit("done", store, "wait after it, because the jobs begin only then");
+async function waitForGroup(store: Store, tenant: string, id: string, options: AwaitOptions): Promise<GroupRecord> {
+  refuseInsideUnit("wait", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
-  return awaitEnd(store, what, awaitMs(options, "done"), async (waited) => {
+  return awaitEnd(store, what, awaitMs(options, "wait"), async (waited) => {
     const [open] = await store.read<{ seq: number }>(sql`select seq
       from daybook_job_group job_group where tenant_id = ${tenant} and id = ${id} and status = 'open'`);
     // One that has ended stays as it is, so it is counted once; one that is not there is refused here.

@@ -6,8 +6,8 @@ export type Slot = {
   readonly at: number;
   /** The local time by the expression, such as "2026-03-29T02:30:00"; in a gap, a time that did not exist. */
   readonly local: string;
-  /** "gap": moved to the end of a gap. "overlap": the local clock reads this time twice. */
-  readonly dst: "gap" | "overlap" | null;
+  /** "gap": moved to the end of a gap. "ambiguous": the local clock reads this time twice. */
+  readonly dst: "gap" | "ambiguous" | null;
 };
 
 /** The slot of an exact moment, which needs no resolving of clock changes. */
@@ -15,7 +15,7 @@ export function slotAt(zone: Zone, at: number): Slot {
   const { start, end, offset, offsetBefore, offsetAfter } = zone.periodAt(at);
   const wall = at + offset;
   const twice = wall < start + offsetBefore || wall >= end + offsetAfter;
-  return { at, local: localText(wall), dst: twice ? "overlap" : null };
+  return { at, local: localText(wall), dst: twice ? "ambiguous" : null };
 }
 
 /** `wall` is a local time written as if it were UTC: milliseconds since 1970 on the local clock. */
@@ -34,7 +34,7 @@ export function localText(wall: number): string {
  * A plan of every hour is due whenever the local clock shows one of its times, so it keeps its pace in real time through changes
  * of whole hours: nothing moves, and an hour that comes twice is two hours.
  */
-export type ClockChanges = { readonly gap: "shift" | "skip"; readonly overlap: "first" | "last" | "both" };
+export type ClockChanges = { readonly gap: "shift" | "skip"; readonly ambiguous: "first" | "last" | "both" };
 
 /** The search ends here. Years have four digits in ISO 8601. */
 export const latestMs = Date.UTC(10_000, 0, 1) - 1;
@@ -54,15 +54,15 @@ export function nextSlot(plan: Plan, zone: Zone, changes: ClockChanges, after: n
     const moved = slotOfGap(plan, period, changes, from);
     if (moved !== null) return moved;
     const { start, end, offset, offsetBefore, offsetAfter } = period;
-    const first = !plan.everyHour && changes.overlap === "first";
-    const last = !plan.everyHour && changes.overlap === "last";
+    const first = !plan.everyHour && changes.ambiguous === "first";
+    const last = !plan.everyHour && changes.ambiguous === "last";
     const low = first ? start + Math.max(offset, offsetBefore) : start + offset;
     const high = last ? end + Math.min(offset, offsetAfter) : end + offset;
     const wall = nextWall(plan, Math.max(Math.ceil((from + 1 + offset) / 1000) * 1000, low));
     if (wall === null || wall - offset > latestMs) return null;
     if (wall < high) {
       const twice = wall < start + offsetBefore || wall >= end + offsetAfter;
-      return { at: wall - offset, local: localText(wall), dst: twice ? "overlap" : null };
+      return { at: wall - offset, local: localText(wall), dst: twice ? "ambiguous" : null };
     }
     // Nothing is due before `wall`, so the periods until shortly before it need not be read, unless local times from
     // before `wall` come again.

@@ -77,8 +77,8 @@ const ticksMax = 10_000;
 const known = new Map<string, Ticks>();
 
 function ticksOf(stored: StoredTiming): Ticks {
-  const { kind, expression, zone, gap, overlap, anchor } = stored;
-  const key = JSON.stringify([kind, expression, zone, gap, overlap, anchor]);
+  const { kind, expression, zone, gap, ambiguous, anchor } = stored;
+  const key = JSON.stringify([kind, expression, zone, gap, ambiguous, anchor]);
   const found = known.get(key);
   if (found !== undefined) return found;
   const ticks = createTicks(stored);
@@ -105,7 +105,7 @@ export type TimingOptions = {
   /** A local time that the clock skips is due at the end of the gap ("shift", the default), or not at all. */
   readonly gap?: "shift" | "skip";
   /** A local time that comes twice is due the first time (the default), the last time, or both times. */
-  readonly overlap?: "first" | "last" | "both";
+  readonly ambiguous?: "first" | "last" | "both";
   /** Slots before it do not count; one at this very moment does. */
   readonly start?: TimeInput;
   /** Slots at this moment or later do not count. */
@@ -118,7 +118,7 @@ export type StoredTiming = {
   readonly expression: string;
   readonly zone: string;
   readonly gap: "shift" | "skip";
-  readonly overlap: "first" | "last" | "both";
+  readonly ambiguous: "first" | "last" | "both";
   readonly start: number | null;
   readonly end: number | null;
   /** What `every` counts from; for `in`, the moment at which it was written. */
@@ -131,7 +131,7 @@ const kinds = { cron: "cron", every: "every", at: "once", in: "once", daily: "da
 
 /** Reads what a caller gave. `createTicks` and `zoneOf` check the expression and the zone. `in` counts from `now`. */
 function readDefinition(input: TimingInput, options: TimingOptions, now: number): StoredTiming {
-  refuseUnknown(options, ["zone", "gap", "overlap", "start", "end"], "a timing");
+  refuseUnknown(options, ["zone", "gap", "ambiguous", "start", "end"], "a timing");
   const key = onlyKey(input);
   refuseUnknown(input, key === "every" ? [key, "anchor"] : [key], `a timing with ${key}`);
 
@@ -146,7 +146,7 @@ function readDefinition(input: TimingInput, options: TimingOptions, now: number)
     expression: expressionOf(input, now),
     zone: options.zone ?? "UTC",
     gap: oneOf(options.gap ?? "shift", ["shift", "skip"], "gap"),
-    overlap: oneOf(options.overlap ?? "first", ["first", "last", "both"], "overlap"),
+    ambiguous: oneOf(options.ambiguous ?? "first", ["first", "last", "both"], "ambiguous"),
     start,
     end,
     anchor: "every" in input ? (momentMs(input.anchor, "anchor") ?? 0) : "in" in input ? now : null,

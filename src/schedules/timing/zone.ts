@@ -11,7 +11,7 @@ export const { Temporal } = "Temporal" in globalThis ? globalThis : (require("te
 
 /**
  * A stretch of time in which a zone's offset stays the same. At `start` the clock jumped from `offsetBefore`, at `end` it
- * jumps to `offsetAfter`: forward leaves a gap, backward an overlap. Without a jump the two are equal to `offset`.
+ * jumps to `offsetAfter`: forward leaves a gap, backward times that come twice. Without a jump the two are equal to `offset`.
  */
 export type Period = {
   readonly start: number;

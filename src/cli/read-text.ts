@@ -1,14 +1,9 @@
-// JSON, such as the params of a job, as a shell gives it: as text, in a file, or on standard input.
+// Text, such as the params of a job, as a shell gives it: as it is, in a file, or on standard input.
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { DaybookError, invalid } from "../core/error.ts";
-import { parseJson, type Json } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-
-export async function readParams(given: string | undefined): Promise<Json> {
-  return given === undefined ? {} : parseJson(await readText(given, "params"), { what: "params" });
-}
 
 /** The text itself, or that of the file or of standard input. */
 export async function readText(given: string, what: string): Promise<string> {

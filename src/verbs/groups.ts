@@ -1,0 +1,202 @@
+// groups: jobs that belong together and end together.
+import type { Book, Enqueued, EnqueueOptions, GroupMember, GroupRecord } from "../index.ts";
+import { invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
+import { paged } from "./cursor.ts";
+import { duration, id, json, maybe, page, text, whole, word } from "./field.ts";
+import { fields, id as idCell, section, status, table, time, type Part } from "./shown.ts";
+import { verb } from "./verb.ts";
+
+const statuses = ["open", "completed", "failed", "partial", "cancelled"] as const;
+const example = "019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e";
+
+type ShownGroup = GroupRecord & { readonly members: readonly GroupMember[] };
+
+export const groups = {
+  list: verb({
+    words: "groups list",
+    http: "GET /groups",
+    role: "read",
+    about: "list groups, newest first",
+    input: { status: maybe(word("only groups in this state", statuses)), ...page },
+    examples: ["groups list --status failed"],
+    run: (book, input) => paged(book, "groups", input, (filter) => book.groups.list(filter)),
+    show: ({ items }) => groupTable(items),
+  }),
+
+  show: verb({
+    words: "groups show <id>",
+    http: "GET /groups/{id}",
+    role: "read",
+    about: "show one group: its progress and its jobs",
+    more: "Each slot shows the last job of its chain of retries.",
+    input: { id: id("group") },
+    examples: [`groups show ${example}`],
+    run: (book, input) => groupOf(book, input.id),
+    show: groupPage,
+  }),
+
+  create: verb({
+    words: "groups create",
+    http: "POST /groups",
+    role: "operate",
+    definitions: "may",
+    definitionsOf: ({ jobs }) => toMembers(jobs).map(([name]) => name),
+    about: "make a group and its jobs, in one transaction",
+    more: `The jobs are a JSON list in their order. Each has its name as "job", its "params", and the options of an
+enqueue (queue, priority, attempts, timeout, in, tags …). What a file here declares applies, as for
+"jobs enqueue".`,
+    input: {
+      mode: word("one after another, or side by side", ["sequential", "parallel"]),
+      onFailure: maybe(word("when a job fails for good (default: stop)", ["stop", "skip", "continue"])),
+      name: maybe(text("for lists; need not be unique", "name")),
+      jobs: json('the jobs: [{ "job": name, "params": … }, …]'),
+    },
+    examples: [
+      `groups create --mode parallel --jobs '[{"job": "sum-orders", "params": {"month": 11}}]'`,
+      "groups create --mode sequential --on-failure skip --name nightly --jobs @nightly.json",
+    ],
+    check: ({ jobs }) => void toMembers(jobs),
+    async run(book, { jobs, ...options }) {
+      const { id: made, jobs: members } = await book.groups.create(options, (group) => {
+        for (const [name, params, more] of toMembers(jobs)) group.add(name, params, more);
+      });
+      return { id: made, jobs: members };
+    },
+    show: ({ id: made, jobs }) => [
+      `${made} is open`,
+      ...jobs.map(({ id: job, name, status: is, warning }) =>
+        warning === undefined ? `${job} ${name}: ${is}` : `${job} ${name}: ${is}; ${warning}`,
+      ),
+    ],
+  }),
+
+  add: verb({
+    words: "groups add <id> <name>",
+    http: "POST /groups/{id}/jobs",
+    role: "operate",
+    definitions: "may",
+    definitionsOf: ({ name }) => [name],
+    about: "add a job behind those of an open group",
+    more: "A group that has ended, or is about to, is a conflict (exit code 5).",
+    input: {
+      id: id("group"),
+      name: text("the name of the job", "name"),
+      params: maybe(json("the params as JSON")),
+      queue: maybe(text("the queue (default: that of its definition)", "queue")),
+      priority: maybe(
+        whole(
+          "from -1000 to 1000, higher runs first (default: that of its definition)",
+          -limits.priorityMax,
+          limits.priorityMax,
+        ),
+      ),
+      in: maybe(duration("not before this long from now: 30s, 5m")),
+      attempts: maybe(whole("how often it may be tried in total (default: as its definition says)", 1, 1000)),
+      timeout: maybe(duration("how long one run may take", { min: 1 })),
+    },
+    examples: [`groups add ${example} send-report --params '{"to": "ada"}'`],
+    async run(book, { id: group, name, params, ...options }): Promise<Enqueued> {
+      return book.groups.add(group, name, params ?? {}, options);
+    },
+    show({ id: job, status: is, warning }, { id: group }) {
+      const done = `${job} is added to ${group}: ${is}`;
+      return warning === undefined ? done : [done, warning];
+    },
+  }),
+
+  cancel: verb({
+    words: "groups cancel <id>",
+    http: "POST /groups/{id}/cancel",
+    role: "operate",
+    about: "cancel what is left of a group",
+    more: `A job that has not begun never runs, and one that runs is asked to end; the group ends with the last of
+them. A group that has ended is a conflict (exit code 5).`,
+    input: { id: id("group") },
+    examples: [`groups cancel ${example}`],
+    run: (book, input) => book.groups.cancel(input.id),
+    show: (done) =>
+      done.status === "cancelled" ? `${done.id} is cancelled` : `${done.id} ends when what runs of it has ended`,
+  }),
+
+  wait: verb({
+    words: "groups wait <id>",
+    http: "GET /groups/{id}/end",
+    role: "read",
+    about: "wait until a group has ended, and show it",
+    more: `Exits with 0 when the group has completed and with 22 when it ended otherwise. One that has not ended in
+time is a timeout (exit code 10) and goes on.`,
+    input: {
+      id: id("group"),
+      timeout: maybe(duration("how long, such as 30s (default: without limit)")),
+    },
+    examples: [`groups wait ${example} --timeout 10m`],
+    async run(book, { id: group, ...options }) {
+      await book.groups.wait(group, options);
+      return groupOf(book, group);
+    },
+    show: groupPage,
+    verdict: (found) => (found.status === "completed" ? undefined : "otherwise"),
+  }),
+};
+
+async function groupOf(book: Book, group: string): Promise<ShownGroup> {
+  return { ...(await book.groups.get(group)), members: await book.groups.members(group) };
+}
+
+type Member = [name: string, params: unknown, options: EnqueueOptions];
+
+// Which options a job takes is for the library to say.
+function toMembers(given: unknown): Member[] {
+  if (!Array.isArray(given)) throw invalid(`jobs is ${quote(given)}: give a list of { "job": name, "params": … }`);
+  return given.map((each: unknown, index) => {
+    if (typeof each !== "object" || each === null || !("job" in each) || typeof each.job !== "string") {
+      throw invalid(`jobs[${index}] is ${quote(each)}: give { "job": the name of the job, "params": … }`);
+    }
+    const { job, params, ...options } = each as { job: string; params?: unknown } & EnqueueOptions;
+    return [job, params ?? {}, options];
+  });
+}
+
+function groupTable(items: readonly GroupRecord[]): Part {
+  const columns = {
+    id: (group: GroupRecord) => idCell(group.id),
+    name: (group: GroupRecord) => group.name,
+    mode: (group: GroupRecord) => group.mode,
+    "on failure": (group: GroupRecord) => group.onFailure,
+    status: (group: GroupRecord) => status(group.status),
+    created: (group: GroupRecord) => time(group.createdAt),
+    progress: progressOf,
+  };
+  return table(items, columns, {
+    none: "There are no such groups, or none before that cursor.",
+    least: ["on failure", "mode", "created"],
+  });
+}
+
+function groupPage({ members, ...group }: ShownGroup): Part[] {
+  const columns = {
+    slot: (member: GroupMember) => member.slot + 1,
+    job: (member: GroupMember) => idCell(member.id),
+    name: (member: GroupMember) => member.name,
+    status: (member: GroupMember) => status(member.status),
+    try: (member: GroupMember) => member.attempt,
+  };
+  const facts = fields({
+    group: idCell(group.id),
+    name: group.name,
+    mode: `${group.mode}, on failure ${group.onFailure}`,
+    status: status(group.status),
+    progress: progressOf(group),
+    created: time(group.createdAt),
+    finished: time(group.finishedAt),
+  });
+  return [facts, section("jobs", table(members, columns))];
+}
+
+/** How many jobs have completed, and what the others are. */
+function progressOf({ progress: { total, completed, ...rest } }: GroupRecord): string {
+  const others = Object.entries(rest).filter(([, many]) => many > 0);
+  return [`${completed} of ${total} completed`, ...others.map(([is, many]) => `${many} ${is}`)].join(", ");
+}

@@ -1,0 +1,86 @@
+// How a person reads schedules, their decisions and their next fires.
+import type { DecisionRecord, FirePreview, ScheduleRecord } from "../index.ts";
+import { formatDuration } from "../core/duration.ts";
+import { fields, id, json, section, table, time, words, type Cell, type Part } from "./shown.ts";
+
+export function scheduleTable(items: readonly ScheduleRecord[]): Part {
+  const columns = {
+    name: (each: ScheduleRecord) => each.name,
+    when: (each: ScheduleRecord) => each.words,
+    fires: (each: ScheduleRecord) => `${each.target.kind} ${each.target.name}`,
+    next: (each: ScheduleRecord) => time(each.nextAt),
+    "last fired": (each: ScheduleRecord) => time(each.lastFiredAt),
+    note: noteOf,
+  };
+  return table(items, columns, {
+    none: "There are no such schedules, or none after that cursor.",
+    least: ["last fired", "note"],
+  });
+}
+
+/** Why it has no next time. */
+function noteOf({ paused, held, nextAt }: ScheduleRecord): string | null {
+  if (paused !== null) return paused.note === null ? "paused" : `paused: ${paused.note}`;
+  if (held) return "held: this book is a copy";
+  return nextAt === null ? "over" : null;
+}
+
+/** Everything about one schedule. */
+export function schedulePage(schedule: ScheduleRecord): Part[] {
+  const { target, paused, jitterMs, maxFires, pauseAfterFailures } = schedule;
+  const facts = fields({
+    schedule: schedule.name,
+    when: schedule.words,
+    [schedule.kind]: schedule.expression,
+    zone: `${schedule.zone}, gap ${schedule.gap}, ambiguous ${schedule.ambiguous}`,
+    [target.kind]: target.name,
+    "made by": schedule.source === "code" ? "code" : "hand",
+    missed: missedOf(schedule),
+    concurrency: target.kind === "event" ? null : schedule.concurrency,
+    jitter: jitterMs === 0 ? null : `up to ${formatDuration(jitterMs)}`,
+    start: time(schedule.startsAt),
+    end: time(schedule.endsAt),
+    fires: maxFires === null ? schedule.fires : `${schedule.fires} of ${maxFires}`,
+    failures: pauseAfterFailures === null ? null : `${schedule.failures} in a row, pauses after ${pauseAfterFailures}`,
+    next: schedule.nextAt === null ? "none" : time(schedule.nextAt),
+    "last fired": time(schedule.lastFiredAt),
+    held: schedule.held ? "this book is a copy" : null,
+    paused: time(paused?.at ?? null),
+    note: paused?.note ?? null,
+    created: time(schedule.createdAt),
+    updated: time(schedule.updatedAt),
+  });
+  return [facts, section(target.kind === "event" ? "payload" : "params", json(schedule.params))];
+}
+
+function missedOf({ missed, maxLatenessMs }: ScheduleRecord): string {
+  return maxLatenessMs === null ? missed : `${missed}, at most ${formatDuration(maxLatenessMs)} late`;
+}
+
+export function decisionTable(items: readonly DecisionRecord[], none: string): Part {
+  const columns = {
+    slot: slotOf,
+    slots: (each: DecisionRecord) => each.slots,
+    decision: (each: DecisionRecord) => each.kind,
+    "job or event": (each: DecisionRecord) => id(each.jobId ?? each.eventId),
+    note: (each: DecisionRecord) => each.note,
+  };
+  return table(items, columns, { none, least: ["slots", "note"] });
+}
+
+function slotOf({ at, untilAt, slots }: DecisionRecord): Cell {
+  return slots === 1 ? time(at) : words(time(at), "to", time(untilAt));
+}
+
+const marks = { gap: "clock goes forward: moved", ambiguous: "clock goes back: this time comes twice" } as const;
+
+/** `here`: the zone of one more clock. */
+export function fireTable(fires: readonly FirePreview[], here: string | undefined): Part {
+  const columns = {
+    fires: (each: FirePreview) => time(each.fireAt),
+    "on its own clock": (each: FirePreview) => each.local,
+    ...(here === undefined ? {} : { [here]: (each: FirePreview) => each.there }),
+    mark: ({ dst }: FirePreview) => (dst === null ? null : `${dst} (${marks[dst]})`),
+  };
+  return table(fires, columns, { none: "It does not fire any more.", least: ["mark"] });
+}
