@@ -1,4 +1,5 @@
 // Where in the user's code a registration was made: its place, always, and the text of its call, if it can be found.
+import { remember } from "../core/remember.ts";
 import { stat, readFile } from "node:fs/promises";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { relative, sep, dirname, resolve } from "node:path";
@@ -62,14 +63,7 @@ export function locationOf({ file, line }: Pick<CallSite, "file" | "line">): str
 
 export type Source = { readonly location: string; readonly text: string | null };
 
-type KnownFile = {
-  readonly stamp: string;
-  readonly read: Promise<ReadSource>;
-  readonly calls: Map<string, Promise<Calls>>;
-};
-
-const filesMax = 200;
-const known = new Map<string, KnownFile>();
+type KnownFile = { readonly read: Promise<ReadSource>; readonly calls: Map<string, Promise<Calls>> };
 
 /** Reads the file of a call site, once per file and setup, after the setup has ended. */
 export async function resolveSource(site: CallSite): Promise<Source> {
@@ -96,17 +90,19 @@ async function textOf(
   return found !== null && Buffer.byteLength(found) <= limits.registrationSourceBytesMax ? found : null;
 }
 
-// A file that has changed is read again.
+// A file that has changed is another one, and is read again.
 async function knownFile(file: string): Promise<KnownFile> {
   const { mtimeMs, size } = await stat(file);
-  const stamp = `${mtimeMs} ${size}`;
-  const found = known.get(file);
-  if (found?.stamp === stamp) return found;
-  if (known.size >= filesMax) known.clear();
-  const fresh = { stamp, read: readSource(file), calls: new Map<string, Promise<Calls>>() };
-  known.set(file, fresh);
-  return fresh;
+  return fileAsItIs(JSON.stringify([file, mtimeMs, size]));
 }
+
+const fileAsItIs = remember(
+  (stamped: string): KnownFile => {
+    const [file] = JSON.parse(stamped) as [string];
+    return { read: readSource(file), calls: new Map() };
+  },
+  { max: 200 },
+);
 
 /** A place in a source file, line and column from 1, with the file's text. */
 type Origin = {

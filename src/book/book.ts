@@ -187,7 +187,10 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
           ? refuseWithoutWorker()
           : runNow(
               {
-                ...{ engine: rooms.jobs, tenant: tenantId, grace: rooms.worker.grace, join },
+                engine: rooms.jobs,
+                tenant: tenantId,
+                grace: rooms.worker.grace,
+                join,
                 leave: (worker) => void rooms.workers.delete(worker),
               },
               await lookUp(rooms.jobs, definition, true, () => []),

@@ -17,14 +17,18 @@ export async function metrics(store: Store, tenant: string, seenBy: string | nul
   const labelNames = ["kind", "name", "app", "instance"];
 
   const runs = new prom.Counter({
-    ...{ name: "daybook_runs_total", help: "Runs that have ended, by how they ended", registers: [registry] },
+    name: "daybook_runs_total",
+    help: "Runs that have ended, by how they ended",
+    registers: [registry],
     labelNames: [...labelNames, "status"],
   });
   for (const row of counters) {
     for (const status of runStatuses) if (row[status] > 0) runs.inc({ ...labelsOf(row), status }, row[status]);
   }
   const jobs = new prom.Gauge({
-    ...{ name: "daybook_jobs_open", help: "Jobs that have not ended", labelNames: ["queue", "status"] },
+    name: "daybook_jobs_open",
+    help: "Jobs that have not ended",
+    labelNames: ["queue", "status"],
     registers: [registry],
   });
   for (const { queue, status, jobs: count } of await readOpenCounts(store, tenant)) jobs.set({ queue, status }, count);
@@ -32,10 +36,14 @@ export async function metrics(store: Store, tenant: string, seenBy: string | nul
     if (value !== null) new prom.Counter({ name, help, registers: [registry] }).inc(value);
   };
   new prom.Gauge({
-    ...{ name: "daybook_sessions_running", help: "Processes that have the book open", registers: [registry] },
+    name: "daybook_sessions_running",
+    help: "Processes that have the book open",
+    registers: [registry],
   }).set(gauges.sessions);
   new prom.Gauge({
-    ...{ name: "daybook_runs_unfolded", help: "Runs that are not in the rollups yet", registers: [registry] },
+    name: "daybook_runs_unfolded",
+    help: "Runs that are not in the rollups yet",
+    registers: [registry],
   }).set(gauges.unfolded);
   count("daybook_dropped_runs_total", "Runs of live listeners that could not be recorded", gauges.droppedRuns);
   count("daybook_dropped_logs_total", "Log lines that could not be recorded", gauges.droppedLogs);

@@ -152,7 +152,8 @@ function withStatement(error: unknown, { strings }: Sql): unknown {
   if (!isDaybookError(error) || !("sqlite" in error.details || "sqlstate" in error.details)) return error;
   const statement = strings.join("?");
   return new DaybookError(error.code, `${error.message}: ${quoteSql(statement)}`, {
-    ...{ cause: error, details: { ...error.details, statement } },
+    cause: error,
+    details: { ...error.details, statement },
   });
 }
 

@@ -16,13 +16,22 @@ export function tellApp(tell: Tell, { key, instances, registrations }: AppRecord
   if (running > 0) {
     const what = `${listeners} listeners, ${schedules} schedules, ${jobs} jobs`;
     tell(`app ${key} runs: ${running} of ${instances.length} instances, ${what}`, {
-      ...{ type: "app", key, status: "running", running, instances: instances.length, registrations },
+      type: "app",
+      key,
+      status: "running",
+      running,
+      instances: instances.length,
+      registrations,
     });
   }
   for (const { index, status, error } of instances) {
     if (status !== "failed" || error === null) continue;
     tell(`! app ${key}, instance ${index}, failed: ${errorLine(error, 500)}`, {
-      ...{ type: "app", key, status: "failed", instance: index, error },
+      type: "app",
+      key,
+      status: "failed",
+      instance: index,
+      error,
     });
   }
 }

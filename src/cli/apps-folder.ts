@@ -47,7 +47,9 @@ export async function loadFolder(path: string, { watch }: { readonly watch: bool
   if (definitions.length === 0 && !watch) throw nothing(path, problems);
 
   return {
-    ...{ path, definitions, problems },
+    path,
+    definitions,
+    problems,
     elsewhere: () => modules?.folders().filter((each) => each !== path && !each.startsWith(path + sep)) ?? [],
     async reload() {
       const files = filesIn(path);

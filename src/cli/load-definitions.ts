@@ -51,7 +51,9 @@ export async function loadDefinitions({ module, config }: Sources, { watch = fal
   return {
     use: use.map((each) => (each.kind === "app" ? configure(each) : each)),
     problems: [...(folder?.problems ?? []), ...unknownApps(use, configured)],
-    ...{ folder, configure, calls },
+    folder,
+    configure,
+    calls,
   };
 }
 

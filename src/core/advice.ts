@@ -1,4 +1,5 @@
 // What a built-in handler knows about its failure: whether trying again can help, and not before when.
+import { rememberFor } from "./remember.ts";
 
 export type RetryAdvice = {
   /** False: the same again would fail in the same way. */
@@ -10,11 +11,11 @@ export type RetryAdvice = {
 };
 
 // Beside the error and not on it: what is thrown may be frozen, and is shown to people.
-const advices = new WeakMap<Error, RetryAdvice>();
+const adviceFor = rememberFor((_error: Error): { advice?: RetryAdvice } => ({}));
 
 /** The error, with advice for whoever settles the run. */
 export function advise(error: Error, advice: RetryAdvice): Error {
-  advices.set(error, advice);
+  adviceFor(error).advice = advice;
   return error;
 }
 
@@ -34,5 +35,5 @@ export function giveUp(why: string, options?: { readonly cause?: unknown }): Err
 }
 
 export function adviceOf(thrown: unknown): RetryAdvice | undefined {
-  return Error.isError(thrown) ? advices.get(thrown) : undefined;
+  return Error.isError(thrown) ? adviceFor(thrown).advice : undefined;
 }

@@ -29,7 +29,7 @@ export type LiveListenerContext = Pick<LiveContext, "event" | "listener" | "runI
  *
  *  ```ts
  *  const lights = listener("lights", {
- *    ...{ on: "motion.*", live: true, where: where.equals("moving", true), mode: "restart" },
+ *    on: "motion.*", live: true, where: where.equals("moving", true), mode: "restart",
  *    run: (_payload, { event }) => console.log(`${event.topic}: light on`),
  *  });
  *  ``` */

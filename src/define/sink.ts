@@ -67,7 +67,8 @@ function toWebhook(webhook: Webhook): Way {
   const checked = checkWebhook(webhook);
   return {
     // No code of the user runs in it. A receiver that hangs must leave room in a worker for everything else.
-    ...{ losses: neverBlamed, concurrency: limits.callsPerHost },
+    losses: neverBlamed,
+    concurrency: limits.callsPerHost,
     send: async (message, { book, job: { tenant }, signal }) => {
       const { calls, store } = roomsOf(book);
       const id = receiverId({ tenant, id: message.id });
@@ -88,9 +89,13 @@ function toBroker(name: string, broker: Broker): Way {
 
 function messageOf(event: EventInfo, data: unknown): CloudEvent {
   return {
-    ...{ specversion: "1.0", id: event.id, source: `daybook:${event.tenant}`, type: event.topic },
+    specversion: "1.0",
+    id: event.id,
+    source: `daybook:${event.tenant}`,
+    type: event.topic,
     time: isoTime(event.publishedAt),
     ...(event.key === null ? {} : { subject: event.key }),
-    ...{ datacontenttype: "application/json", data },
+    datacontenttype: "application/json",
+    data,
   };
 }

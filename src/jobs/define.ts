@@ -133,7 +133,11 @@ export function defineJob<Input, Result>(name: string, options: JobOptions<never
   return {
     kind: "job",
     name,
-    ...{ queue, priority, attempts, timeoutMs, losses },
+    queue,
+    priority,
+    attempts,
+    timeoutMs,
+    losses,
     backoff: options.backoff,
     concurrency: options.concurrency === undefined ? null : checkCount(options.concurrency, "concurrency", 1),
     options,

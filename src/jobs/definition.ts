@@ -77,7 +77,12 @@ function toRow(definition: AnyJob) {
   const { name, queue, priority, attempts, backoff, timeoutMs, losses, concurrency, options, owner } = definition;
   const { limit, rate } = options;
   return {
-    ...{ name, queue, priority, attempts, losses, concurrency },
+    name,
+    queue,
+    priority,
+    attempts,
+    losses,
+    concurrency,
     backoff: backoff === undefined ? null : toJson(backoff, { what: "backoff" }),
     timeout_ms: timeoutMs,
     // How many of one key may run; the key is a function of the params, and so only the program can make it.

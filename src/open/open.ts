@@ -181,7 +181,9 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       worker === false
         ? undefined
         : openLive({
-            ...{ store, session: jobs.session, runsWritten: rollUp.soon },
+            store,
+            session: jobs.session,
+            runsWritten: rollUp.soon,
             contextFor: (run) => liveContext(run, rooms),
           });
     const apps =
@@ -189,7 +191,17 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
         ? undefined
         : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
     const rooms: Rooms = {
-      ...{ store, attachment, jobs, rollUp, scheduled, events: room, calls, live, apps, records, worker },
+      store,
+      attachment,
+      jobs,
+      rollUp,
+      scheduled,
+      events: room,
+      calls,
+      live,
+      apps,
+      records,
+      worker,
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
       // Who only looks at a book leaves it as it is.

@@ -40,7 +40,9 @@ export async function retain(
   let [fires, slices] = [0, 0];
   for (const { tenant_id: id } of tenants) {
     const pruned = await prune(jobs, id, {
-      ...{ olderThan: now - policy.runsBy, dryRun: policy.dryRun, firesOfApps: true },
+      olderThan: now - policy.runsBy,
+      dryRun: policy.dryRun,
+      firesOfApps: true,
     });
     fires += pruned.jobs;
     slices += pruned.slices;

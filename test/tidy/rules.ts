@@ -1,3 +1,4 @@
+import { foreignWrites, hiddenState, literalSpreads, tableOwners } from "./laws.ts";
 import { isRoom, roomOf, wrongImport } from "./rooms.ts";
 import { blankOut, importsOf, lineAt, type Import, type SourceFile } from "./scan.ts";
 
@@ -21,12 +22,19 @@ const linesMaxSrc = 350;
 const linesMaxElsewhere = 600;
 
 export function tidy(files: readonly SourceFile[]): Complaint[] {
+  const owners = tableOwners(files);
   return files.flatMap((file) => {
     const isSource = /\.(?:ts|tsx|mts|js|mjs)$/.test(file.path);
     const code = isSource ? blankOut(file.text) : "";
     const scanned = { ...file, code, imports: isSource ? importsOf(file.text, code) : [] };
     const applied = isSource ? [...sourceRules, ...textRules] : textRules;
-    return applied.flatMap((rule) => rule(scanned)).map((found) => ({ path: file.path, ...found }));
+    const lawless = isSource
+      ? [...foreignWrites(file, owners), ...hiddenState(scanned), ...literalSpreads(scanned)]
+      : [];
+    return [
+      ...applied.flatMap((rule) => rule(scanned)),
+      ...lawless.map(({ offset, message }) => ({ line: lineAt(file.text, offset), message })),
+    ].map((found) => ({ path: file.path, ...found }));
   });
 }
 

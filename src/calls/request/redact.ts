@@ -1,6 +1,7 @@
 // What people may see of a request and its answer. Secrets are cut out before anything is stored: headers unless a list names
 // them as harmless, query parameters and body fields by their names, and secrets of the request wherever the answer repeats
 // them.
+import { remember } from "../../core/remember.ts";
 import { createHash } from "node:crypto";
 import { limits } from "../../core/limits.ts";
 import type { KeyRing } from "../../core/seal.ts";
@@ -232,17 +233,11 @@ const words: ReadonlySet<string> = new Set([
 const keyWords: ReadonlySet<string> = new Set(["api", "access", "private", "secret", "auth", "signing", "encryption"]);
 const queryWords: ReadonlySet<string> = new Set(["key", "code", "hash", "access"]);
 
-// Every call has the same few names.
-const known = new Map<string, boolean>();
-const knownMax = 1000;
+// Every call has the same few names; a long one is read anew each time, so that strangers cannot fill the memory.
+const isSecretShortName = remember(readName);
 
 export function isSecretName(name: string): boolean {
-  const found = known.get(name);
-  if (found !== undefined) return found;
-  const secret = readName(name);
-  if (known.size >= knownMax) known.clear();
-  if (name.length <= 100) known.set(name, secret);
-  return secret;
+  return name.length <= 100 ? isSecretShortName(name) : readName(name);
 }
 
 function readName(name: string): boolean {

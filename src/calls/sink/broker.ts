@@ -1,5 +1,6 @@
 // A broker takes the messages of a sink. Several sinks and books of a process may share one; the last book that closes also
 // closes the broker's connection.
+import { rememberFor } from "../../core/remember.ts";
 import type { CloudEvent } from "./message.ts";
 
 export type Publication = {
@@ -20,27 +21,22 @@ export type Broker = {
 };
 
 // Weak on both sides, so that neither a book nor a broker keeps the other alive.
-const brokersOf = new WeakMap<object, Set<Broker>>();
-const usersOf = new WeakMap<Broker, Set<object>>();
+const brokersOf = rememberFor((_user: object) => new Set<Broker>());
+const usersOf = rememberFor((_broker: Broker) => new Set<object>());
 
 export function useBroker(user: object, broker: Broker): Broker {
-  addTo(brokersOf, user, broker);
-  addTo(usersOf, broker, user);
+  brokersOf(user).add(broker);
+  usersOf(broker).add(user);
   return broker;
 }
 
 export async function leaveBrokers(user: object): Promise<void> {
-  for (const broker of brokersOf.get(user) ?? []) {
-    const users = usersOf.get(broker);
-    users?.delete(user);
+  const brokers = [...brokersOf(user)];
+  brokersOf(user).clear();
+  for (const broker of brokers) {
+    const users = usersOf(broker);
+    users.delete(user);
     // The book closes even if the broker's connection fails to.
-    if (users?.size === 0) await broker.close?.().catch(() => undefined);
+    if (users.size === 0) await broker.close?.().catch(() => undefined);
   }
-  brokersOf.delete(user);
-}
-
-function addTo<Key extends object, Value>(all: WeakMap<Key, Set<Value>>, key: Key, value: Value): void {
-  const known = all.get(key);
-  if (known === undefined) all.set(key, new Set([value]));
-  else known.add(value);
 }

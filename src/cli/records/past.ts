@@ -82,7 +82,9 @@ export function lookBack(group: Command): void {
       if (type.kind !== "entity") throw invalid(`"${name}" is a relation: begin at an entity`);
       const relations = await Promise.all(via.map((each) => book.records.type(each)));
       const found = await book.records.traverse(type, key, {
-        ...{ via: relations as AnyRelation[], direction: direction as "out", hops },
+        via: relations as AnyRelation[],
+        direction: direction as "out",
+        hops,
         ...(asOf === undefined ? {} : { asOf: readMoment(asOf) }),
       });
       const words = (each: (typeof found)[number]): string =>

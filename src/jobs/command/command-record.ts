@@ -144,10 +144,9 @@ export async function endOrphans(engine: Engine): Promise<void> {
   await Promise.all(rows.map((row) => endOrphan(engine, row, self)));
 }
 
-const underWay = new Map<string, Promise<void>>();
-
 /** A second caller of this process waits for the end that the first one makes. */
 export function endOrphan(engine: Engine, row: OpenCommand, self: ProcessIdentity): Promise<void> {
+  const underWay = engine.store.keep("orphans under way", () => new Map<string, Promise<void>>());
   const known = underWay.get(row.runId);
   if (known !== undefined) return known;
   const ending = seeTo(engine, row, self).finally(() => underWay.delete(row.runId));

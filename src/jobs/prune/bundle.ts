@@ -5,7 +5,7 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { runIsKept, runIsPinned } from "../../telemetry/run.ts";
-import { lowerMark } from "../../telemetry/rollup/fold.ts";
+import { removeRunsOfJobs } from "../../telemetry/retention/remove.ts";
 import type { ReadRows } from "../definition.ts";
 import type { Ports } from "../kind.ts";
 import { jobNow, seqsOf } from "../job.ts";
@@ -111,13 +111,12 @@ export async function removeBundles(tx: Tx, { kinds }: Ports, rule: Rule, found:
   const members = bundles.flat();
   const jobs = anyOf("integer", seqsOf(members));
   const runIds = members.flatMap(({ runId }) => runId ?? []);
-  const runs = anyOf("text", runIds);
   const reservations = members.flatMap(({ reservation }) => reservation ?? []);
   await tx.run(sql`delete from daybook_job_step where tenant_id = ${rule.tenant} and chain_seq ${jobs}`);
-  await tx.run(sql`delete from daybook_run_log where tenant_id = ${rule.tenant} and run_id ${runs}`);
-  await tx.run(sql`delete from daybook_run_command where tenant_id = ${rule.tenant} and run_id ${runs}`);
-  await tx.run(sql`delete from daybook_run where tenant_id = ${rule.tenant} and id ${runs}`);
-  await lowerMark(tx);
+  await tx.run(
+    sql`delete from daybook_run_command where tenant_id = ${rule.tenant} and run_id ${anyOf("text", runIds)}`,
+  );
+  await removeRunsOfJobs(tx, rule.tenant, runIds);
   await tx.run(sql`delete from daybook_job_key where job_seq ${jobs}`);
   await tx.run(sql`delete from daybook_job where seq ${jobs}`);
   await tx.run(sql`delete from daybook_job_group where seq ${anyOf("integer", groupsOf(members))}`);

@@ -191,7 +191,10 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
   const newest = keep === undefined ? sql`` : await findNewest(store, tenant, asked, keep);
   const old = sql`job.finished_at <= ${endedBy} and job.seq is distinct from ${await findLastInUse(store)}`;
   return {
-    ...{ tenant, now, endedBy, lane },
+    tenant,
+    now,
+    endedBy,
+    lane,
     heads: firesOfApps ? sql`and job.kind = 'schedule' and job.app is not null` : sql``,
     last: newest === null ? null : sql`${asked} and ${old} ${newest}`,
     byAge: olderThan !== undefined && name === undefined && !firesOfApps && isOfAll,

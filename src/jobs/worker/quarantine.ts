@@ -1,5 +1,6 @@
 // A job that was lost twice runs alone in its process: the workers of one book share a process, and so the fate of a job
 // that ends it. While one of them claims or runs such a job, the others claim nothing.
+import { rememberFor } from "../../core/remember.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Engine } from "../engine.ts";
 
@@ -18,13 +19,7 @@ const drainMs = 10_000;
 const drainMsMax = 300_000;
 const restFactor = 10;
 
-const quarantines = new WeakMap<Pick<Engine, "clock">, Quarantine>();
-
-export function quarantineOf(engine: Pick<Engine, "clock">): Quarantine {
-  let found = quarantines.get(engine);
-  if (found === undefined) quarantines.set(engine, (found = createQuarantine(engine.clock)));
-  return found;
-}
+export const quarantineOf = rememberFor((engine: Pick<Engine, "clock">) => createQuarantine(engine.clock));
 
 function createQuarantine(clock: Clock) {
   const members = new Set<Member>();

@@ -1,3 +1,4 @@
+import { remember } from "../../core/remember.ts";
 import { CronPattern } from "croner";
 import { type DaybookError, invalid, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -18,18 +19,8 @@ const nicknames: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *",
 };
 
-// Ten thousand schedules have few different expressions. Beyond this, expressions are parsed again instead of kept.
-const cronsMax = 5000;
-const crons = new Map<string, Cron>();
-
-export function parseCron(given: string): Cron {
-  const known = crons.get(given);
-  if (known !== undefined) return known;
-  const cron = parse(given);
-  if (crons.size >= cronsMax) crons.clear();
-  crons.set(given, cron);
-  return cron;
-}
+// Ten thousand schedules have few different expressions.
+export const parseCron: (given: string) => Cron = remember(parse, { max: 5000 });
 
 function parse(given: string): Cron {
   const text = checkText(given);

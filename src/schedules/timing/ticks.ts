@@ -6,7 +6,7 @@ import { timeMs } from "../../core/time.ts";
 import { parseCron } from "./cron.ts";
 import { dailyPlan, type Plan } from "./plan.ts";
 import { type ClockChanges, nextSlot, type Slot, slotAt } from "./slot.ts";
-import type { StoredTiming } from "./timing.ts";
+import type { TicksKey } from "./timing.ts";
 import { type Zone, zoneOf } from "./zone.ts";
 
 /** A timing without its start and end. */
@@ -16,7 +16,7 @@ export type Ticks = {
   next(after: number): Slot | null;
 };
 
-export function createTicks(stored: StoredTiming): Ticks {
+export function createTicks(stored: TicksKey): Ticks {
   const zone = zoneOf(stored.zone);
   switch (stored.kind) {
     case "cron":

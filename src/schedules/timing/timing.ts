@@ -1,3 +1,4 @@
+import { remember } from "../../core/remember.ts";
 import { type Duration, durationMs } from "../../core/duration.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -73,18 +74,13 @@ export function restoreTiming(stored: StoredTiming): Timing {
   };
 }
 
-const ticksMax = 10_000;
-const known = new Map<string, Ticks>();
+/** What decides when a schedule is due, but for its start and its end. */
+export type TicksKey = Omit<StoredTiming, "start" | "end">;
 
-function ticksOf(stored: StoredTiming): Ticks {
-  const { kind, expression, zone, gap, ambiguous, anchor } = stored;
-  const key = JSON.stringify([kind, expression, zone, gap, ambiguous, anchor]);
-  const found = known.get(key);
-  if (found !== undefined) return found;
-  const ticks = createTicks(stored);
-  if (known.size >= ticksMax) known.clear();
-  known.set(key, ticks);
-  return ticks;
+const ticksOfKey = remember((key: string) => createTicks(JSON.parse(key) as TicksKey), { max: 10_000 });
+
+function ticksOf({ kind, expression, zone, gap, ambiguous, anchor }: StoredTiming): Ticks {
+  return ticksOfKey(JSON.stringify({ kind, expression, zone, gap, ambiguous, anchor } satisfies TicksKey));
 }
 
 /** When a schedule is due. Exactly one of the five. */

@@ -1,3 +1,4 @@
+import { remember } from "../../core/remember.ts";
 import { createRequire } from "node:module";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
@@ -25,22 +26,12 @@ export type Zone = { readonly name: string; periodAt(ms: number): Period };
 
 // Three hundred years of two changes each. A search that goes further starts over instead of filling the memory.
 const periodsMax = 600;
-// There are about 600 names; a zone may be here several times, because names are case-insensitive.
-const zonesMax = 2000;
-const zones = new Map<string, Zone>();
-
 // Temporal would also take a whole ISO time and read the zone out of it.
 const namePattern = /^(?:[a-z][a-z0-9_+\-/]{0,60}|[+-]\d{2}:\d{2})$/i;
 
-/** The zone of this name. It is kept, with the periods that it has read. */
-export function zoneOf(given: string): Zone {
-  const known = zones.get(given);
-  if (known !== undefined) return known;
-  const zone = createZone(checkName(given));
-  if (zones.size >= zonesMax) zones.clear();
-  zones.set(given, zone);
-  return zone;
-}
+/** The zone of this name. It is kept, with the periods that it has read. There are about 600 names, and each may be here several
+ *  times, because names are case-insensitive. */
+export const zoneOf: (given: string) => Zone = remember((given: string) => createZone(checkName(given)), { max: 2000 });
 
 function createZone(name: string): Zone {
   const periods: Period[] = [];

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { systemClock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { remember } from "../../core/remember.ts";
+import { remember, rememberFor } from "../../core/remember.ts";
 import type { Query } from "../sql.ts";
 import type { Fault } from "../sqlite/connection.ts";
 import { fromPostgresError, isStalePlan } from "./postgres-error.ts";
@@ -119,12 +119,11 @@ function takeTurns(client: PoolClient): void {
   });
 }
 
-const answered = new WeakMap<PoolClient, { bytes: number }>();
+const answered = rememberFor((_client: PoolClient) => ({ bytes: 0 }));
 
 function meter(client: PoolClient): void {
   const { stream } = (client as unknown as Connected).connection;
-  const seen = { bytes: 0 };
-  answered.set(client, seen);
+  const seen = answered(client);
   stream.on("data", (piece: Buffer) => {
     seen.bytes += piece.length;
     if (seen.bytes > limits.readBytesMax) stream.destroy();
@@ -133,12 +132,11 @@ function meter(client: PoolClient): void {
 
 /** A new answer begins on this metered connection. */
 export function beginAnswer(client: PoolClient): void {
-  const seen = answered.get(client);
-  if (seen !== undefined) seen.bytes = 0;
+  answered(client).bytes = 0;
 }
 
 export function isAnswerTooLarge(client: PoolClient): boolean {
-  return (answered.get(client)?.bytes ?? 0) > limits.readBytesMax;
+  return answered(client).bytes > limits.readBytesMax;
 }
 
 function clientConfig(driver: typeof pg, server: Server): ClientConfig {

@@ -36,6 +36,14 @@ export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[
   return { runs, logs };
 }
 
+/** Removes runs whose jobs leave, with their lines. Whoever removes the jobs accounts for it. */
+export async function removeRunsOfJobs(tx: Tx, tenant: string, ids: readonly string[]): Promise<void> {
+  const those = anyOf("text", ids);
+  await tx.run(sql`delete from daybook_run_log where tenant_id = ${tenant} and run_id ${those}`);
+  await tx.run(sql`delete from daybook_run where tenant_id = ${tenant} and id ${those}`);
+  await lowerMark(tx);
+}
+
 /** Removes lines of runs that stay. With `series`, the runs are its next ones, and all their lines are gone afterwards. */
 export async function removeLogs(
   tx: Tx,
