@@ -5,8 +5,8 @@ import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { holdListeners } from "./listener.ts";
 
@@ -30,7 +30,16 @@ export type Cleaned = {
   };
 };
 
-type Slice = { last: number | undefined; removable: number[]; unfinished: number; dead: number; unheard: number };
+type Slice = {
+  readonly last: number | undefined;
+  readonly old: readonly Row[];
+  readonly removable: number[];
+  unfinished: number;
+  dead: number;
+  unheard: number;
+};
+
+type Stretch = { readonly tenant: string; readonly after: number; readonly until: number };
 
 export async function cleanup(store: Store, tenant: string, options: CleanupOptions): Promise<Cleaned> {
   refuseUnknown(options, ["olderThan", "dryRun"], "cleanup");
@@ -38,7 +47,11 @@ export async function cleanup(store: Store, tenant: string, options: CleanupOpti
   const until = store.time.atLeast() - durationMs(options.olderThan, "olderThan");
   const total = { removed: 0, unfinished: 0, dead: 0, unheard: 0 };
   for (let after = 0; ;) {
-    const slice = await store.write((tx) => cleanSlice(tx, after, until, options), { tenant });
+    const stretch = { tenant, after, until };
+    const slice =
+      options.dryRun === true
+        ? await store.readsLong((reader) => findSlice(reader, stretch))
+        : await store.write((tx) => cleanSlice(tx, stretch, options), { tenant });
     total.removed += slice.removable.length;
     total.unfinished += slice.unfinished;
     total.dead += slice.dead;
@@ -53,42 +66,48 @@ export async function cleanup(store: Store, tenant: string, options: CleanupOpti
 type Row = { seq: number; published_at: number; open: number | null; dead: number | null };
 
 // No listener can start in the past while a slice is decided.
-async function cleanSlice(tx: Tx, after: number, until: number, { dryRun, olderThan }: CleanupOptions): Promise<Slice> {
+async function cleanSlice(tx: Tx, stretch: Stretch, { olderThan }: CleanupOptions): Promise<Slice> {
   await holdListeners(tx);
-  const rows = await tx.all<Row>(sql`select seq, published_at,
+  const slice = await findSlice(tx, stretch);
+  if (slice.removable.length > 0) await remove(tx, slice, toJson({ olderThan }, { what: "cleanup" }));
+  return slice;
+}
+
+type Asked = { all<R>(statement: Sql): Awaitable<R[]> };
+
+async function findSlice(asked: Asked, { tenant, after, until }: Stretch): Promise<Slice> {
+  const rows = await asked.all<Row>(sql`select seq, published_at,
       (select 1 from daybook_line line where line.kind = 'delivery' and line.kind_seq = event.seq
         and line.kind is not null limit 1) as open,
       (select 1 from daybook_dead_letter dead_letter where dead_letter.event_seq = event.seq and dead_letter.ended_at is null limit 1) as dead
-    from daybook_event event where tenant_id = ${tx.tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
+    from daybook_event event where tenant_id = ${tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
   const old = rows.filter((row) => row.published_at < until);
-  const { heard, newest } = await boundsOf(tx);
+  const { heard, newest } = await boundsOf(asked, tenant);
   // Numbers follow the order of publishing, apart from small differences between clocks: a slice without old events is the end.
   const last = old.length === 0 ? undefined : rows.at(-1)?.seq;
-  const slice: Slice = { last, removable: [], unfinished: 0, dead: 0, unheard: 0 };
+  const slice: Slice = { last, old, removable: [], unfinished: 0, dead: 0, unheard: 0 };
   for (const { seq, open, dead } of old) {
     if (dead !== null) slice.dead++;
     else if (open !== null) slice.unfinished++;
     else if (seq > heard) slice.unheard++;
     else if (seq !== newest) slice.removable.push(seq);
   }
-  if (dryRun === true || slice.removable.length === 0) return slice;
-  await remove(tx, slice.removable, old, toJson({ olderThan }, { what: "cleanup" }));
   return slice;
 }
 
 // The newest event of the book stays, because SQLite derives the next number from it: if that number were reused, the new
 // event's deliveries would be taken for the old one's.
-async function boundsOf(tx: Tx): Promise<{ heard: number; newest: number }> {
-  const heard = await tx.get<{ seq: number | null }>(sql`select min(heard_seq) as seq from daybook_listener
-    where tenant_id = ${tx.tenant} and state = 'catching_up'`);
-  const newest = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_event`);
+async function boundsOf(asked: Asked, tenant: string): Promise<{ heard: number; newest: number }> {
+  const [heard] = await asked.all<{ seq: number | null }>(sql`select min(heard_seq) as seq from daybook_listener
+    where tenant_id = ${tenant} and state = 'catching_up'`);
+  const [newest] = await asked.all<{ seq: number | null }>(sql`select max(seq) as seq from daybook_event`);
   return { heard: heard?.seq ?? Number.MAX_SAFE_INTEGER, newest: newest?.seq ?? 0 };
 }
 
-async function remove(tx: Tx, seqs: readonly number[], rows: readonly Row[], filter: string): Promise<void> {
+async function remove(tx: Tx, { removable: seqs, old }: Slice, filter: string): Promise<void> {
   await tx.run(sql`delete from daybook_dead_letter where event_seq ${anyOf("integer", seqs)}`);
   await tx.run(sql`delete from daybook_event where seq ${anyOf("integer", seqs)}`);
   const gone = new Set(seqs);
-  const made = rows.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
+  const made = old.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
   await notePruning(tx, { tenant: tx.tenant, what: "event", filter, removed: seqs.length, made });
 }

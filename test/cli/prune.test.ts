@@ -58,9 +58,9 @@ for (const backend of cliBackends) {
     const one = await answer(["prune", "--keep", "1", "--files", files, "--apply"], url);
     const other = await runCli(["prune", "--keep", "0", "--apply", "--book", url], { cwd: testFolder(t) });
 
-    assert.match(dry.stdout, /would be removed; 1 log files go with them; remove them with --apply\n$/);
+    assert.match(dry.stdout, /would be removed; 1 log file goes with them; remove them with --apply\n$/);
     assert.deepEqual([(one["files"] as string[]).length, one["filesDeleted"]], [1, 1]);
-    assert.match(other.stdout, /removed; 0 log files deleted, 1 were not there or elsewhere\n$/);
+    assert.match(other.stdout, /removed; 0 log files deleted, 1 not there or elsewhere\n$/);
     assert.deepEqual([readdirSync(files).length, paths.filter((path) => existsSync(path)).length], [1, 1]);
   });
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { command, job } from "../../src/index.ts";
 import { openTest, testFolder } from "../support/open-test.ts";
@@ -7,6 +8,19 @@ import { cliBackends, runCli } from "./run-cli.ts";
 import { tamper } from "../support/tamper.ts";
 
 const work = job("work", { run: () => undefined });
+
+test("what destroys only reads the book until it is told to apply", async (t) => {
+  const { book, url } = await openTest(t, "sqlite", { use: [work] });
+  await book.jobs.enqueue(work);
+  await book.events.publish("said", {});
+  await book.close();
+  const before = readFileSync(url);
+
+  for (const words of ["recover", "mend", "prune --keep 0", "retain", "events cleanup --older-than 0s"]) {
+    assert.equal((await answer(words.split(" "), url))["dryRun"], true, words);
+    assert.ok(readFileSync(url).equals(before), words);
+  }
+});
 
 for (const backend of cliBackends) {
   test(`${backend}: recover says what a dead process left, and ends it with --apply`, async (t) => {
@@ -27,7 +41,7 @@ for (const backend of cliBackends) {
     const applied = await answer(["recover", "--apply"], url);
     const again = await runCli(["recover", "--apply", "--book", url]);
 
-    assert.equal(dry.stdout, "1 runs and 0 reservations of sessions that have ended; end them with --apply\n");
+    assert.equal(dry.stdout, "1 run and 0 reservations of sessions that have ended; end them with --apply\n");
     assert.equal(before.status, "running");
     assert.deepEqual(applied, { dryRun: false, lost: 1, reservations: 0, recovered: 1 });
     assert.equal(again.stdout, "0 runs and 0 reservations of sessions that have ended: 0 ended or released\n");

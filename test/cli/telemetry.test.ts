@@ -108,7 +108,7 @@ test("people get tables, and slips are answered with what was meant", async (t) 
 
   assert.match(summary.stdout, /^listener\tlamp\t\t1\t1\tcritical 0.0 %\t\S+ ms\t.+\t\S+ E: dark$/m);
   assert.match(overview.stdout, /^all\t1\t1\tcritical 0.0 %\t/m);
-  assert.match(errors.stdout, /^1 +1h ago +listener +lamp +E: dark/m);
+  assert.match(errors.stdout, /^1\t\S+Z\tlistener\tlamp\t\tE: dark\t\S+$/m);
   assert.equal(none.stdout, "took\tid\tkind\tname\tapp\tstatus\tstarted\n");
   assert.match(retain.stdout, /^0 runs, 0 log lines, 0 jobs of apps' schedules and 0 counts would be removed/);
   assert.deepEqual((await refusal(["runs", "summary", "--since", "yesterday"], url))[1], "invalid");

@@ -27,6 +27,16 @@ test("the help of every command shows the global options and an example", async 
   }
 });
 
+test("a value that is also the name of a command does not become the command", async (t) => {
+  const { url } = await openTest(t, "sqlite");
+
+  const logs = await runCli(["--tenant", "jobs", "--book", url, "logs", "--name", "events", "--json"]);
+  const help = await runCli(["help", "logs"]);
+
+  assert.deepEqual([logs.code, parsed(logs.stdout)], [0, { items: [], next: null }]);
+  assert.match(help.stdout, /^Usage: daybook logs/);
+});
+
 test("the version is the package's", async () => {
   const manifest = readFileSync(join(import.meta.dirname, "../../package.json"), "utf8");
 

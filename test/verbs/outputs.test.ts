@@ -13,10 +13,8 @@ test("the schemas of answers are those of the types that the verbs return", () =
 });
 
 test("every verb has the schema of its answer", async () => {
-  assert.deepEqual(
-    Object.keys(outputs),
-    (await everyVerb()).map(([key]) => key),
-  );
+  // The compiler has an order of its own.
+  assert.deepEqual(Object.keys(outputs).toSorted(), (await everyVerb()).map(([key]) => key).toSorted());
 });
 
 test("times become ISO 8601 where the schema has them, and nothing of the user's does", () => {
