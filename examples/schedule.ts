@@ -16,7 +16,7 @@ const beat = job("beat", {
 });
 
 // Written into the book by its name when a program that works opens it.
-const everySecond = schedule("every-second", { every: "1s", job: beat, params: {}, concurrency: "allow", maxFires: 3 });
+const everySecond = schedule("every-second", { every: "1s", job: beat, params: {}, overlap: "allow", maxFires: 3 });
 
 await using book = await open(":memory:", { use: [beat, everySecond] });
 

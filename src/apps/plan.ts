@@ -75,7 +75,7 @@ function listenerSettings(live: LiveDefinition): Settings {
 export type TimingWord = "daily" | "every" | "cron" | "in" | "at";
 
 const jobWords = ["attempts", "backoff", "timeout", "losses", "queue", "priority"];
-const scheduleWords = ["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures", "tags"];
+const scheduleWords = ["missed", "maxLateness", "overlap", "jitter", "maxFires", "pauseAfterFailures", "tags"];
 const timingWords = ["anchor", "zone", "gap", "ambiguous", "start", "end"];
 
 /** Makes the registration of `app.daily()`, `every()`, `cron()`, `in()` and `once()`: a schedule of the book that fires a job whose
@@ -135,7 +135,7 @@ function policies(others: Readonly<Record<string, unknown>>): Settings {
   return Object.fromEntries(
     Object.entries(others)
       .filter(([key]) => scheduleWords.includes(key))
-      .map(([key, value]) => [key === "concurrency" ? "overlapping" : key, shown(value)]),
+      .map(([key, value]) => [key, shown(value)]),
   );
 }
 

@@ -95,7 +95,7 @@ async function fireAll(
   for (const fire of fires) {
     if (row.max_fires !== null && row.fires >= row.max_fires) return null;
     const open = busy.get(row.seq) ?? [];
-    if (open.length > 0 && row.concurrency === "skip" && !inLine(row, fire)) {
+    if (open.length > 0 && row.overlap === "skip" && !inLine(row, fire)) {
       written.decisions.push(refusedFire(tx, row, fire, "skipped_overlap", `job ${open.at(-1)} has not ended`));
       continue;
     }
@@ -104,7 +104,7 @@ async function fireAll(
       written.decisions.push(refusedFire(tx, row, fire, "skipped_paused", target.refused));
       return target.refused;
     }
-    if (open.length > 0 && row.concurrency === "cancel") {
+    if (open.length > 0 && row.overlap === "cancel") {
       for (const id of open) await cancelJob(tx, ports, id, row.tenant_id);
     }
     if ("said" in target) {
@@ -113,11 +113,11 @@ async function fireAll(
       Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
       continue;
     }
-    const waits = open.length > 0 && (row.concurrency === "queue" || inLine(row, fire));
+    const waits = open.length > 0 && (row.overlap === "queue" || inLine(row, fire));
     const job = await jobFor(tx, row, fire, target, waits);
     written.jobs.push(job);
     written.decisions.push({ ...decisionOf(tx, row, fire), job_id: job.id });
-    busy.set(row.seq, row.concurrency === "cancel" ? [job.id] : [...open, job.id]);
+    busy.set(row.seq, row.overlap === "cancel" ? [job.id] : [...open, job.id]);
     Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
   }
   return null;
@@ -125,8 +125,8 @@ async function fireAll(
 
 // Slots that are caught up are made at the same moment, and with "skip" each would make the next one be skipped. A schedule that
 // asked for all of them wants each, so they run one after another.
-function inLine({ concurrency }: ScheduleRow, { kind }: Fire): boolean {
-  return concurrency === "skip" && kind === "caught_up";
+function inLine({ overlap }: ScheduleRow, { kind }: Fire): boolean {
+  return overlap === "skip" && kind === "caught_up";
 }
 
 export async function jobFor(
@@ -212,13 +212,13 @@ type OpenFires = {
 async function openFires(tx: Tx, rows: readonly ScheduleRow[]): Promise<OpenFires> {
   const busy = new Map<number, string[]>();
   const putOff = new Set<number>();
-  const asked = rows.filter((row) => row.concurrency !== "allow");
+  const asked = rows.filter((row) => row.overlap !== "allow");
   for (const tenant of new Set(asked.map((row) => row.tenant_id))) {
     const own = asked.filter((row) => row.tenant_id === tenant);
     for (const { kind_seq, id } of await read(tx, tenant, own, false)) {
       busy.set(kind_seq, [...(busy.get(kind_seq) ?? []), id]);
     }
-    const cancelling = own.filter((row) => row.concurrency === "cancel" && busy.has(row.seq));
+    const cancelling = own.filter((row) => row.overlap === "cancel" && busy.has(row.seq));
     if (cancelling.length === 0) continue;
     const ours = new Set((await read(tx, tenant, cancelling, true)).map(({ id }) => id));
     for (const { seq } of cancelling) {

@@ -27,7 +27,7 @@ export const scheduleMigrations: readonly Migration[] = [
         job text not null,
         missed text not null check (missed in ('latest', 'all', 'skip')),
         max_lateness_ms ${integer} check (max_lateness_ms >= 0),
-        concurrency text not null check (concurrency in ('skip', 'queue', 'cancel', 'allow')),
+        overlap text not null check (overlap in ('skip', 'queue', 'cancel', 'allow')),
         jitter_ms ${integer} not null check (jitter_ms >= 0),
         max_fires ${integer} check (max_fires > 0),
         pause_after ${integer} check (pause_after > 0),

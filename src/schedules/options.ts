@@ -7,7 +7,7 @@ import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs } from "../core/time.ts";
-import type { FireConcurrency, Missed, ScheduleRow } from "./schedule.ts";
+import type { FireOverlap, Missed, ScheduleRow } from "./schedule.ts";
 import { checkTarget } from "./target.ts";
 import type { CheckedTarget, Around, LookUp, TargetOptions, StoredTarget } from "./target.ts";
 import { createTiming, timingKeys, restoreTiming } from "./timing/timing.ts";
@@ -20,7 +20,7 @@ export type Policies = {
   readonly maxLateness?: Duration;
   /** When the job of the previous slot has not ended: skip this slot (default), queue its job, cancel the other job, or run both.
    *  Not for events, which have no job. */
-  readonly concurrency?: FireConcurrency;
+  readonly overlap?: FireOverlap;
   /** Fires up to this much later, by a fixed amount per schedule, so that many schedules do not fire at once. */
   readonly jitter?: Duration;
   readonly maxFires?: number;
@@ -40,7 +40,7 @@ export type CheckedSchedule = CheckedTarget &
   Pick<
     ScheduleRow,
     | ("kind" | "expression" | "zone" | "gap" | "ambiguous" | "starts_at" | "ends_at" | "anchor_at")
-    | ("missed" | "max_lateness_ms" | "concurrency" | "jitter_ms" | "max_fires" | "pause_after")
+    | ("missed" | "max_lateness_ms" | "overlap" | "jitter_ms" | "max_fires" | "pause_after")
   > & {
     readonly timing: Timing;
     /** The delay of "in", which counts from the moment the schedule is written; until then the timing counts from 1970. */
@@ -50,7 +50,7 @@ export type CheckedSchedule = CheckedTarget &
 const known = [
   ...timingKeys,
   ...(["anchor", "zone", "gap", "ambiguous", "start", "end"] as const),
-  ...(["missed", "maxLateness", "concurrency", "jitter", "maxFires", "pauseAfterFailures"] as const),
+  ...(["missed", "maxLateness", "overlap", "jitter", "maxFires", "pauseAfterFailures"] as const),
   ...(["job", "template", "params", "queue", "priority", "tags", "event", "payload"] as const),
 ];
 
@@ -66,13 +66,13 @@ export async function checkSchedule(
   const { kind, expression, zone, gap, ambiguous, start, end, anchor } = timing.stored;
   const {
     missed = "latest",
-    concurrency = options.event === undefined ? "skip" : "allow",
+    overlap = options.event === undefined ? "skip" : "allow",
     maxLateness,
     maxFires,
     pauseAfterFailures,
   } = options;
   oneOf("missed", missed, ["latest", "all", "skip"]);
-  oneOf("concurrency", concurrency, ["skip", "queue", "cancel", "allow"]);
+  oneOf("overlap", overlap, ["skip", "queue", "cancel", "allow"]);
   return {
     kind,
     expression,
@@ -86,7 +86,7 @@ export async function checkSchedule(
     inMs,
     ...(await checkTarget(name, options, lookUp, around)),
     missed,
-    concurrency,
+    overlap,
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
     jitter_ms,
     max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
@@ -160,14 +160,14 @@ export function mergeOptions(row: ScheduleRow, given: object): ScheduleOptions {
   const timing = timingKeys.some((key) => key in changes) ? keptTiming(row, changes) : timingFrom(row);
   const isOther = "job" in changes || "template" in changes || "event" in changes;
   const target = isOther ? {} : targetFrom(row);
-  const { zone, gap, ambiguous, starts_at: start, ends_at: end, missed, concurrency } = row;
+  const { zone, gap, ambiguous, starts_at: start, ends_at: end, missed, overlap } = row;
   const { max_lateness_ms: maxLateness, jitter_ms: jitter, max_fires: maxFires, pause_after: pauseAfterFailures } = row;
-  const policies = { missed, concurrency, maxLateness, jitter, maxFires, pauseAfterFailures };
+  const policies = { missed, overlap, maxLateness, jitter, maxFires, pauseAfterFailures };
   const rest = { zone, gap, ambiguous, start, end, ...policies };
   // "in" is one moment without start and end; those of the row belong to its old timing.
   const bounds = "in" in changes ? { start: null, end: null } : {};
   // Policies about jobs do not apply to events.
-  const ofJobs = row.target === "event" || "event" in changes ? { concurrency: null, pauseAfterFailures: null } : {};
+  const ofJobs = row.target === "event" || "event" in changes ? { overlap: null, pauseAfterFailures: null } : {};
   const merged = { ...timing, ...target, ...rest, ...ofJobs, ...bounds, ...changes };
   const entries = Object.entries(merged).filter(([, value]) => value !== null && value !== undefined);
   return Object.fromEntries(entries) as unknown as ScheduleOptions;

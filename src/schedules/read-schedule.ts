@@ -7,7 +7,7 @@ import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { timingOf, unknownSchedule, offsetOf } from "./schedule.ts";
-import type { DecisionKind, FireConcurrency, Missed, ScheduleRow, ScheduleSource } from "./schedule.ts";
+import type { DecisionKind, FireOverlap, Missed, ScheduleRow, ScheduleSource } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
 import type { Timing } from "./timing/timing.ts";
 
@@ -30,7 +30,7 @@ export type ScheduleRecord = {
   readonly missed: Missed;
   /** Null: one period, at most a day, for `latest`; a day for `all`. */
   readonly maxLatenessMs: number | null;
-  readonly concurrency: FireConcurrency;
+  readonly overlap: FireOverlap;
   readonly jitterMs: number;
   readonly maxFires: number | null;
   readonly pauseAfterFailures: number | null;
@@ -128,7 +128,7 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
     params: row.target === "template" ? overrides : (JSON.parse(prepared.params) as unknown),
     missed: row.missed,
     maxLatenessMs: row.max_lateness_ms,
-    concurrency: row.concurrency,
+    overlap: row.overlap,
     jitterMs: row.jitter_ms,
     maxFires: row.max_fires,
     pauseAfterFailures: row.pause_after,

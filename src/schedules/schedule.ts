@@ -31,7 +31,7 @@ export type FireInfo = {
 };
 
 export type Missed = "latest" | "all" | "skip";
-export type FireConcurrency = "skip" | "queue" | "cancel" | "allow";
+export type FireOverlap = "skip" | "queue" | "cancel" | "allow";
 export type ScheduleSource = "code" | "api";
 
 export type ScheduleRow = {
@@ -54,7 +54,7 @@ export type ScheduleRow = {
   job: string;
   missed: Missed;
   max_lateness_ms: number | null;
-  concurrency: FireConcurrency;
+  overlap: FireOverlap;
   jitter_ms: number;
   max_fires: number | null;
   pause_after: number | null;

@@ -140,7 +140,7 @@ function warningOf(jobName: string, known: AnyJob | undefined): string | null {
 }
 
 // An event has no job that could run, overlap or fail, so options about jobs are refused.
-const ofJobs = ["params", "queue", "tags", "concurrency", "pauseAfterFailures"] as const;
+const ofJobs = ["params", "queue", "tags", "overlap", "pauseAfterFailures"] as const;
 
 async function checkEvent(
   name: string,

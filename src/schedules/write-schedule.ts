@@ -68,7 +68,7 @@ export function refuseCode({ name, source }: ScheduleRow, verb: string): void {
 }
 
 const timingKeys = ["kind", "expression", "zone", "gap", "ambiguous", "starts_at", "ends_at", "anchor_at"] as const;
-const policyKeys = ["missed", "max_lateness_ms", "concurrency", "jitter_ms", "max_fires", "pause_after"] as const;
+const policyKeys = ["missed", "max_lateness_ms", "overlap", "jitter_ms", "max_fires", "pause_after"] as const;
 
 function isSame(old: ScheduleRow, checked: CheckedSchedule): boolean {
   const keys = [...timingKeys, ...policyKeys, ...(["target", "target_name", "job"] as const)];

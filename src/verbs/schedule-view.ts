@@ -36,7 +36,7 @@ export function schedulePage(schedule: ScheduleRecord): Part[] {
     [target.kind]: target.name,
     "made by": schedule.source === "code" ? "code" : "hand",
     missed: missedOf(schedule),
-    concurrency: target.kind === "event" ? null : schedule.concurrency,
+    overlap: target.kind === "event" ? null : schedule.overlap,
     jitter: jitterMs === 0 ? null : `up to ${formatDuration(jitterMs)}`,
     start: time(schedule.startsAt),
     end: time(schedule.endsAt),

@@ -16,7 +16,7 @@ const daily = ["--daily", "02:30", "--zone", "Europe/Madrid", "--job", "send"];
 for (const backend of cliBackends) {
   test(`${backend}: a schedule is created, shown, edited, paused, resumed and removed`, async (t) => {
     const { book, url } = await openTest(t, backend, { worker: false });
-    const policies = ["--missed", "all", "--max-lateness", "2h", "--concurrency", "queue", "--jitter", "1m"];
+    const policies = ["--missed", "all", "--max-lateness", "2h", "--overlap", "queue", "--jitter", "1m"];
     const bounds = ["--start", "2030-01-01T00:00:00Z", "--end", "2040-01-01T00:00:00Z", "--max-fires", "9"];
     const rest = ["--pause-after-failures", "3", "--gap", "skip", "--ambiguous", "both", "--params", '{"n": 1}'];
 
@@ -41,7 +41,7 @@ for (const backend of cliBackends) {
       ...{ name: "night", source: "api", kind: "daily", expression: "02:30", zone: "Europe/Madrid", gap: "skip" },
       ...{ ambiguous: "both", startsAt: "2030-01-01T00:00:00.000Z", endsAt: "2040-01-01T00:00:00.000Z" },
       ...{ words: "every day at 02:30 (Europe/Madrid)", target: { kind: "job", name: "send" }, params: { n: 1 } },
-      ...{ missed: "all", maxLatenessMs: 7_200_000, concurrency: "queue", jitterMs: 60_000, maxFires: 9 },
+      ...{ missed: "all", maxLatenessMs: 7_200_000, overlap: "queue", jitterMs: 60_000, maxFires: 9 },
       ...{ pauseAfterFailures: 3, lastFiredAt: null, fires: 0, failures: 0, held: false, paused: null },
     });
     assert.equal(updatedAt, createdAt);
@@ -49,7 +49,7 @@ for (const backend of cliBackends) {
     assert.match(String(nextAt), /^2030-01-01T01:3\d:/);
     assert.deepEqual(taken.slice(0, 2), [5, "conflict"]);
     assert.match(words.stdout, /^schedule\tnight\nwhen\tevery day at 02:30 \(Europe\/Madrid\)\ndaily\t02:30\n/);
-    assert.match(words.stdout, /missed\tall, at most 2h late\nconcurrency\tqueue\njitter\tup to 1m\n/);
+    assert.match(words.stdout, /missed\tall, at most 2h late\noverlap\tqueue\njitter\tup to 1m\n/);
     assert.match(words.stdout, /fires\t0 of 9\nfailures\t0 in a row, pauses after 3\n/);
     assert.match(words.stdout, /params\n\{\n {2}"n": 1\n\}\n\ndecisions\nslot\tslots\tdecision\tjob or event\tnote\n$/);
     assert.deepEqual(
@@ -136,7 +136,7 @@ for (const backend of cliBackends) {
     assert.deepEqual([triggered["jobId"], said.topic, said.payload, said.priority], [null, "house.dusk", [1], 5]);
     assert.match(words.stdout, /event\thouse\.dusk/);
     assert.match(words.stdout, new RegExp(`payload\n[^]*\tmanual\t${said.id}\t`));
-    assert.ok(!words.stdout.includes("concurrency"));
+    assert.ok(!words.stdout.includes("overlap"));
   });
 
   test(`${backend}: trigger, backfill and why, with the ledger to look at`, async (t) => {

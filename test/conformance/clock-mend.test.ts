@@ -168,7 +168,7 @@ for (const backend of backends) {
     test("what a clock that ran ahead has fired is not fired again, and what it left out is decided at its time", async (t) => {
       const clock = manualClock({ at: start });
       const { book } = await openTest(t, backend, { use, clock });
-      await book.schedules.create("minutes", { every: "1m", job: noop, params: {}, concurrency: "allow" });
+      await book.schedules.create("minutes", { every: "1m", job: noop, params: {}, overlap: "allow" });
       await book.startWorker();
       await pass({ book, clock }, 10 * second);
       const fired = async (): Promise<number[]> =>

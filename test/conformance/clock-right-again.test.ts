@@ -38,7 +38,7 @@ async function openLater(t: TestContext, backend: Backend, later: number, schedu
   const url = await bookUrl(t, backend);
   const wrong = manualClock({ at: noon + 10 * second });
   const { book: first } = await openTest(t, backend, { url, use: [noop], clock: wrong });
-  await first.schedules.create("it", { ...schedule, job: noop, params: {}, concurrency: "allow" } as never);
+  await first.schedules.create("it", { ...schedule, job: noop, params: {}, overlap: "allow" } as never);
   wrong.step(day);
   await first.startWorker();
   await tick(first);
@@ -79,7 +79,7 @@ for (const backend of backends) {
       const clock = manualClock({ at: noon + day + 10 * second });
       const { book } = await openTest(t, backend, { use: [noop], clock });
       await book.startWorker();
-      await book.schedules.create("minutes", { every: "1m", job: noop, params: {}, concurrency: "allow" });
+      await book.schedules.create("minutes", { every: "1m", job: noop, params: {}, overlap: "allow" });
       await pass({ book, clock }, 3 * minute);
       const ahead = await fired(book, "minutes", minute);
 

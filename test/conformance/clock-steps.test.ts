@@ -159,8 +159,8 @@ async function liveThrough(t: TestContext, backend: Backend, { ms, forMs }: Wron
   });
   const world = { book, clock, url: server.url };
   await book.queues.limit("narrow", { rate: { max: 2, per: "1m" } });
-  await book.schedules.create("every", { every: "1m", job: noop, params: {}, concurrency: "allow" });
-  await book.schedules.create("cron", { cron: "* * * * *", job: noop, params: {}, concurrency: "allow" });
+  await book.schedules.create("every", { every: "1m", job: noop, params: {}, overlap: "allow" });
+  await book.schedules.create("cron", { cron: "* * * * *", job: noop, params: {}, overlap: "allow" });
   const worker = await book.startWorker();
   const start = clock.now();
   const old = await book.jobs.enqueue(noop, {}, { tags: ["old"] });

@@ -269,7 +269,7 @@ for (const backend of backends) {
     for (const drop of [false, true]) {
       test(`what a dry run says is what is ${drop ? "dropped" : "released"}, with those who stand behind another`, async (t) => {
         const { copy, clock } = await openCopy(t, backend, async (book) => {
-          const queued = { cron: "30 * * * *", job: "work", params: {}, concurrency: "queue" } as const;
+          const queued = { cron: "30 * * * *", job: "work", params: {}, overlap: "queue" } as const;
           await book.schedules.create("queued", queued);
           for (let fires = 0; fires < 3; fires++) await fireNext(book);
           for (const onFailure of ["stop", "skip"] as const) {

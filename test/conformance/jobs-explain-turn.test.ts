@@ -28,7 +28,7 @@ for (const backend of backends) {
 
       await book.reservations.reserve("other", { note: "by hand" });
       const { id } = await book.jobs.enqueue(work, {}, { queue: "other" });
-      await book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, concurrency: "queue" });
+      await book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, overlap: "queue" });
       const { store } = await openTestStore(t, backend, { url, clock });
       for (const ms of [1, 60_000]) {
         clock.step(ms);

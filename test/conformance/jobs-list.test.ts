@@ -93,7 +93,7 @@ for (const backend of backends) {
       const home = app("home", { setup: (it) => void it.every("1h", { name: "hourly" }, () => undefined) });
       const { book } = await openTest(t, backend, { use: [work, home], clock: manualClock() });
       for (const name of ["hourly", "daily"]) {
-        await book.schedules.create(name, { every: "1h", job: work, concurrency: "allow" });
+        await book.schedules.create(name, { every: "1h", job: work, overlap: "allow" });
         await book.schedules.trigger(name);
       }
       await book.schedules.trigger("default/home/0/hourly");

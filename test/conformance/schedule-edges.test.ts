@@ -34,7 +34,7 @@ for (const backend of backends) {
         .map(({ at, kind, slots }) => `${(at - noon) / minute} ${kind}${slots > 1 ? ` × ${slots}` : ""}`);
     const statuses = async (book: Book): Promise<string[]> =>
       (await book.jobs.list()).items.toReversed().map(({ status }) => status);
-    const minutes = { cron: "* * * * *", job: work, params: {}, concurrency: "allow" } as const;
+    const minutes = { cron: "* * * * *", job: work, params: {}, overlap: "allow" } as const;
 
     test("a trigger in the very millisecond of a slot does not replace the slot", async (t) => {
       const { book, clock, tick } = await openAt(t, noon - 1000);
@@ -170,7 +170,7 @@ for (const backend of backends) {
     test("a template whose params are no object is fired as it is, with what its job's definition says", async (t) => {
       const { book, clock, tick } = await openAt(t, noon - 1000);
       await book.templates.create("list", { job: "work", params: [1, 2] as never, queue: "mail" });
-      await book.schedules.create("plain", { cron: "* * * * *", template: "list", concurrency: "allow" });
+      await book.schedules.create("plain", { cron: "* * * * *", template: "list", overlap: "allow" });
       await book.schedules.create("over", { cron: "* * * * *", template: "list", params: { n: 3 }, queue: "own" });
       clock.step(1000);
       await tick();
@@ -189,7 +189,7 @@ for (const backend of backends) {
     test("queue: cancelling a waiting job releases no other, and an edit strands none", async (t) => {
       const held = heldJob("held");
       const { book, clock, tick } = await openAt(t, noon - 1000, { use: [held.job] });
-      await book.schedules.create("line", { ...minutes, job: held.job, concurrency: "queue" });
+      await book.schedules.create("line", { ...minutes, job: held.job, overlap: "queue" });
       const worker = await book.startWorker({ concurrency: 5 });
       clock.step(1000);
       await tick();
@@ -202,7 +202,7 @@ for (const backend of backends) {
       await book.jobs.cancel(second?.id ?? "");
       assert.deepEqual(await statuses(book), ["running", "cancelled", "waiting", "waiting"]);
 
-      await book.schedules.edit("line", { concurrency: "allow" });
+      await book.schedules.edit("line", { overlap: "allow" });
       await book.schedules.remove("line");
       succeed();
       const next = await begunBy(held, clock, 2);
@@ -250,7 +250,7 @@ for (const backend of backends) {
     const clock = manualClock({ at: noon });
     const { book } = await openTest(t, backend, { use: [work], clock });
     for (const name of ["bad", "good"]) {
-      await book.schedules.create(name, { cron: "* * * * *", job: work, params: {}, concurrency: "allow" });
+      await book.schedules.create(name, { cron: "* * * * *", job: work, params: {}, overlap: "allow" });
     }
     await tamper(book, (tx) => tx.sql`update daybook_schedule set job = 'no json' where name = 'bad'`);
     await book.startWorker();

@@ -7,7 +7,7 @@ import { backends, openTest, openTestStore } from "../support/open-test.ts";
 const hour = 3_600_000;
 const noon = Date.UTC(2026, 0, 15, 12);
 const work = job<{ n?: number }>("work", { run: () => undefined });
-const hourly = { cron: "0 * * * *", job: work, params: {}, missed: "all", concurrency: "allow" } as const;
+const hourly = { cron: "0 * * * *", job: work, params: {}, missed: "all", overlap: "allow" } as const;
 
 for (const backend of backends) {
   describe(backend, () => {

@@ -78,15 +78,15 @@ for (const backend of backends) {
         every: "1h",
         job: work,
         params: {},
-        concurrency: "queue",
+        overlap: "queue",
         pauseAfterFailures: 2,
       });
 
       const said = await book.schedules.edit("one", { event: "clock.tick", payload: { n: 1 } });
-      assert.deepEqual([said.target.kind, said.concurrency, said.pauseAfterFailures], ["event", "allow", null]);
+      assert.deepEqual([said.target.kind, said.overlap, said.pauseAfterFailures], ["event", "allow", null]);
       assert.deepEqual((await book.schedules.edit("one", { payload: { n: 2 } })).params, { n: 2 });
       const again = await book.schedules.edit("one", { job: "work", params: { a: 1 } });
-      assert.deepEqual([again.target.kind, again.concurrency, again.params], ["job", "skip", { a: 1 }]);
+      assert.deepEqual([again.target.kind, again.overlap, again.params], ["job", "skip", { a: 1 }]);
 
       const bad: [object, RegExp][] = [
         [{ event: Tick, payload: { n: "x" } }, /payload of "clock.tick" does not fit/],
@@ -96,7 +96,7 @@ for (const backend of backends) {
         [{}, /fires one thing/],
         [{ job: work, payload: {} }, /"payload" is for "event"/],
         [{ event: "clock.tick", params: { n: 1 } }, /give "payload"/],
-        [{ event: "a.b", concurrency: "skip" }, /"concurrency" is about jobs: leave it out/],
+        [{ event: "a.b", overlap: "skip" }, /"overlap" is about jobs: leave it out/],
         [{ event: "a.b", queue: "q" }, /"queue" is about jobs/],
       ];
       for (const [options, message] of bad) {

@@ -25,7 +25,7 @@ for (const backend of backends) {
       const work = job("work", { attempts: 1, losses: 1, run: () => undefined });
       const at = await openEngine(t, backend, { use: [work], clock: manualClock({ at: noon - 1000 }) });
       const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));
-      await verbs.create("line", { cron: "* * * * *", job: work, params: {}, concurrency: "queue" });
+      await verbs.create("line", { cron: "* * * * *", job: work, params: {}, overlap: "queue" });
       for (const ms of [1000, minute, minute]) {
         at.clock.step(ms);
         await fireAll(at.store, ports);
@@ -58,7 +58,7 @@ for (const backend of backends) {
     });
 
     test("a wall clock that jumps forward is noticed within a minute; one that jumps back repeats nothing", async (t) => {
-      const { at, ticker, ledger } = await openTicking(t, backend, { cron: "0 * * * *", concurrency: "allow" });
+      const { at, ticker, ledger } = await openTicking(t, backend, { cron: "0 * * * *", overlap: "allow" });
       await ticker.tick();
 
       at.clock.step(2 * hour + 10 * minute); // no timer fires: the machine slept

@@ -68,7 +68,7 @@ for (const backend of backends) {
       const { book, clock, tick, work, look } = await openAt(t, noon);
       await book.write(async (tx) => {
         for (let index = 0; index < 40; index++) {
-          await tx.schedules.create(`s${index}`, { every: "1s", job: work, params: {}, concurrency: "allow" });
+          await tx.schedules.create(`s${index}`, { every: "1s", job: work, params: {}, overlap: "allow" });
         }
       });
       clock.step(59_999);

@@ -25,7 +25,7 @@ for (const backend of backends) {
     test("why answers for every kind of decision", async (t) => {
       const midnight = Date.UTC(2026, 2, 29);
       const { book, clock, tick } = await openAt(t, midnight - 4 * hour + 1);
-      const allow = { job: work, params: {}, concurrency: "allow" } as const;
+      const allow = { job: work, params: {}, overlap: "allow" } as const;
       await book.schedules.create("night", { daily: "02:30", zone: "Europe/Madrid", ...allow });
       await book.schedules.create("late", { cron: "0 * * * *", ...allow });
       await book.schedules.create("all", { cron: "0 * * * *", ...allow, missed: "all" });
@@ -64,7 +64,7 @@ for (const backend of backends) {
     test("why knows jitter, bounds, the number of fires and what was pruned", async (t) => {
       const noon = Date.UTC(2026, 0, 15, 12);
       const { book, clock, tick } = await openAt(t, noon + 10_000);
-      const every = { job: work, params: {}, concurrency: "allow" } as const;
+      const every = { job: work, params: {}, overlap: "allow" } as const;
       const { id } = await book.schedules.create("jitter", { cron: "0 * * * *", ...every, jitter: "30m" });
       await book.schedules.create("few", { cron: "*/10 * * * * *", ...every, maxFires: 2 });
       await book.schedules.create("bounded", { every: "1h", ...every, start: noon + hour, end: noon + 3 * hour });

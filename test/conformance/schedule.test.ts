@@ -129,7 +129,7 @@ for (const backend of backends) {
 
     test("a clock set back repeats no slot, and a clock set forward counts as downtime", async (t) => {
       const { book, clock, tick } = await openAt(t, noon + 1);
-      await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, concurrency: "allow" });
+      await book.schedules.create("hourly", { cron: "0 * * * *", job: work, params: {}, overlap: "allow" });
       clock.step(hour);
       await tick();
       clock.step(noon - hour - clock.now());
@@ -144,7 +144,7 @@ for (const backend of backends) {
 
     test("removed and made again within the minute, it fires the slot once", async (t) => {
       const { book, clock, tick } = await openAt(t, noon - 1000);
-      const options = { cron: "* * * * *", job: work, params: {}, concurrency: "allow" } as const;
+      const options = { cron: "* * * * *", job: work, params: {}, overlap: "allow" } as const;
       await book.schedules.create("minutes", options);
       clock.step(1000);
       await tick();
@@ -157,15 +157,15 @@ for (const backend of backends) {
       assert.equal(await jobsOf(book), 1);
     });
 
-    for (const [concurrency, statuses, ledger] of [
+    for (const [overlap, statuses, ledger] of [
       ["skip", ["running"], ["fired", "skipped_overlap"]],
       ["queue", ["running", "waiting"], ["fired", "fired"]],
       ["allow", ["running", "queued"], ["fired", "fired"]],
     ] as const) {
-      test(`while the job before runs, ${concurrency} makes ${ledger[1]}`, async (t) => {
+      test(`while the job before runs, ${overlap} makes ${ledger[1]}`, async (t) => {
         const held = heldJob("held");
         const { book, clock, tick } = await openAt(t, noon - 1000, { use: [held.job] });
-        await book.schedules.create("minutes", { cron: "* * * * *", job: held.job, params: {}, concurrency });
+        await book.schedules.create("minutes", { cron: "* * * * *", job: held.job, params: {}, overlap });
         const worker = await book.startWorker({ concurrency: 1 });
         clock.step(1000);
         await tick();
@@ -180,7 +180,7 @@ for (const backend of backends) {
         );
         assert.deepEqual((await kinds(book, "minutes")).slice(0, 2), ledger);
         succeed();
-        if (concurrency !== "skip") (await begunBy(held, clock, 2)).succeed();
+        if (overlap !== "skip") (await begunBy(held, clock, 2)).succeed();
         await worker.idle();
         assert.deepEqual(await book.doctor(), []);
       });
@@ -189,7 +189,7 @@ for (const backend of backends) {
     test("cancel ends the job before and runs the new one", async (t) => {
       const held = heldJob("held");
       const { book, clock, tick } = await openAt(t, noon - 1000, { use: [held.job] });
-      await book.schedules.create("minutes", { cron: "* * * * *", job: held.job, params: {}, concurrency: "cancel" });
+      await book.schedules.create("minutes", { cron: "* * * * *", job: held.job, params: {}, overlap: "cancel" });
       clock.step(1000);
       await tick();
       clock.step(60_000);
@@ -203,7 +203,7 @@ for (const backend of backends) {
     test("jitter is the schedule's own, start and end bound it, and so does the number of fires", async (t) => {
       const { book, clock, tick } = await openAt(t, noon);
       await book.schedules.create("bounded", {
-        ...{ every: "1h", job: work, params: {}, concurrency: "allow", jitter: "10m", maxFires: 2 },
+        ...{ every: "1h", job: work, params: {}, overlap: "allow", jitter: "10m", maxFires: 2 },
         ...{ start: noon + 90 * 60_000, end: noon + 10 * hour },
       });
       const { nextAt } = await book.schedules.get("bounded");
@@ -291,7 +291,7 @@ for (const backend of backends) {
     test("a template is read when it is fired, and an archived one pauses the schedule", async (t) => {
       const { book, clock, tick } = await openAt(t, noon - 1000);
       await book.templates.create("report", { job: work, params: { n: 1 }, priority: 7 });
-      await book.schedules.create("minutes", { cron: "* * * * *", template: "report", concurrency: "allow" });
+      await book.schedules.create("minutes", { cron: "* * * * *", template: "report", overlap: "allow" });
       clock.step(1000);
       await book.templates.edit("report", { params: { n: 2 } });
       await tick();
@@ -383,7 +383,7 @@ for (const backend of backends) {
 test("a released copy of a book does not catch up on slots since its backup, and goes on", async (t) => {
   const clock = manualClock({ at: noon });
   const { book } = await openTest(t, "sqlite", { use: [work], clock });
-  const options = { job: work, params: {}, missed: "all", concurrency: "allow" } as const;
+  const options = { job: work, params: {}, missed: "all", overlap: "allow" } as const;
   await book.schedules.create("hourly", { ...options, cron: "0 * * * *" });
   await book.schedules.create("paused", { ...options, cron: "0 * * * *" });
   await book.schedules.pause("paused");
@@ -415,7 +415,7 @@ for (const backend of backends) {
     const clock = manualClock({ at: noon });
     const { book } = await openTest(t, backend, { use: [work], clock });
     await book.startWorker();
-    await book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, concurrency: "allow" });
+    await book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, overlap: "allow" });
     await fires(book, clock, 3);
     const { items } = await book.schedules.decisions("minutes");
     assert.deepEqual(

@@ -11,7 +11,7 @@ for (const backend of backends) {
   test(`${backend}: two processes with clocks 90 s apart fire 30 slots 30 times`, async (t) => {
     const clock = manualClock({ at: noon + 90_000 });
     const { book, url } = await openTest(t, backend, { use: [work], clock });
-    await book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, concurrency: "allow" });
+    await book.schedules.create("minutes", { cron: "* * * * *", job: work, params: {}, overlap: "allow" });
     const processes = [noon, noon + 90_000].map((at) => startChild(t, "fire", [url, String(at)]));
     await Promise.all(processes.map((child) => child.said("ready")));
 

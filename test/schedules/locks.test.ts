@@ -15,10 +15,10 @@ const noon = Date.UTC(2026, 0, 15, 12);
 const work = job("work", { run: () => undefined });
 const ports = { kinds: { schedule: fires } };
 
-async function openLine(t: TestContext, names: readonly string[], concurrency: "cancel" | "queue" | "allow") {
+async function openLine(t: TestContext, names: readonly string[], overlap: "cancel" | "queue" | "allow") {
   const at = await openEngine(t, "postgres", { use: [work], clock: manualClock({ at: noon - 1000 }) });
   const verbs = scheduleVerbs(at.engine, (unit) => at.store.write(unit));
-  for (const name of names) await verbs.create(name, { cron: "* * * * *", job: work, params: {}, concurrency });
+  for (const name of names) await verbs.create(name, { cron: "* * * * *", job: work, params: {}, overlap });
   const other = new Client({ connectionString: at.url });
   await other.connect();
   cleanup(t, () => other.end());

@@ -39,7 +39,7 @@ test("nothing is sent, fired or claimed twice until it is released, and then exa
       every: "1s",
       job: work,
       params: { n: 0 },
-      concurrency: "allow",
+      overlap: "allow",
       missed: "all",
     });
     return {

@@ -22,7 +22,7 @@ export async function scheduleBench(t: TestContext, backend: Backend, names: rea
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());
   for (const name of names) {
-    await book.schedules.create(name, { every: "1s", job: "noop", params: {}, concurrency: "allow", missed: "all" });
+    await book.schedules.create(name, { every: "1s", job: "noop", params: {}, overlap: "allow", missed: "all" });
   }
   return {
     book,

@@ -39,7 +39,7 @@ const what = {
   ),
   tags: maybe(list(text("a tag of its jobs; may be given several times", "tag"), { one: "tag", max: limits.tagsMax })),
   missed: maybe(word("slots that nobody was there for (default: latest)", ["latest", "all", "skip"])),
-  concurrency: maybe(word("when the job before has not ended (default: skip)", ["skip", "queue", "cancel", "allow"])),
+  overlap: maybe(word("when the job before has not ended (default: skip)", ["skip", "queue", "cancel", "allow"])),
 };
 
 const maxLateness = duration("how late a missed slot may still be run");
@@ -69,7 +69,7 @@ program hosts it. Slots before now are not caught up on.`,
     },
     examples: [
       "schedules create receipts --daily 07:00 --zone Europe/Madrid --job send-receipts",
-      "schedules create poll --every 90s --template poll-orders --concurrency queue",
+      "schedules create poll --every 90s --template poll-orders --overlap queue",
       "schedules create month-end --cron '0 18 LW * *' --job close-month --missed all",
       `schedules create dusk --daily 18:30 --event house.dusk --payload '{"lights": "on"}'`,
     ],
