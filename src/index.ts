@@ -68,7 +68,7 @@ export type {
 export type { Pruned } from "./jobs/prune/prune.ts";
 export type { FinishedStatus } from "./jobs/job.ts";
 export type { PruneOptions } from "./jobs/prune/prune.ts";
-export type { LaneLimits } from "./jobs/claim/gate.ts";
+export type { QueueLimits } from "./jobs/claim/gate.ts";
 export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/edit.ts";
 export type { Normalised, NormaliseOptions } from "./jobs/queues.ts";

@@ -108,7 +108,7 @@ function toRecord(row: EventRow, deliveries: readonly DeliveryRecord[]): EventRe
 
 /** What became of one delivery, by the last job of its chain. `acked`, `skipped` and `discarded` are ends. */
 export type DeliveryStatus = "pending" | "claimed" | "acked" | "dead_lettered" | "skipped" | "discarded";
-export type EventStatus = "dead_lettered" | "acked" | "claimed" | "pending";
+export type EventStatus = "dead_lettered" | "acked" | "claimed" | "pending" | "unheard";
 
 export type DeliveryRecord = {
   readonly listener: string;
@@ -187,10 +187,11 @@ function statusOf({ status, letterStatus: letter }: Row): DeliveryStatus {
 
 const ends: ReadonlySet<DeliveryStatus> = new Set(["acked", "skipped", "discarded"]);
 
-/** The status of a whole event: dead_lettered before acked (all deliveries have ended) before claimed before pending. `made` is
- *  how many deliveries were made; those that retention removed had ended. */
+/** The status of a whole event: dead_lettered before acked (all deliveries have ended) before claimed before pending; unheard when
+ *  nobody listened. `made` is how many deliveries were made; those that retention removed had ended. */
 export function overallStatus(made: number, deliveries: readonly Pick<DeliveryRecord, "status">[]): EventStatus {
   if (deliveries.some(({ status }) => status === "dead_lettered")) return "dead_lettered";
-  if (made + deliveries.length > 0 && deliveries.every(({ status }) => ends.has(status))) return "acked";
+  if (made + deliveries.length === 0) return "unheard";
+  if (deliveries.every(({ status }) => ends.has(status))) return "acked";
   return deliveries.some(({ status }) => status === "claimed") ? "claimed" : "pending";
 }

@@ -3,7 +3,7 @@ import { openStatuses } from "./job.ts";
 import { shape } from "../storage/shape.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Row, Store, Tx } from "../storage/store.ts";
-import { limitLane, pauseLane, resumeLane, type LaneLimits } from "./claim/gate.ts";
+import { limitLane, pauseLane, resumeLane, type QueueLimits } from "./claim/gate.ts";
 import type { Within } from "./jobs.ts";
 import { notFound, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
@@ -35,7 +35,7 @@ export function queueVerbs(within: Within) {
     /** Nothing of the queue starts until it is resumed; what runs goes on. */
     pause: (queue: string, note?: string) => within((tx) => pauseLane(tx, queue, note ?? null)),
     resume: (queue: string) => within((tx) => resumeLane(tx, queue)),
-    limit: (queue: string, to: LaneLimits) => within((tx) => limitLane(tx, queue, to)),
+    limit: (queue: string, to: QueueLimits) => within((tx) => limitLane(tx, queue, to)),
     /** Renumbers the positions of a queue's open jobs to 50, 150, 250 … per priority; the order stays. */
     normalise: (queue: string, options: NormaliseOptions = {}) => within((tx) => normaliseLane(tx, queue, options)),
   };

@@ -159,14 +159,14 @@ export async function pausedNames(tx: Tx): Promise<Set<string>> {
   return new Set(rows.map((row) => `${row.tenant_id}\n${row.name}`));
 }
 
-export type LaneLimits = {
+export type QueueLimits = {
   /** How many of the lane's jobs may run at the same time; null lifts the limit. */
   readonly concurrency?: number | null;
   /** How many may start per window; null lifts the rate. */
   readonly rate?: { readonly max: number; readonly per: Duration } | null;
 };
 
-export async function limitLane(tx: Tx, queue: string, to: LaneLimits): Promise<void> {
+export async function limitLane(tx: Tx, queue: string, to: QueueLimits): Promise<void> {
   refuseUnknown(to, ["concurrency", "rate"], "the limit of a queue");
   if (to.rate != null) checkRate(to.rate);
   const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));

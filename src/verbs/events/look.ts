@@ -17,7 +17,7 @@ export const look = {
     role: "read",
     about: "list events with what became of them, newest first",
     more: `The status of an event is dead_lettered when a listener gave up on it, acked when all have ended, claimed
-while one runs, and pending otherwise. A page of a pattern may have fewer events than its limit although
+while one runs, unheard when nobody listened, and pending otherwise. A page of a pattern may have fewer events than its limit although
 there are more.`,
     input: {
       topic: which,
