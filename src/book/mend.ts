@@ -49,9 +49,12 @@ async function mendFound(store: Store, put: NonNullable<Check["mend"]>, seqs: re
 /** Puts right by itself what this process, and others of its machine, counted from a clock that was behind, once it has the time back
  *  that it had before. Nobody else can: what was written is what a clock that is right would have written then. */
 function mendAfterBehind(store: Store, session: () => { readonly seq: number }): () => void {
-  let made: Promise<Newest> | undefined;
-  // While a clock that was set back is not yet believed, what comes later is told from what was there before.
-  const stopHearing = store.time.onSet((byMs) => void (byMs < 0 && (made = newestOf(store, session().seq))));
+  let made: Promise<Newest | undefined> | undefined;
+  // While a clock that was set back is not yet believed, what comes later is told from what was there before. A book that cannot
+  // be read just then is no reason to end the program.
+  const stopHearing = store.time.onSet((byMs) => {
+    if (byMs < 0) made = newestOf(store, session().seq).catch(() => undefined);
+  });
   const stopMending = store.time.onBehind(async (was) => {
     const before = await made;
     if (before === undefined) return;

@@ -9,6 +9,8 @@ export const exitCutOff = 23;
 /** What closing may take after the grace: a second for handlers to heed their signal, and the last commits. */
 const closeMsMax = 1500;
 
+const signals = ["SIGINT", "SIGTERM"] as const;
+
 type Working = {
   /** How long what runs may go on. */
   readonly graceMs: number;
@@ -20,11 +22,20 @@ type Working = {
 /** Starts the worker and resolves once the process was told to stop and the book is closed. A second signal ends the
  *  process at once, as people expect who press Ctrl-C twice. */
 export async function workUntilSignal(start: () => Promise<Worker>, working: Working): Promise<void> {
-  const signalled = new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
-  });
-  await start();
-  await signalled;
+  const { promise: signalled, resolve } = Promise.withResolvers<void>();
+  const hear = (): void => {
+    release();
+    resolve();
+  };
+  // From here on signals do what they do anyway, whichever comes.
+  const release = (): void => signals.forEach((signal) => process.off(signal, hear));
+  for (const signal of signals) process.on(signal, hear);
+  try {
+    await start();
+    await signalled;
+  } finally {
+    release();
+  }
   await closeInTime(working);
 }
 
@@ -40,7 +51,11 @@ export async function closeInTime({ graceMs, close, running }: Working): Promise
     process.exit(exitCutOff);
   };
   const timer = systemClock.after(graceMs + closeMsMax, cutOff, { keepAlive: true });
-  await close();
-  timer.cancel();
+  try {
+    await close();
+  } finally {
+    // A book that could not be closed has told its caller so, who may have more to do.
+    if (running() === 0) timer.cancel();
+  }
   if (running() > 0) cutOff();
 }

@@ -197,6 +197,29 @@ for (const backend of backends) {
       assert.deepEqual([status, availableAt], ["waiting", due]);
     });
 
+    test("a clock that is set back while the book cannot be read ends nothing", async (t) => {
+      const clock = manualClock({ at: noon });
+      const { book } = await openTest(t, backend, { use: [noop], clock });
+      const { store } = roomsOf(book);
+      await pass({ book, clock }, 10 * second);
+      const { read } = store;
+      const asked = Promise.withResolvers<void>();
+
+      store.read = () => {
+        asked.resolve();
+        return Promise.reject(new Error("the server is away"));
+      };
+      clock.step(-hour);
+      await book.write(() => undefined);
+      await asked.promise;
+      store.read = read;
+      await pass({ book, clock }, 10 * second);
+      clock.step(hour);
+      await pass({ book, clock }, 10 * second);
+
+      assert.equal((await book.jobs.enqueue(noop, {})).status, "queued");
+    });
+
     test("a machine that sleeps every half an hour removes what is old, and one whose clock was set removes nothing else", async (t) => {
       const clock = manualClock({ at: noon });
       const { book } = await openTest(t, backend, { use: [noop], clock });

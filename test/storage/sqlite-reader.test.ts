@@ -288,6 +288,19 @@ if (process.platform === "linux") {
   });
 }
 
+test("a reader that cannot be started says so, and takes no priority from its program", async (t) => {
+  const { url } = await openTestStore(t, "sqlite");
+  const [program, priority] = [process.execPath, getPriority()];
+  cleanup(t, () => void (process.execPath = program));
+  const reader = createReader({ location: url, writable: false }, "process");
+  reader.yield();
+
+  process.execPath = `${url}-no-program`;
+  await assert.rejects(reader.all(render(quick, "sqlite")), { code: "unavailable" });
+
+  assert.equal(getPriority(), priority);
+});
+
 test("a reader that has closed refuses, and does not start again", async (t) => {
   const { url } = await openTestStore(t, "sqlite");
   const reader = createReader({ location: url, writable: false });

@@ -196,8 +196,10 @@ function startProcess(data: ReaderData, hear: Hear, gone: (cause: unknown) => vo
       child.channel?.[change]();
     },
     yield() {
+      // One that could not be started has no number, and to the system none means this very process.
+      const { pid } = child;
       // Where the system does not let it, it competes with the others.
-      attempt(() => setPriority(child.pid ?? 0, constants.priority.PRIORITY_BELOW_NORMAL));
+      if (pid !== undefined) attempt(() => setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL));
     },
     busyMs: () => (child.pid === undefined ? null : processorMs(child.pid)),
     kill() {
