@@ -1,12 +1,12 @@
 // A job in words: what the commands about jobs print of one, for machines and for people.
 import { styleText } from "node:util";
-import { isoTime } from "../core/time.ts";
 import type { JobRun } from "../jobs/explain/list.ts";
-import { plainCell } from "./show.ts";
+import { plainLine } from "../verbs/plain.ts";
+import { cutTo } from "../verbs/width.ts";
 
-/** Times of the book are milliseconds; at this edge they are ISO 8601. */
-export function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
+/** Text from the book, on one line that is not longer than this. */
+export function plainCell(text: string, lengthMax = 60): string {
+  return cutTo(plainLine(text), lengthMax);
 }
 
 export function errorLine(error: JobRun["error"], lengthMax?: number): string {

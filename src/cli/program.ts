@@ -6,17 +6,14 @@ import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
 import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
-import { apps } from "./apps.ts";
-import { commits } from "./commits.ts";
 import { addNoun } from "./commands.ts";
 import { migrate } from "./migrate.ts";
-import { records } from "./records.ts";
 import { run } from "./run.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
   run,
-  apps,
+  "apps",
   "jobs",
   "groups",
   "templates",
@@ -29,8 +26,8 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
   "queues",
   "reservations",
   "runs",
-  records,
-  commits,
+  "records",
+  "commits",
   migrate,
   "sessions",
   "book",

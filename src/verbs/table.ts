@@ -11,6 +11,11 @@ type Noun = {
 };
 
 export const nouns = {
+  apps: {
+    about: "list apps, and show what they registered and where in the source",
+    more: "An app is a bundle of listeners and schedules with one or more configured instances (docs/apps.md).",
+    load: async () => (await import("./apps.ts")).apps,
+  },
   jobs: {
     about: "look at jobs, make and run them, and change those that have not started",
     load: async () => (await import("./jobs.ts")).jobs,
@@ -73,6 +78,17 @@ exists. "jobs enqueue --template" makes one.`,
     more: `A run is one execution that has ended; it never changes. What runs now is "daybook jobs list
 --status running".`,
     load: async () => (await import("./runs.ts")).runs,
+  },
+  records: {
+    about: "list, show, compare, follow, write, export and import records",
+    more: `Every version of every record is kept (docs/records.md), so each of these can be asked about
+the past as well.`,
+    load: async () => (await import("./records.ts")).records,
+  },
+  commits: {
+    about: "list and show commits: what was changed in records, by whom and why",
+    more: "Commits are numbered for each tenant, from 1 and without gaps.",
+    load: async () => (await import("./commits.ts")).commits,
   },
   sessions: {
     about: "list the processes that have the book open, and those that had, and show what one ran",
