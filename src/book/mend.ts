@@ -80,7 +80,6 @@ function mendAfterBehind(store: Store, session: () => { readonly seq: number }):
  *  clock that is wrong now steps back is decided again when it is right. */
 function mendAfterSetBack(store: Store): () => void {
   let timer = { cancel: (): void => undefined };
-  let setBackMs = 0;
   let steppedBack = false;
   const look = (): void => {
     timer.cancel();
@@ -88,17 +87,17 @@ function mendAfterSetBack(store: Store): () => void {
     const isBelieved = store.time.believed() !== null;
     if (!isBelieved) timer = store.clock.after(limits.clockAheadMs, look);
     // What fails here is still found by doctor, and mended by hand.
-    if (now !== null) void putRight(now - (store.clock.monotonic() - setBackMs), isBelieved).catch(() => undefined);
+    if (now !== null) void putRight(isBelieved).catch(() => undefined);
   };
-  const putRight = async (rightSince: number, isBelieved: boolean): Promise<void> => {
+  const putRight = async (isBelieved: boolean): Promise<void> => {
     // This process saw it, so what is ahead by less than clocks may differ is known to be wrong as well.
-    if (!steppedBack) await stepBackAll(store, { aheadMs: 0, rightSince });
+    if (!steppedBack) await stepBackAll(store, { aheadMs: 0 });
     steppedBack = true;
     if (isBelieved) await mend(store);
   };
   const stopHearing = store.time.onSet((byMs) => {
     if (byMs >= 0) return;
-    [setBackMs, steppedBack] = [store.clock.monotonic(), false];
+    steppedBack = false;
     look();
   });
   return () => {

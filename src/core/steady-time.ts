@@ -19,6 +19,9 @@ export type SteadyTime = {
   /** The time, as `settled`, once a clock that was set has kept its new time for as long as it had kept the old one: for a minute at
    *  the least, for an hour at the most. */
   believed(): number | null;
+  /** Since when the wall clock has its present time: the moment at which it was set, for as long as somebody may not have acted upon
+   *  that; else now. */
+  rightSince(): number;
   /** The time that has come by every clock: after the wall clock was set, until it is set back or has kept its new time for an hour,
    *  the earlier of the new time and the old one. A machine that slept was not set. */
   atLeast(): number;
@@ -122,6 +125,12 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     believed() {
       const keptMs = (doubtful?.atMs ?? settledFrom) - settledFrom;
       return settledFor(Math.min(limits.clockSettleMs, Math.max(limits.clockAheadMs, keptMs)));
+    },
+    rightSince() {
+      const wallMs = clock.now();
+      observe(wallMs);
+      if (doubtful === undefined || seen.atMs - doubtful.atMs > 2 * limits.clockAheadMs) return wallMs;
+      return Math.floor(doubtful.offsetMs + doubtful.atMs);
     },
     atLeast() {
       const wallMs = clock.now();

@@ -15,8 +15,6 @@ import { passedBy } from "./write-decisions.ts";
 type Which = {
   /** How far ahead a cursor is taken for another machine's: as far as clocks may differ, unless this process saw its own be wrong. */
   readonly aheadMs?: number;
-  /** Since when the clock is known to be right; else since now. */
-  readonly rightSince?: number;
 };
 
 const isPassedBy = sql`(decision.kind = 'skipped_paused' or decision.note in (${passedBy.restored}, ${passedBy.filled}))`;
@@ -30,20 +28,20 @@ export function isAhead(ofMs: number): Sql {
 }
 
 /** Steps back the schedules whose cursor is ahead, if the clock is to be believed. */
-export async function stepBackAll(store: Store, which: Which = {}): Promise<void> {
-  const { aheadMs = limits.clockAheadMs } = which;
+export async function stepBackAll(store: Store, { aheadMs = limits.clockAheadMs }: Which = {}): Promise<void> {
   const now = store.time.settled(limits.clockAheadMs);
   if (now === null) return;
   const ahead = await store.read<{ seq: number }>(sql`select seq from daybook_schedule
     where ${isAhead(now + aheadMs)} and removed_at is null order by seq`);
-  for (const { seq } of ahead) await store.write((tx) => stepBack(tx, seq, which));
+  const rightSince = store.time.rightSince();
+  for (const { seq } of ahead) await store.write((tx) => stepBack(tx, seq, { aheadMs, rightSince }));
 }
 
 /** Steps back one schedule whose cursor is ahead; false when it is not. */
 export async function stepBack(
   tx: Tx,
   seq: number,
-  { aheadMs = limits.clockAheadMs, rightSince = tx.now }: Which = {},
+  { aheadMs = limits.clockAheadMs, rightSince = tx.now }: Which & { readonly rightSince?: number } = {},
 ): Promise<boolean> {
   const row = await tx.get<ScheduleRow>(sql`select * from daybook_schedule
     where seq = ${seq} and ${isAhead(tx.now + aheadMs)} and removed_at is null ${skipLocked}`);

@@ -123,15 +123,15 @@ for (const backend of backends) {
     test("what was passed by on purpose while the clock ran ahead is not made up for", async (t) => {
       const clock = manualClock({ at: noon + 10 * second });
       const { book } = await openTest(t, backend, { use: [noop], clock });
-      await book.startWorker();
+      const worker = await book.startWorker();
       await book.schedules.create("minutes", { every: "1m", job: noop, params: {}, missed: "all" });
       await book.schedules.pause("minutes");
-      await pass({ book, clock }, 3 * minute);
+      await pass({ book, clock, worker }, 3 * minute);
 
       clock.step(day);
       await book.schedules.resume("minutes");
       clock.step(-day);
-      await pass({ book, clock }, 2 * minute);
+      await pass({ book, clock, worker }, 2 * minute);
 
       assert.deepEqual(await fired(book, "minutes", minute), [4, 5]);
       assert.deepEqual(await book.doctor(), []);

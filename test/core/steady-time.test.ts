@@ -232,3 +232,19 @@ test("a new time is believed once it was kept for as long as the old one, from a
     assert.deepEqual([before, time.believed()], [null, clock.now()]);
   }
 });
+
+test("a clock that was set is right since it was set, for two minutes; after that, and when it was never set, since now", async () => {
+  const clock = manualClock({ at: 10 * day });
+  const time = createSteadyTime(clock);
+  await clock.advance(hour);
+  assert.equal(time.rightSince(), clock.now());
+
+  clock.step(-day);
+  const set = clock.now();
+  time.now();
+  await clock.advance(limits.clockAheadMs);
+  assert.equal(time.rightSince(), set);
+  await clock.advance(limits.clockAheadMs + 1);
+
+  assert.equal(time.rightSince(), clock.now());
+});
