@@ -6,7 +6,6 @@ import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
 import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
-import { apps } from "./apps.ts";
 import { commits } from "./commits.ts";
 import { addNoun } from "./commands.ts";
 import { migrate } from "./migrate.ts";
@@ -16,7 +15,7 @@ import { run } from "./run.ts";
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
 const commands: readonly (NounName | ((program: Command) => void))[] = [
   run,
-  apps,
+  "apps",
   "jobs",
   "groups",
   "templates",

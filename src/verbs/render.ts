@@ -38,7 +38,7 @@ function renderPart(part: Part, paper: Paper): string {
     case "row":
       return renderRow(part.cells, paper);
     case "section":
-      return [bold(part.title, paper), ...part.parts.map((each) => renderPart(each, paper))].join("\n");
+      return [bold(plainLine(part.title), paper), ...part.parts.map((each) => renderPart(each, paper))].join("\n");
   }
 }
 
@@ -128,7 +128,8 @@ function renderRow(cells: readonly Cell[], paper: Paper): string {
   return cutTo(cells.map((each) => cellText(each, paper, "exact")).join(" ".repeat(gap)), paper.width);
 }
 
-function renderFields(fields: readonly (readonly [string, Cell])[], paper: Paper): string {
+function renderFields(given: readonly (readonly [string, Cell])[], paper: Paper): string {
+  const fields = given.map(([name, cell]) => [plainLine(name), cell] as const);
   if (paper.width === null) {
     return fields.map(([name, cell]) => `${name}\t${cellText(cell, paper, "whole")}`).join("\n");
   }

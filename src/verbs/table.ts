@@ -11,6 +11,11 @@ type Noun = {
 };
 
 export const nouns = {
+  apps: {
+    about: "list apps, and show what they registered and where in the source",
+    more: "An app is a bundle of listeners and schedules with one or more configured instances (docs/apps.md).",
+    load: async () => (await import("./apps.ts")).apps,
+  },
   jobs: {
     about: "look at jobs, make and run them, and change those that have not started",
     load: async () => (await import("./jobs.ts")).jobs,

@@ -117,9 +117,14 @@ for (const backend of cliBackends) {
     const { stdout } = await runCli(["apps", "show", "lamp", "--book", url], {});
     assert.match(
       stdout,
-      /listener bell of instance 0\n {2}topic bell, .*debounceMs 1000, .*\n {2}ring at apps\/lamp\.ts:9, /,
+      /^app\tinstance\tstatus\tsince\tregisters\terror\nlamp\t0\tstopped\t\S+\t1 listener, 1 schedule, 0 jobs\t\n/,
     );
-    assert.match(stdout, /\| home\.on\(topic, \{ name: "bell", debounce: "1s" \}, function ring\(\) \{\}\)/);
+    assert.match(stdout, /\nlamp\t1\tfailed\t.*\nerror of instance 1\n.*room/s);
+    assert.match(
+      stdout,
+      /\nlistener bell of instance 0\ntopic\tbell\n[^]*?debounceMs\t1000\n[^]*?handler\tring\nlocation\tapps\/lamp\.ts:9\n/,
+    );
+    assert.match(stdout, /\nhome\.on\(topic, \{ name: "bell", debounce: "1s" \}, function ring\(\) \{\}\)/);
     assert.deepEqual(await refusal(["apps", "show", "lmp"], url), [
       ...[4, "not_found", 'there is no app "lmp": did you mean "lamp"?'],
     ]);

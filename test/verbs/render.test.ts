@@ -115,9 +115,9 @@ test("nothing that is shown commands a terminal, breaks a line or turns the dire
       c: (each) => status(each),
       d: (each) => words(each, each),
     }),
-    fields({ a: evil }),
+    fields({ [evil]: evil }),
     sentence(evil),
-    section("a", json({ [evil]: evil }), lines(evil)),
+    section(evil, json({ [evil]: evil }), lines(evil)),
   ];
 
   for (const paper of [pipe, terminal(80)]) {
