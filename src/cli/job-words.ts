@@ -1,13 +1,7 @@
 // A job in words: what the commands about jobs print of one, for machines and for people.
 import { styleText } from "node:util";
-import { isoTime } from "../core/time.ts";
 import type { JobRun } from "../jobs/explain/list.ts";
 import { plainCell } from "./show.ts";
-
-/** Times of the book are milliseconds; at this edge they are ISO 8601. */
-export function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
-}
 
 export function errorLine(error: JobRun["error"], lengthMax?: number): string {
   return error === null ? "" : plainCell(`${error.type}: ${error.message}`, lengthMax);

@@ -6,7 +6,6 @@ import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
 import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
-import { commits } from "./commits.ts";
 import { addNoun } from "./commands.ts";
 import { migrate } from "./migrate.ts";
 import { records } from "./records.ts";
@@ -29,7 +28,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
   "reservations",
   "runs",
   records,
-  commits,
+  "commits",
   migrate,
   "sessions",
   "book",

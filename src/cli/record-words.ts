@@ -1,9 +1,7 @@
 // Records, conditions and moments as a shell gives and shows them.
-import { isoTime } from "../core/time.ts";
 import { invalid } from "../core/error.ts";
 import { parseJson } from "../core/json.ts";
 import { quote } from "../core/quote.ts";
-import type { CommitRecord } from "../records/commit.ts";
 import type { Entry } from "../records/entry.ts";
 import type { AsOf } from "../records/moment.ts";
 import type { Place, Side } from "../records/query/condition.ts";
@@ -79,8 +77,4 @@ export function entryTable(items: readonly Entry[]): Promise<string> {
       plainCell(JSON.stringify(value), 80),
     ]),
   );
-}
-
-export function commitJson(commit: CommitRecord): object {
-  return { ...commit, at: isoTime(commit.at) };
 }

@@ -79,6 +79,11 @@ exists. "jobs enqueue --template" makes one.`,
 --status running".`,
     load: async () => (await import("./runs.ts")).runs,
   },
+  commits: {
+    about: "list and show commits: what was changed in records, by whom and why",
+    more: "Commits are numbered for each tenant, from 1 and without gaps.",
+    load: async () => (await import("./commits.ts")).commits,
+  },
   sessions: {
     about: "list the processes that have the book open, and those that had, and show what one ran",
     more: 'Without a verb it is "sessions list".',

@@ -77,7 +77,10 @@ for (const backend of cliBackends) {
     assert.deepEqual(await keys("diff", "1", "5", "--type", "order"), ["o-1", "o-2"]);
     assert.deepEqual(await keys("traverse", "customer", "ada", "--via", "placed"), ["o-1"]);
     const words = await runCli(["commits", "show", "1", "--book", url]);
-    assert.match(words.stdout, /^commit +1\nwhen .*\nwho +ada\nwhy +a sale\n\nwhat +type +key/);
+    assert.match(
+      words.stdout,
+      /^commit\t1\nwhen\t.*\nwho\tada\nwhy\ta sale\n\nchanges\nwhat\ttype\tkey\tfield\tbefore\tafter\n/,
+    );
     assert.equal(items(await answer(["commits", "list", "--limit", "2"], url)).length, 2);
 
     const put = ["records", "put", "--from", join(folder, "records.ts"), "order"];

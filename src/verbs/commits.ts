@@ -1,0 +1,70 @@
+// commits: what was changed in records, when, by whom and why.
+import type { ChangeRecord, CommitRecord } from "../index.ts";
+import { paged } from "./cursor.ts";
+import { page, whole } from "./field.ts";
+import { changeTable } from "./record-view.ts";
+import { fields, json, section, table, time, type Part } from "./shown.ts";
+import { verb } from "./verb.ts";
+
+export const commits = {
+  list: verb({
+    words: "commits list",
+    http: "GET /commits",
+    role: "read",
+    about: "list commits, the newest first",
+    input: page,
+    examples: ["commits list"],
+    run: (book, input) =>
+      paged(book, "commits", input, async ({ after, ...rest }) => {
+        const before = after === undefined ? {} : { before: Number(after) };
+        const { items, next } = await book.records.commits({ ...rest, ...before });
+        return { items, next: next === null ? null : String(next) };
+      }),
+    show: ({ items }) =>
+      table(items, commitColumns, { none: "There are no commits, or none before that one.", least: ["when"] }),
+  }),
+
+  show: verb({
+    words: "commits show <id>",
+    http: "GET /commits/{id}",
+    role: "read",
+    about: "show one commit and what it changed",
+    more: "Of a record that was updated only the fields that changed are shown, each on a line of its own.",
+    input: { id: whole("the number of the commit", 1, 1_000_000_000_000) },
+    examples: ["commits show 17"],
+    async run(book, { id }): Promise<CommitRecord & { items: readonly Omit<ChangeRecord, "commit" | "at">[] }> {
+      const commit = await book.records.commit(id);
+      const { items } = await book.records.since(id - 1, { limit: 1 });
+      return { ...commit, items: items.map(({ commit: _commit, at: _at, ...change }) => change) };
+    },
+    show: ({ items, ...commit }) => [
+      ...aboutCommit(commit),
+      section(
+        "changes",
+        changeTable(
+          items.map(({ value, ...change }) => ({ ...change, after: value })),
+          "It changed nothing.",
+        ),
+      ),
+    ],
+  }),
+};
+
+const commitColumns = {
+  commit: ({ id }: CommitRecord) => id,
+  when: ({ at }: CommitRecord) => time(at),
+  changes: ({ changes }: CommitRecord) => changes,
+  who: ({ actor }: CommitRecord) => actor,
+  why: ({ reason }: CommitRecord) => reason,
+};
+
+function aboutCommit({ id, at, actor, reason, cause, metadata }: CommitRecord): Part[] {
+  const facts = fields({
+    commit: id,
+    when: time(at),
+    who: actor,
+    why: reason,
+    "caused by": cause === null ? null : `run ${cause.runId}`,
+  });
+  return [facts, ...(Object.keys(metadata).length === 0 ? [] : [section("metadata", json(metadata))])];
+}
