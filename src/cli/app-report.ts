@@ -1,8 +1,7 @@
 // What a program that runs apps says about them: that one runs, or why it does not.
 import type { AppRecord } from "../apps/read-apps.ts";
 import type { Problem } from "./apps-folder.ts";
-import { errorLine } from "./job-words.ts";
-import { plainCell } from "./show.ts";
+import { errorLine, plainCell } from "./job-words.ts";
 
 export type Tell = (text: string, object: Record<string, unknown>) => void;
 

@@ -1,7 +1,13 @@
 // A job in words: what the commands about jobs print of one, for machines and for people.
 import { styleText } from "node:util";
 import type { JobRun } from "../jobs/explain/list.ts";
-import { plainCell } from "./show.ts";
+import { plainLine } from "../verbs/plain.ts";
+import { cutTo } from "../verbs/width.ts";
+
+/** Text from the book, on one line that is not longer than this. */
+export function plainCell(text: string, lengthMax = 60): string {
+  return cutTo(plainLine(text), lengthMax);
+}
 
 export function errorLine(error: JobRun["error"], lengthMax?: number): string {
   return error === null ? "" : plainCell(`${error.type}: ${error.message}`, lengthMax);

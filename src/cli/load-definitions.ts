@@ -9,6 +9,7 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { AnyJob } from "../jobs/define.ts";
+import type { AnyRecordType } from "../records/define/definition.ts";
 import type { Definition } from "../open/rooms.ts";
 import { loadFolder, type Folder, type Problem } from "./apps-folder.ts";
 import { definitionsIn, importFile } from "./import-file.ts";
@@ -69,40 +70,54 @@ function unknownApps(use: readonly Definition[], configured: Configured | undefi
     });
 }
 
+/** What a command with an answer may use of a user's file. Schedules, listeners and apps are the business of a program that works. */
+type Used = AnyJob | AnyRecordType;
+export type UsedKind = "job" | "record";
+
 /** Runs a command that needs a user's file and has an answer. What the file left open (a timer, a connection) does not keep
  *  the program from ending, whatever became of the command. */
-export async function withDefinitions(sources: Sources, run: (use: AnyJob[]) => Promise<void>): Promise<void> {
+export async function withDefinitions(
+  sources: Sources,
+  kind: UsedKind,
+  run: (use: Used[]) => Promise<void>,
+): Promise<void> {
   try {
-    await run(jobsOf((await loadDefinitions(sources)).use));
+    await run(usedOf((await loadDefinitions(sources)).use, kind));
   } finally {
     systemClock.after(500, () => process.exit());
   }
 }
 
 /** The same for a command that can do without: it is given none when there is no config. */
-export async function withConfig(config: string | undefined, run: (use: AnyJob[]) => Promise<void>): Promise<void> {
+export async function withConfig(
+  config: string | undefined,
+  kind: UsedKind,
+  run: (use: Used[]) => Promise<void>,
+): Promise<void> {
   const found = await loadConfig(config);
   if (found === undefined) return run([]);
   try {
-    await run(jobsOf(found.definitions));
+    await run(usedOf(found.definitions, kind));
   } finally {
     systemClock.after(500, () => process.exit());
   }
 }
 
-/** The job of that name; `from` says where it was looked for. */
-export function pickJob(definitions: readonly AnyJob[], name: string, from: string): AnyJob {
+function usedOf(definitions: readonly Definition[], kind: UsedKind): Used[] {
+  if (kind === "job") return definitions.filter((each) => each.kind === "job");
+  return definitions.filter((each) => each.kind === "entity" || each.kind === "relation");
+}
+
+type Looked = { readonly kind: UsedKind; readonly name: string; readonly from: string };
+
+/** The definition of that name; `from` says where it was looked for. */
+export function pickDefinition(definitions: readonly Used[], { kind, name, from }: Looked): Used {
   const found = definitions.find((each) => each.name === name);
   if (found !== undefined) return found;
   const names = definitions.map((each) => each.name);
   const near = nearest(name, names);
   const hint = near === undefined ? `it defines ${names.join(", ") || "none"}` : `did you mean ${quote(near)}?`;
-  throw invalid(`${from} does not define the job ${quote(name)}: ${hint}`, { details: { name, names } });
-}
-
-// The schedules of a file are not the business of a command with an answer: they are written by a program that works.
-function jobsOf(definitions: readonly Definition[]): AnyJob[] {
-  return definitions.filter((each) => each.kind === "job");
+  throw invalid(`${from} does not define the ${kind} ${quote(name)}: ${hint}`, { details: { name, names } });
 }
 
 /** Undefined when none is named and none is here. */

@@ -1,31 +1,7 @@
-// The two options of every list: how many rows, and where to go on.
+// How to go on after a page.
 import type { Command, Option } from "commander";
-import { invalid } from "../core/error.ts";
-import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
 
-export type PageOptions = { readonly limit: number; readonly after?: string };
-
-export function addPageOptions(command: Command): Command {
-  return command
-    .option("--limit <n>", `how many to list, at most ${limits.pageMax}`, wholeNumber, limits.pageDefault)
-    .option("--after <cursor>", 'go on after a page: "next" of its JSON, or the last line of its table');
-}
-
-function wholeNumber(text: string): number {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= 1 && value <= limits.pageMax)) {
-    throw invalid(`--limit ${quote(text)} is not a whole number from 1 to ${limits.pageMax}`);
-  }
-  return value;
-}
-
-/** The line under a table that has a following page: the same command with what it was given, to be run as it stands. */
-export function nextPage(command: Command, next: string | null): string[] {
-  return next === null ? [] : ["", moreLine(command, next)];
-}
-
-/** The same for an answer that may be a page. */
+/** The line under a page that another follows: the same command with what it was given, to be run as it stands. */
 export function moreOf(command: Command, answer: unknown): string | undefined {
   const next: unknown = typeof answer === "object" && answer !== null && "next" in answer ? answer.next : null;
   return typeof next === "string" ? moreLine(command, next) : undefined;

@@ -8,7 +8,6 @@ import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { addNoun } from "./commands.ts";
 import { migrate } from "./migrate.ts";
-import { records } from "./records.ts";
 import { run } from "./run.ts";
 
 /** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
@@ -27,7 +26,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
   "queues",
   "reservations",
   "runs",
-  records,
+  "records",
   "commits",
   migrate,
   "sessions",

@@ -126,16 +126,18 @@ async function withDefinitions(
   work: (use: readonly Definition[]) => Promise<void>,
 ): Promise<void> {
   const { from, config } = command.opts<{ from?: string; config?: string }>();
-  const { pickJob, withConfig, withDefinitions: withThese } = await import("./load-definitions.ts");
+  const { pickDefinition, withConfig, withDefinitions: withThese } = await import("./load-definitions.ts");
   const named = verb.definitionsOf?.(input) ?? [];
+  const kind = verb.definitionKind ?? "job";
   if (verb.definitions === "may" && from === undefined) {
-    return withConfig(config, (use) => {
-      // Whoever names the config wants the job to be in it.
-      if (config !== undefined) for (const name of named) pickJob(use, name, config);
+    return withConfig(config, kind, (use) => {
+      // Whoever names the config wants the definition to be in it.
+      if (config !== undefined) for (const name of named) pickDefinition(use, { kind, name, from: config });
       return work(use);
     });
   }
-  return withThese({ module: from, config }, (use) =>
-    work(named.length === 0 ? use : named.map((name) => pickJob(use, name, from ?? config ?? "daybook.config.ts"))),
+  const where = from ?? config ?? "daybook.config.ts";
+  return withThese({ module: from, config }, kind, (use) =>
+    work(named.length === 0 ? use : named.map((name) => pickDefinition(use, { kind, name, from: where }))),
   );
 }

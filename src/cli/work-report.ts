@@ -5,9 +5,8 @@ import { systemClock, type Clock } from "../core/clock.ts";
 import { isoTime } from "../core/time.ts";
 import type { JobEnded } from "../jobs/kind.ts";
 import type { RunRecord } from "../telemetry/run.ts";
-import { errorLine, showStatus } from "./job-words.ts";
+import { errorLine, plainCell, showStatus } from "./job-words.ts";
 import { redrawMs, type LiveLine } from "./live-line.ts";
-import { plainCell } from "./show.ts";
 
 export type WorkReport = {
   begin(about: Begun): void;

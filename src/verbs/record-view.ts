@@ -3,7 +3,7 @@ import type { RelationKey } from "../index.ts";
 import { isObject } from "../core/shape.ts";
 import { table, type Part } from "./shown.ts";
 
-function keyText(key: string | RelationKey): string {
+export function keyText(key: string | RelationKey): string {
   if (typeof key === "string") return key;
   const instance = key.instance === undefined || key.instance === "" ? "" : ` (${key.instance})`;
   return `${key.from} → ${key.to}${instance}`;

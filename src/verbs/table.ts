@@ -79,6 +79,12 @@ exists. "jobs enqueue --template" makes one.`,
 --status running".`,
     load: async () => (await import("./runs.ts")).runs,
   },
+  records: {
+    about: "list, show, compare, follow, write, export and import records",
+    more: `Every version of every record is kept (docs/records.md), so each of these can be asked about
+the past as well.`,
+    load: async () => (await import("./records.ts")).records,
+  },
   commits: {
     about: "list and show commits: what was changed in records, by whom and why",
     more: "Commits are numbered for each tenant, from 1 and without gaps.",

@@ -56,6 +56,8 @@ export type Verb<F extends Fields = Fields, Answer = unknown> = {
   readonly files?: true;
   /** It uses the definitions that files of this machine export, where they are: it `may` or `must`. `of` names those it needs. */
   readonly definitions?: "may" | "must";
+  /** They are definitions of records; without this, of jobs. */
+  readonly definitionKind?: "record";
   definitionsOf?(input: Given<F>): readonly string[];
   /** Checks what no single field can know. Throws `invalid`. */
   check?(input: Given<F>): void;

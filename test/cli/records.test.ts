@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { z } from "zod";
 import { entity, relation } from "../../src/index.ts";
@@ -52,47 +52,75 @@ for (const backend of cliBackends) {
         "list",
         "order",
         "--filter",
-        "total",
-        "gte",
-        "7",
+        "total gte 7",
         "--filter",
-        "place.city",
-        "isNull",
+        "place.city isNull",
         "--order",
         "total",
         "--desc",
       ),
       ["o-2"],
     );
-    assert.deepEqual(await keys("list", "placed", "--filter", "to:total", "eq", "41"), [
+    assert.deepEqual(await keys("list", "placed", "--filter", "to:total eq 41"), [
       { from: "ada", to: "o-1", instance: "" },
     ]);
-    assert.deepEqual(await keys("as-of", "1", "order"), ["o-1"]);
-    const shown = await answer(["records", "get", "order", "o-1", "--as-of", "1"], url);
+    assert.deepEqual(await keys("list", "order", "--as-of", "1"), ["o-1"]);
+    const shown = await answer(["records", "show", "order", "o-1", "--as-of", "1"], url);
     assert.deepEqual([shown["revision"], (shown["value"] as { total: number }).total], [1, 40]);
     assert.deepEqual(
       items(await answer(["records", "history", "order", "o-1"], url)).map((each) => each["kind"]),
       ["created", "updated"],
     );
     assert.deepEqual(await keys("diff", "1", "5", "--type", "order"), ["o-1", "o-2"]);
+    const changes = await runCli(["records", "diff", "1", "5", "--type", "order", "--book", url]);
+    assert.equal(
+      changes.stdout,
+      "what\ttype\tkey\tfield\tbefore\tafter\nupdated\torder\to-1\ttotal\t40\t41\n" +
+        'created\torder\to-2\t\t\t{"id":"o-2","total":7}\n',
+    );
     assert.deepEqual(await keys("traverse", "customer", "ada", "--via", "placed"), ["o-1"]);
     const words = await runCli(["commits", "show", "1", "--book", url]);
     assert.match(
       words.stdout,
       /^commit\t1\nwhen\t.*\nwho\tada\nwhy\ta sale\n\nchanges\nwhat\ttype\tkey\tfield\tbefore\tafter\n/,
     );
-    assert.equal(items(await answer(["commits", "list", "--limit", "2"], url)).length, 2);
+    const twoCommits = await answer(["commits", "list", "--limit", "2"], url);
+    const otherCommits = await answer(["commits", "list", "--after", String(twoCommits["next"])], url);
+    assert.deepEqual(
+      [twoCommits, otherCommits].map((page) => items(page).map((each) => each["id"])),
+      [
+        [5, 4],
+        [3, 2, 1],
+      ],
+    );
+    const firstVersion = await answer(["records", "history", "order", "o-1", "--limit", "1"], url);
+    const rest = ["records", "history", "order", "o-1", "--after", String(firstVersion["next"])];
+    assert.deepEqual(
+      items(await answer(rest, url)).map((each) => each["kind"]),
+      ["updated"],
+    );
+    const elsewhere = await refusal(
+      ["records", "history", "order", "o-2", "--after", String(firstVersion["next"])],
+      url,
+    );
+    assert.match(elsewhere[2], /the cursor belongs to another list/);
 
     const put = ["records", "put", "--from", join(folder, "records.ts"), "order"];
     assert.equal((await answer([...put, '{"id":"o-3","total":1}', "--actor", "bob"], url, settings))["revision"], 1);
     const bad = await runCli([...put, '{"id":"o-3","total":"1"}', "--book", url], settings);
     assert.deepEqual([bad.code, /does not fit the schema/.test(bad.stderr)], [2, true]);
+    const unknown = await refusal(
+      ["records", "put", "--from", join(folder, "records.ts"), "ordr", "{}"],
+      url,
+      settings,
+    );
+    assert.match(unknown[2], /records\.ts does not define the record "ordr": did you mean "order"\?/);
     const linked = await refusal(["records", "delete", "order", "o-1"], url);
     assert.deepEqual(linked.slice(0, 2), [5, "conflict"]);
     assert.equal((await answer(["records", "delete", "order", "o-1", "--unlink"], url))["deleted"], true);
     const typo = await refusal(["records", "list", "ordr"], url);
     assert.match(typo[2], /did you mean "order"\?/);
-    const theirs = await refusal(["records", "get", "order", "o-2", "--tenant", "acme"], url);
+    const theirs = await refusal(["records", "show", "order", "o-2", "--tenant", "acme"], url);
     assert.deepEqual(theirs.slice(0, 2), [4, "not_found"]);
     assert.deepEqual(await book.doctor(), []);
     const { rows } = {
@@ -137,6 +165,12 @@ for (const backend of cliBackends) {
     await copy.records.patch(Order, "o-2", { total: 8 });
     await copy.records.delete(Order, "o-1", { unlink: true });
     const stopped = await refusal(["records", "import", file], other);
+    const missing = await refusal(["records", "import", `${file}.gone`], other);
+    const folder = await refusal(["records", "import", dirname(file)], other);
+    const nowhere = await refusal(["records", "export", join(`${file}.gone`, "a")], url);
+    assert.deepEqual(missing.slice(0, 2), [4, "not_found"]);
+    assert.deepEqual([nowhere[1], /cannot be written: ENOENT/.test(nowhere[2])], ["invalid", true]);
+    assert.deepEqual([folder.slice(0, 2), /is a folder: name the file/.test(folder[2])], [[2, "invalid"], true]);
     assert.deepEqual(stopped.slice(0, 2), [5, "conflict"]);
     assert.equal((await copy.records.get(Order, "o-2")).total, 8);
     const skipped = await answer(["records", "import", file, "--on-conflict", "skip"], other);

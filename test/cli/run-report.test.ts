@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { plainCell } from "../../src/cli/job-words.ts";
 import { createLiveLine } from "../../src/cli/live-line.ts";
 import { createWorkReport, type WorkReport } from "../../src/cli/work-report.ts";
 import { manualClock } from "../../src/index.ts";
@@ -103,3 +104,8 @@ function onTerminal(): Terminal {
   const lines = (): string[] => text.split("\n").map((line) => line.split("\r\u001B[K").at(-1) ?? "");
   return { clock, live, report: createWorkReport({ write }, live, clock), write, lines };
 }
+
+test("text from the book stays on its line and within its length", () => {
+  assert.equal(plainCell("a\u001B[31mb\r\n\tc\u0000d"), "ab c d");
+  assert.equal(plainCell("abcdef", 4), "abc…");
+});

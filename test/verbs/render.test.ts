@@ -4,6 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { render, type Paper } from "../../src/verbs/render.ts";
 import {
   ago,
+  bytes,
   count,
   fields,
   id,
@@ -134,4 +135,27 @@ test("what is counted is counted in right grammar", () => {
     [count(0, "job"), count(1, "job"), count(2, "job"), count(1, "entry", "entries"), count(3, "entry", "entries")],
     ["0 jobs", "1 job", "2 jobs", "1 entry", "3 entries"],
   );
+});
+
+test("sizes are shown in the unit that keeps them short", () => {
+  assert.deepEqual([0, 1, 1023, 1024, 1536, 1024 ** 2, 3.2 * 1024 ** 3, 5000 * 1024 ** 4].map(bytes), [
+    "0 B",
+    "1 B",
+    "1023 B",
+    "1.0 KiB",
+    "1.5 KiB",
+    "1.0 MiB",
+    "3.2 GiB",
+    "5000.0 TiB",
+  ]);
+});
+
+test("a moment is shown by its distance and exactly", () => {
+  const shown = (ms: number | null): string => render(fields({ at: time(ms) }), terminal(80, "UTC"));
+
+  assert.equal(shown(now), "at  2026-11-18 12:00:00Z (now)");
+  assert.equal(shown(now - 3_661_000), "at  2026-11-18 10:58:59Z (1h 1m ago)");
+  assert.equal(shown(now + 61_000), "at  2026-11-18 12:01:01Z (in 1m 1s)");
+  assert.equal(render(fields({ at: time(0) }), pipe), "at\t1970-01-01T00:00:00.000Z");
+  assert.equal(shown(null), "");
 });
