@@ -1,20 +1,21 @@
 // What a program that runs apps says about them: that one runs, or why it does not.
 import type { AppRecord } from "../apps/read-apps.ts";
+import { count } from "../verbs/shown.ts";
 import type { Problem } from "./apps-folder.ts";
-import { errorLine, plainCell } from "./job-words.ts";
+import { errorLine, oneLine } from "./one-line.ts";
 
 export type Tell = (text: string, object: Record<string, unknown>) => void;
 
 export function tellProblem(tell: Tell, { file, message }: Problem): void {
-  tell(`! ${plainCell(message, 500)}`, { type: "problem", file, message });
+  tell(`! ${oneLine(message, 500)}`, { type: "problem", file, message });
 }
 
 export function tellApp(tell: Tell, { key, instances, registrations }: AppRecord): void {
   const running = instances.filter(({ status }) => status === "running").length;
   const { listeners, schedules, jobs } = registrations;
   if (running > 0) {
-    const what = `${listeners} listeners, ${schedules} schedules, ${jobs} jobs`;
-    tell(`app ${key} runs: ${running} of ${instances.length} instances, ${what}`, {
+    const what = [count(listeners, "listener"), count(schedules, "schedule"), count(jobs, "job")].join(", ");
+    tell(`app ${key} runs: ${running} of ${count(instances.length, "instance")}, ${what}`, {
       type: "app",
       key,
       status: "running",

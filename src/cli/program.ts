@@ -1,18 +1,24 @@
-// The whole command line: its global options and the list of its commands. Each command stands in a file of its own
-// and adds itself to the program; what it needs to do its work is imported when it runs, so that help and slips of
-// the hand are answered at once.
+// The whole command line: its global options and the list of its commands. A noun of the table of verbs brings its commands when
+// the arguments name it, and what a command needs to do its work is imported when it runs, so that help and slips of the hand
+// are answered at once.
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
 import { nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { addNoun } from "./commands.ts";
-import { migrate } from "./migrate.ts";
-import { run } from "./run.ts";
 
-/** Every command, in the order in which help shows them: a noun of the table of verbs, or one that adds itself. */
-const commands: readonly (NounName | ((program: Command) => void))[] = [
-  run,
+/** Commands whose work is more than an operation on data, so they are made by hand. */
+const handMade = {
+  run: async () => (await import("./run.ts")).run,
+  migrate: async () => (await import("./migrate.ts")).migrate,
+};
+
+type HandMade = keyof typeof handMade;
+
+/** Every command, in the order in which help shows them. */
+const commands: readonly (NounName | HandMade)[] = [
+  "run",
   "apps",
   "jobs",
   "groups",
@@ -28,7 +34,7 @@ const commands: readonly (NounName | ((program: Command) => void))[] = [
   "runs",
   "records",
   "commits",
-  migrate,
+  "migrate",
   "sessions",
   "book",
   "views",
@@ -46,9 +52,10 @@ Exit codes: 0 done, 2 wrong usage, others by the kind of error (docs/errors.md).
 /** Reads the arguments, does what they say, and throws whatever goes wrong. */
 export async function runProgram(args: readonly string[], { json }: { json: boolean }): Promise<void> {
   const word = commandOf(args);
-  const isNoun = commands.some((each) => typeof each === "string" && kebab(each) === word);
-  // Verbs without a noun are there whenever no noun is named, also for the list of all commands.
-  const isWanted = (noun: NounName): boolean => (nounOf(noun).plain === true ? !isNoun : kebab(noun) === word);
+  const isAlone = (each: NounName | HandMade): boolean => isHandMade(each) || nounOf(each).plain === true;
+  const isNoun = commands.some((each) => !isAlone(each) && kebab(each) === word);
+  // Commands without a noun are there whenever no noun is named, also for the list of all commands.
+  const isWanted = (each: NounName | HandMade): boolean => (isAlone(each) ? !isNoun : kebab(each) === word);
   const program = await createProgram({ json, isNamed: isWanted });
   await program.parseAsync(args, { from: "user" });
 }
@@ -59,10 +66,14 @@ function commandOf(args: readonly string[]): string | undefined {
   return args.find((each, index) => !each.startsWith("-") && each !== "help" && !isValue(index));
 }
 
+function isHandMade(name: string): name is HandMade {
+  return Object.hasOwn(handMade, name);
+}
+
 type Making = {
   readonly json: boolean;
-  /** Whether a noun is to be there with its verbs: those that nobody names are not loaded. */
-  readonly isNamed: (noun: NounName) => boolean;
+  /** Whether a noun is to be there with its verbs, or a command that has none: those that nobody names are not loaded. */
+  readonly isNamed: (name: NounName | HandMade) => boolean;
 };
 
 export async function createProgram({ json, isNamed }: Making): Promise<Command> {
@@ -82,8 +93,8 @@ export async function createProgram({ json, isNamed }: Making): Promise<Command>
     .configureOutput({ outputError: () => undefined, ...(json ? { writeErr: () => undefined } : {}) })
     .exitOverride();
   for (const each of commands) {
-    if (typeof each === "function") each(program);
-    else await addNoun(program, each, { loaded: isNamed(each) });
+    if (!isHandMade(each)) await addNoun(program, each, { loaded: isNamed(each) });
+    else if (isNamed(each)) (await handMade[each]())(program);
   }
   addHelp(program);
   nameHelp(program, "daybook");

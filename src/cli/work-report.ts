@@ -5,8 +5,10 @@ import { systemClock, type Clock } from "../core/clock.ts";
 import { isoTime } from "../core/time.ts";
 import type { JobEnded } from "../jobs/kind.ts";
 import type { RunRecord } from "../telemetry/run.ts";
-import { errorLine, plainCell, showStatus } from "./job-words.ts";
+import { plainJson } from "../verbs/plain.ts";
+import { statusColours } from "../verbs/render.ts";
 import { redrawMs, type LiveLine } from "./live-line.ts";
+import { errorLine, oneLine } from "./one-line.ts";
 
 export type WorkReport = {
   begin(about: Begun): void;
@@ -37,12 +39,12 @@ export function createWorkReport(
   const rate = createRate(clock);
   const say = (text: string, object: Record<string, unknown>): void => {
     if (live !== undefined) live.above(text);
-    else out.write(form === "json" ? `${JSON.stringify(object)}\n` : `${text}\n`);
+    else out.write(form === "json" ? `${plainJson(object)}\n` : `${text}\n`);
   };
 
   return {
     begin({ location, session, names, running }) {
-      const shown = names.map((name) => plainCell(name, 200)).join(", ");
+      const shown = names.map((name) => oneLine(name, 200)).join(", ");
       say(`works on ${location} as session ${session}: ${shown}`, { type: "working", location, session, names });
       live?.start(() => {
         const failed = `${total.failed} failed`;
@@ -75,7 +77,9 @@ function endedLine(at: string, job: JobEnded, error: RunRecord["error"]): string
   const took = job.run === null ? "" : ` in ${Math.round(job.run.durationMs)} ms`;
   const why = error === null ? "" : `: ${errorLine(error, 200)}`;
   const again = job.retriedBy === null ? "" : `; ${job.retriedBy} tries again`;
-  return `${at} ${showStatus(job.status)} ${plainCell(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
+  const colour = statusColours.get(job.status);
+  const status = colour === undefined ? job.status : styleText(colour, job.status, { stream: process.stdout });
+  return `${at} ${status} ${oneLine(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
 }
 
 /** How far back the rate looks, in drawings of the line. */

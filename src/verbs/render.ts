@@ -179,7 +179,7 @@ export function distance(ms: number, now: number): string {
   return since > 0 ? `${text} ago` : `in ${text}`;
 }
 
-const colours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
+export const statusColours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
   ["waiting", "yellow"],
   ["queued", "cyan"],
   ["running", "green"],
@@ -209,7 +209,7 @@ const colours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
 ]);
 
 function coloured(text: string, cell: Cell, paper: Paper): string {
-  const colour = typeof cell === "object" && cell?.kind === "status" ? colours.get(cell.text) : undefined;
+  const colour = typeof cell === "object" && cell?.kind === "status" ? statusColours.get(cell.text) : undefined;
   return colour === undefined || !paper.colour ? text : styleText(colour, text, { validateStream: false });
 }
 

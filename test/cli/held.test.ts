@@ -74,7 +74,7 @@ test("a worker on a copy says that it holds something", async (t) => {
   const { code } = await ended;
 
   assert.equal(code, 0);
-  assert.match(said, /! this book is a copy: 1 jobs and 0 schedules are held \(daybook held, daybook release\)/);
+  assert.match(said, /! this book is a copy: 1 job and 0 schedules are held \(daybook held, daybook release\)/);
 });
 
 for (const backend of cliBackends) {

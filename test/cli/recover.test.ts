@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { command, job } from "../../src/index.ts";
-import { openTest, testFolder } from "../support/open-test.ts";
+import { command, job, open } from "../../src/index.ts";
+import { cleanup, openTest, testFolder, testUrl } from "../support/open-test.ts";
+import { startJobProcess } from "../support/job-process.ts";
 import { answer, refusal } from "./answer-of.ts";
 import { cliBackends, runCli } from "./run-cli.ts";
 import { tamper } from "../support/tamper.ts";
@@ -47,6 +48,25 @@ for (const backend of cliBackends) {
     assert.equal(again.stdout, "0 runs and 0 reservations of sessions that have ended: 0 ended or released\n");
     const { status, retriedBy } = await book.jobs.get(lost);
     assert.deepEqual([status, retriedBy === null, (await book.jobs.get(id)).status], ["failed", false, "queued"]);
+  });
+
+  test(`${backend}: recover finds a process that was killed a moment ago, and counts what it ran`, async (t) => {
+    const url = await testUrl(t, backend);
+    const book = await open(url, { worker: false, attach: false });
+    cleanup(t, () => book.close());
+    const worker = startJobProcess(t, { url, folder: testFolder(t), work: { concurrency: 1 }, untilSignal: true });
+    await worker.hear("open");
+    const { id } = await book.jobs.enqueue("held", {});
+    await worker.hear("began");
+    worker.signal("SIGKILL");
+    await worker.ended;
+
+    const dry = await answer(["recover"], url);
+    const applied = await answer(["recover", "--apply"], url);
+
+    assert.deepEqual(dry, { dryRun: true, lost: 1, reservations: 0, recovered: 0 });
+    assert.deepEqual(applied, { dryRun: false, lost: 1, reservations: 0, recovered: 1 });
+    assert.equal((await book.jobs.get(id)).status, "failed");
   });
 
   test(`${backend}: a group is made and added to from a shell, and what is wrong with it is said`, async (t) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { plainCell } from "../../src/cli/job-words.ts";
 import { createLiveLine } from "../../src/cli/live-line.ts";
+import { oneLine } from "../../src/cli/one-line.ts";
 import { createWorkReport, type WorkReport } from "../../src/cli/work-report.ts";
 import { manualClock } from "../../src/index.ts";
 import type { JobEnded } from "../../src/jobs/kind.ts";
@@ -106,6 +106,6 @@ function onTerminal(): Terminal {
 }
 
 test("text from the book stays on its line and within its length", () => {
-  assert.equal(plainCell("a\u001B[31mb\r\n\tc\u0000d"), "ab c d");
-  assert.equal(plainCell("abcdef", 4), "abc…");
+  assert.equal(oneLine("a\u001B[31mb\r\n\tc\u0000d", 60), "ab c d");
+  assert.equal(oneLine("abcdef", 4), "abc…");
 });

@@ -1,0 +1,114 @@
+// What daybook run does: it works until it is told to stop, ends what it began, and closes the book.
+import type { Command } from "commander";
+import { setupFailed } from "../apps/handler.ts";
+import type { Book } from "../book/book.ts";
+import { closeInTime } from "../book/work.ts";
+import { systemClock } from "../core/clock.ts";
+import { jobSettled, type JobEnded } from "../jobs/kind.ts";
+import { graceMsOf } from "../jobs/worker/worker-options.ts";
+import { count } from "../verbs/shown.ts";
+import { tellApp, tellProblem } from "./app-report.ts";
+import { liveLineOn } from "./live-line.ts";
+import { loadDefinitions, type Loaded } from "./load-definitions.ts";
+import type { Options } from "./run.ts";
+import type { Stop } from "./stop.ts";
+import { watchApps } from "./watch-apps.ts";
+import { openUnlessStopped, type Access } from "./with-book.ts";
+import { createWorkReport, type Form, type WorkReport } from "./work-report.ts";
+
+export async function work(
+  module: string | undefined,
+  { config, watch = false, ...worker }: Options,
+  command: Command,
+  stop: Stop,
+): Promise<void> {
+  // A module that never finishes loading must not keep the program from ending.
+  const loaded = await Promise.race([loadDefinitions({ module, config }, { watch }), stop.asked]);
+  if (loaded === undefined) return stop.leave(undefined);
+  const { use, calls } = loaded;
+  const access: Access = { attach: true, migrate: true, use, worker, ...(calls === undefined ? {} : { calls }) };
+  // Which apps run and which do not is told below, in the form that was asked for.
+  setupFailed.subscribe(() => undefined);
+  const book = await openUnlessStopped(stop, command, access);
+  if (book === undefined) return;
+  const report = createWorkReport(process.stdout, formOf(command));
+  const listening = await listen(book, report);
+  try {
+    const working = await book.startWorker();
+    const names = use.flatMap((each) => (each.kind === "event" ? [] : each.kind === "app" ? each.key : each.name));
+    report.begin({ location: book.location, session: book.sessionId, names, running: () => working.running });
+    await tellHeld(book, report);
+    listening.begin();
+    const unwatch = await tellApps(book, loaded, report, watch);
+    await stop.asked;
+    report.stopping();
+    await closeInTime({
+      graceMs: graceMsOf(worker),
+      running: () => working.running,
+      close: async () => {
+        await unwatch();
+        await working.stop();
+        await listening.end();
+        await book.close();
+        report.end();
+      },
+    });
+  } finally {
+    await book.close();
+  }
+  // What the user's file left open (a timer, a connection) does not keep a worker that was told to stop.
+  systemClock.after(500, () => process.exit());
+}
+
+/** A copy that does nothing of what it has should say why. */
+async function tellHeld(book: Book, report: WorkReport): Promise<void> {
+  const { jobs, schedules } = await book.held();
+  const held = jobs.reduce((sum, each) => sum + each.count, 0);
+  const silent = schedules.reduce((sum, each) => sum + each.count, 0);
+  if (held === 0 && silent === 0) return;
+  const what = `${count(held, "job")} and ${count(silent, "schedule")} are held`;
+  report.tell(`! this book is a copy: ${what} (daybook held, daybook release)`, { type: "held", jobs, schedules });
+}
+
+/** Says what became of the apps; with `watch` also from now on, until the function that it returns is called. */
+async function tellApps(book: Book, loaded: Loaded, report: WorkReport, watch: boolean): Promise<() => Promise<void>> {
+  const apps = new Set(loaded.use.flatMap((each) => (each.kind === "app" ? each.key : [])));
+  if (apps.size === 0 && loaded.folder === undefined) return async () => undefined;
+  for (const each of loaded.problems) tellProblem(report.tell, each);
+  for (const each of await book.apps.list()) if (apps.has(each.key)) tellApp(report.tell, each);
+  return watch ? watchApps(book, loaded, report.tell) : async () => undefined;
+}
+
+function formOf(command: Command): Form {
+  const { json } = command.optsWithGlobals<{ json?: boolean }>();
+  if (json === true) return "json";
+  return process.stdout.isTTY ? liveLineOn([process.stdout, process.stderr]) : "lines";
+}
+
+type Listening = { begin(): void; end(): Promise<void> };
+
+async function listen(book: Book, report: WorkReport): Promise<Listening> {
+  const reading = new Set<Promise<void>>();
+  // The first jobs may have ended before the worker has said that it works.
+  let early: JobEnded[] | undefined = [];
+  const tell = (job: JobEnded): void => {
+    const { run, tenant } = job;
+    if (job.status !== "failed" || run === null) return report.ended(job, null);
+    // The fact says that it failed; why is in its run.
+    const why = book.tenant(tenant).runs.get(run.id);
+    const told = why.then(({ error }) => error).catch(() => null);
+    const done = told.then((error) => report.ended(job, error)).finally(() => reading.delete(done));
+    reading.add(done);
+  };
+  const forget = jobSettled.subscribe((job) => void (early === undefined ? tell(job) : early.push(job)));
+  return {
+    begin() {
+      for (const job of early ?? []) tell(job);
+      early = undefined;
+    },
+    async end() {
+      await Promise.all(reading);
+      forget();
+    },
+  };
+}
