@@ -1,6 +1,7 @@
 // Runs a verb from a shell: its input is read and checked, the book is opened as the verb needs it, and the answer is printed.
 import type { Command } from "commander";
 import type { Book } from "../book/book.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Definition } from "../open/rooms.ts";
 import type { Field } from "../verbs/field.ts";
 import { plainJson, plainLines } from "../verbs/plain.ts";
@@ -11,7 +12,6 @@ import { checkInput, fieldsOf, placesOf, type Call, type Verb } from "../verbs/v
 import type { Answer } from "./answer.ts";
 import { optionOf } from "./commands.ts";
 import { moreOf } from "./page.ts";
-import { paperOf } from "./paper.ts";
 import { readText } from "./read-text.ts";
 import { changing, looking, withBook, type Access } from "./with-book.ts";
 
@@ -90,6 +90,17 @@ async function answerOf(command: Command, key: string, running: Running): Promis
     return undefined;
   }
   return toAnswer(command, key, { ...running, paper, json, given: await answer });
+}
+
+/** What it prints on: a terminal of some width, in the reader's zone, or a pipe. */
+function paperOf(stream: NodeJS.WriteStream, { utc }: { utc: boolean }): Paper {
+  const isTerminal = stream.isTTY === true;
+  return {
+    width: isTerminal ? stream.columns : null,
+    colour: isTerminal && stream.hasColors(),
+    zone: utc ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone,
+    now: systemClock.now(),
+  };
 }
 
 type Given = Running & { readonly paper: Paper; readonly json: boolean; readonly given: unknown };
