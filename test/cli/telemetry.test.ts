@@ -103,11 +103,14 @@ test("people get tables, and slips are answered with what was meant", async (t) 
   const summary = await runCli(["runs", "summary", "--book", url]);
   const overview = await runCli(["runs", "overview", "--book", url]);
   const errors = await runCli(["errors", "--book", url]);
+  const quiet = await runCli(["runs", "overview", "--app", "nobody", "--book", url]);
   const none = await runCli(["runs", "slow", "--app", "nobody", "--book", url]);
   const retain = await runCli(["retain", "--book", url]);
 
   assert.match(summary.stdout, /^listener\tlamp\t\t1\t1\tcritical 0.0 %\t\S+ ms\t.+\t\S+ E: dark$/m);
   assert.match(overview.stdout, /^all\t1\t1\tcritical 0.0 %\t/m);
+  assert.match(overview.stdout, /\n *[▁-█] *\n$/);
+  assert.match(quiet.stdout, /\nall\t0\t0\t\t\t\t\n$/);
   assert.match(errors.stdout, /^1\t\S+Z\tlistener\tlamp\t\tE: dark\t\S+$/m);
   assert.equal(none.stdout, "took\tid\tkind\tname\tapp\tstatus\tstarted\n");
   assert.match(retain.stdout, /^0 runs, 0 log lines, 0 jobs of apps' schedules and 0 counts would be removed/);

@@ -1,11 +1,11 @@
 // runs summary, overview and slow: how things went over a stretch of time.
 import type { AppSummary, Bucket, Overview, RunRecord } from "../../index.ts";
+import { limits } from "../../core/limits.ts";
 import { paged } from "../cursor.ts";
 import { maybe, page, whole } from "../field.ts";
 import { count, id, lines, sentence, status, table, time } from "../shown.ts";
 import { checkSession, scope, session } from "../scope.ts";
 import { droppedOf, ownerOf, summaryTable, tallyTable, took } from "../tally.ts";
-import { limits } from "../../core/limits.ts";
 import { verb } from "../verb.ts";
 
 export const overTime = {
@@ -53,7 +53,7 @@ more), critical.`,
           ...byKind.map((each) => ({ ...each, of: each.kind })),
           ...apps.map((each) => ({ ...each, of: `app ${each.app}` })),
         ]),
-        lines(sparkline(buckets)),
+        ...(all.runs === 0 ? [] : [lines(sparkline(buckets))]),
         ...(lost === "" ? [] : [`dropped: ${lost}`]),
       ];
     },
