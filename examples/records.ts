@@ -18,7 +18,7 @@ const { records } = book;
 
 // One transaction is one commit: all of it happens, or none of it.
 await book.write(async (tx) => {
-  await tx.records.describe({ actor: "till 3", reason: "a sale" });
+  await tx.records.annotate({ actor: "till 3", reason: "a sale" });
   await tx.records.put(Customer, { id: "ada", country: "NO" });
   await tx.records.put(Order, { id: "o-17", total: 40, status: "open" });
   await tx.records.link(Placed, { from: "ada", to: "o-17" });

@@ -14,7 +14,7 @@ import { flushRecords, recordsTurn } from "../records/write/flush.ts";
 import { recordReads, type RecordReads } from "../records/record-reads.ts";
 import { snapshotReader, txReader } from "../records/record-reader.ts";
 import { recordUnit } from "../records/write/record-unit.ts";
-import { describeCommit, recordVerbs, type TxRecordVerbs } from "../records/record-verbs.ts";
+import { annotateCommit, recordVerbs, type TxRecordVerbs } from "../records/record-verbs.ts";
 import { scheduleVerbs, type ScheduleVerbs } from "../schedules/schedules.ts";
 import { checkValue, sql, Sql, type UserMark, type Value } from "../storage/sql.ts";
 import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
@@ -113,7 +113,7 @@ function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
       return {
         ...tracked(unit, "records", {
           ...recordVerbs((work) => work(records)),
-          describe: (notes: Parameters<typeof describeCommit>[1]) => describeCommit(records, notes),
+          annotate: (notes: Parameters<typeof annotateCommit>[1]) => annotateCommit(records, notes),
         }),
         ...recordReads({
           reader,

@@ -58,7 +58,7 @@ export type RecordVerbs = {
 /** The verbs of a transaction, whose writes are one commit. */
 export type TxRecordVerbs = RecordVerbs & {
   /** Notes who makes the commit of this transaction, and why. */
-  describe(notes: CommitNotes): Promise<void>;
+  annotate(notes: CommitNotes): Promise<void>;
 };
 
 /** How a verb reaches a unit: that of its transaction, or one of its own. `alone`: no other write may run meanwhile, not even of
@@ -144,7 +144,7 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
   };
 }
 
-export async function describeCommit(unit: RecordUnit, notes: CommitNotes): Promise<void> {
+export async function annotateCommit(unit: RecordUnit, notes: CommitNotes): Promise<void> {
   refuseUnknown(notes, noteNames, "describe");
   unit.notes = addNotes(unit.notes, notes);
 }

@@ -119,7 +119,7 @@ for (const backend of backends) {
       await book.records.put(Order, { id: "o-0", total: 9 });
 
       await book.write(async (tx) => {
-        await tx.records.describe({ actor: "ada", metadata: { ticket: 17 } });
+        await tx.records.annotate({ actor: "ada", metadata: { ticket: 17 } });
         await tx.records.put(Order, { id: "o-1", total: 1 }, { reason: "because" });
         await tx.records.put(Order, { id: "o-2", total: 2 });
         assert.equal(await tx.records.delete(Order, "o-0"), true);
