@@ -1,5 +1,5 @@
 // What must hold for the registrations of apps; doctor asks.
-import type { Check } from "../storage/check.ts";
+import type { Check } from "../storage/checks.ts";
 import { sql } from "../storage/sql.ts";
 
 const whole = sql`registration.tenant_id || '/' || registration.app_key || '/' || registration.instance_index || '/'

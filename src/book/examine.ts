@@ -1,9 +1,9 @@
 // doctor: asks every room's invariants, one after the other, off the event loop.
 import { appChecks } from "../apps/checks.ts";
-import { storageChecks } from "../storage/check.ts";
+import { storageChecks } from "../storage/checks.ts";
 import type { Reader, Store } from "../storage/store.ts";
 import { eventChecks } from "../events/checks.ts";
-import { jobChecks } from "../jobs/explain/checks.ts";
+import { jobChecks } from "../jobs/checks.ts";
 import { callChecks } from "../calls/checks.ts";
 import { recordChecks } from "../records/checks.ts";
 import { scheduleChecks } from "../schedules/checks.ts";

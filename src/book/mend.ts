@@ -6,7 +6,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { checks } from "./examine.ts";
 import { countFromRight, newestOf, type Newest } from "../jobs/explain/time-checks.ts";
 import { countOnceFromRight, stepBackAll } from "../schedules/step-back.ts";
-import type { Check } from "../storage/check.ts";
+import type { Check } from "../storage/checks.ts";
 import type { Store } from "../storage/store.ts";
 
 export type Mended = {

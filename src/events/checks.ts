@@ -1,6 +1,6 @@
 // What must hold for events, their deliveries and dead letters; doctor asks. The numbers are those of docs/promises.md.
 import { limits } from "../core/limits.ts";
-import type { Check } from "../storage/check.ts";
+import type { Check } from "../storage/checks.ts";
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
 import { jobNow } from "../jobs/job.ts";

@@ -1,5 +1,5 @@
 // What must hold of records; doctor checks it. The numbers are those of docs/promises.md.
-import type { Check } from "../storage/check.ts";
+import type { Check } from "../storage/checks.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 
 const report =

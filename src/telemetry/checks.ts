@@ -1,6 +1,6 @@
 // What must hold of sessions, runs and their counts; doctor checks it.
 import { limits } from "../core/limits.ts";
-import type { Check } from "../storage/check.ts";
+import type { Check } from "../storage/checks.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
 import { dayMs, hourMs } from "./rollup/slice.ts";

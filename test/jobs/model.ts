@@ -1,7 +1,7 @@
 // What the models share: one engine that is emptied before each run, the seed in the report, the invariants as a check.
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import { jobChecks } from "../../src/jobs/explain/checks.ts";
+import { jobChecks } from "../../src/jobs/checks.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Backend } from "../support/open-test.ts";
 import { fc, isProof, seed } from "../support/property.ts";

@@ -2,7 +2,7 @@
 // them right, by the rule that each of them should have followed. What is only history keeps the time that the clock said.
 import { limits } from "../../core/limits.ts";
 import type { Behind } from "../../core/steady-time.ts";
-import type { Check } from "../../storage/check.ts";
+import type { Check } from "../../storage/checks.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";

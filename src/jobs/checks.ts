@@ -1,8 +1,8 @@
 // What must hold of jobs and their runs; doctor asks. The numbers are those of docs/promises.md.
-import { limits } from "../../core/limits.ts";
-import type { Check } from "../../storage/check.ts";
-import { sql } from "../../storage/sql.ts";
-import { jobTimeChecks } from "./time-checks.ts";
+import { limits } from "../core/limits.ts";
+import type { Check } from "../storage/checks.ts";
+import { sql } from "../storage/sql.ts";
+import { jobTimeChecks } from "./explain/time-checks.ts";
 
 const report = "report it: the tables' own rules and the engine should have made this impossible";
 
