@@ -1,5 +1,6 @@
 import { limits } from "./limits.ts";
 import { quote } from "./quote.ts";
+import { isPlain } from "./shape.ts";
 
 /** Why a value or a text is not JSON we can keep, and where. The path is filled on the way out: innermost first. */
 export type Misfit = { readonly path: (string | number)[]; readonly why: string } & (
@@ -66,7 +67,7 @@ function checkObject(object: object, depth: number, walk: Walk): Misfit | undefi
   if (!isPlain(object)) return misfit(foreign(object));
   if (hasToJson(object)) return misfit("is an object with a toJSON method; call it yourself and pass what it returns");
   for (const key of Object.keys(object)) {
-    const item = (object as Record<string, unknown>)[key];
+    const item = object[key];
     // As in JSON: code that builds objects from optional parts relies on this.
     if (item === undefined) continue;
     walk.bytes += key.length;
@@ -76,13 +77,6 @@ function checkObject(object: object, depth: number, walk: Walk): Misfit | undefi
     if (found !== undefined) return at(key, found);
   }
   return undefined;
-}
-
-/** A plain object of any realm: the code under a test runner often lives in another one than Node's own objects. */
-function isPlain(object: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(object);
-  if (prototype === Object.prototype || prototype === null) return true;
-  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
 }
 
 function hasToJson(value: object): boolean {

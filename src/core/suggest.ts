@@ -1,5 +1,6 @@
 import { invalid, notFound, type DaybookError } from "./error.ts";
 import { quote } from "./quote.ts";
+import { isPlain, isThenable } from "./shape.ts";
 
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
 const wordLengthMax = 200;
@@ -64,8 +65,13 @@ function meantBy(option: string, known: readonly string[]): string | undefined {
   return known.find((word) => elsewhere[word]?.includes(option)) ?? nearest(option, known);
 }
 
-/** Refuses unknown options: a misspelt option that is silently ignored is found out in production. */
+/** Refuses unknown options: a misspelt option that is silently ignored is found out in production. Refuses what is no plain object,
+ *  too: a promise or a Map has no options of its own, so it would count as none given, and to a filter that means everything. */
 export function refuseUnknown(options: object, known: readonly string[], where: string): void {
+  if (!isPlain(options)) {
+    const what = isThenable(options) ? "a promise: await it first" : `${quote(options)}: give a plain object`;
+    throw invalid(`the options for ${where} are ${what}. Known: ${known.join(", ")}`);
+  }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const meant = meantBy(key, known);

@@ -53,8 +53,10 @@ export function deadLetters(store: Store, tenant: string): DeadLetters {
       );
     },
     discard: (id, reason) => write((tx) => discardLetter(tx, id, reason)),
-    discardAll: (filter, reason, { dryRun = false } = {}) =>
-      each(store, tenant, filter, dryRun, (tx, id) => discardLetter(tx, id, reason)),
+    async discardAll(filter, reason, options = {}) {
+      refuseUnknown(options, ["dryRun"], "discardAll");
+      return each(store, tenant, filter, options.dryRun ?? false, (tx, id) => discardLetter(tx, id, reason));
+    },
   };
 }
 

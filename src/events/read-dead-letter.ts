@@ -55,8 +55,8 @@ export function whichLetters(tenant: string, { listener, topic, error }: LetterF
   ]);
 }
 
-export function checkFilter(filter: LetterFilter): void {
-  refuseUnknownFilter(filter, ["listener", "topic", "error"], "the filter of dead letters");
+export function checkFilter(filter: LetterFilter, others: readonly string[] = []): void {
+  refuseUnknownFilter(filter, ["listener", "topic", "error", ...others], "the filter of dead letters");
   if (filter.error !== undefined && typeof filter.error.type !== "string") {
     throw invalid('error is { type, message? }: give the "type" of the errors that are meant');
   }
@@ -110,12 +110,12 @@ export async function listLetters(
   tenant: string,
   filter: LetterFilter & { status?: DeadLetterStatus; limit?: number; after?: string },
 ): Promise<DeadLetterPage> {
-  const { status, limit: _limit, after: _after, ...which } = filter;
-  checkFilter(which);
+  checkFilter(filter, ["status", "limit", "after"]);
+  const { status } = filter;
   const { limit, after } = checkPage(filter);
   const ended = status === undefined ? sql`letter.ended_at is null` : sql`letter.status = ${status}`;
   const { rows, more } =
-    await store.readPage<LetterRow>(sql`${selectLetters} where ${whichLetters(tenant, which)} and ${ended}
+    await store.readPage<LetterRow>(sql`${selectLetters} where ${whichLetters(tenant, filter)} and ${ended}
     and letter.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by letter.seq desc limit ${limit + 1}`);
   return cutPage(rows, limit, (row) => row[".seq"], toRecord, more || rows.length > limit);
 }

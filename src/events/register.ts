@@ -2,6 +2,7 @@
 // decided once, when it is first seen. A listener that a program no longer lists stays and goes on collecting.
 import { DaybookError, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
+import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -120,6 +121,7 @@ async function startOf(tx: Tx, { name, from }: AnyListener, last: number): Promi
 
 /** The position of a time or an event among all events: a listener hears what comes after `starts_seq`. */
 export async function positionOf(tx: Tx, from: Exclude<StartFrom, string>, what: string): Promise<Start> {
+  refuseUnknown(from, ["time", "event"], what);
   if ("time" in from) {
     const at = timeMs(from.time, "from.time");
     if (at > tx.now) {

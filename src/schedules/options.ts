@@ -5,6 +5,7 @@ import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
+import { isPlain } from "../core/shape.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs } from "../core/time.ts";
 import type { FireOverlap, Missed, ScheduleRow } from "./schedule.ts";
@@ -99,13 +100,18 @@ export function checkWhen(
   options: object,
   now?: number,
 ): { readonly timing: Timing; readonly jitter_ms: number } {
-  const { tenants: _tenants, ...rest } = options as { tenants?: unknown };
-  refuseUnknown(rest, known, `schedule "${name}"`);
+  refuseOthers(name, options);
   const { jitter } = options as Pick<Policies, "jitter">;
   return {
     timing: checkTiming(name, options, now),
     jitter_ms: jitter === undefined ? 0 : durationMs(jitter, "jitter"),
   };
+}
+
+/** Refuses what is no option of a schedule. Whether it may say for which tenants it is, its caller knows. */
+export function refuseOthers(name: string, options: object): void {
+  const { tenants: _tenants, ...rest } = Object(options) as { tenants?: unknown };
+  refuseUnknown(isPlain(options) ? rest : options, known, `schedule "${name}"`);
 }
 
 export function checkTiming(name: string, options: object, now?: number): Timing {

@@ -9,7 +9,7 @@ import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
-import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom } from "./options.ts";
+import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom, refuseOthers } from "./options.ts";
 import type { ScheduleChanges, Policies, ScheduleOptions } from "./options.ts";
 import { pruneDecisions, type PruneDecisions, type PrunedDecisions } from "./prune-decisions.ts";
 import { listDecisions, listSchedules, readOne, toSchedule, whySchedule } from "./read-schedule.ts";
@@ -106,6 +106,7 @@ export function scheduleVerbs(
 
 // A caller at run time acts for one tenant, and has no say over the others.
 function refuseTenants(name: string, options: object): void {
+  refuseOthers(name, options);
   if (!("tenants" in options)) return;
   throw invalid(`schedule "${name}": "tenants" is for definitions in code: schedule(name, { …, tenants: "all" })`);
 }
@@ -135,6 +136,7 @@ async function preview(
   if (typeof what === "string") {
     const row = await readOne(store, tenant, what);
     if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
+    refuseOthers(what, options.edit);
     const checked = await checkSchedule(what, mergeOptions(row, options.edit), (name) => knownJob(engine, name), {
       readTemplate: async () => undefined,
       prepareEvent: engine.announce?.prepareEvent,

@@ -2,7 +2,7 @@
 import type { Duration } from "../core/duration.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "../core/page.ts";
-import { refuseUnknownFilter } from "../core/suggest.ts";
+import { refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
@@ -48,7 +48,10 @@ export function openRuns(store: Store, tenant: string, seenBy: string | null = n
           message, fields from daybook_run_log where tenant_id = ${tenant} and run_id = ${id} order by seq`);
       return rows.map((row) => ({ ...row, fields: row.fields === null ? null : (JSON.parse(row.fields) as unknown) }));
     },
-    pin: (id, { note } = {}) => store.write((tx) => pinRun(tx, id, note ?? null), { tenant }),
+    async pin(id, options = {}) {
+      refuseUnknown(options, ["note"], "pin");
+      await store.write((tx) => pinRun(tx, id, options.note ?? null), { tenant });
+    },
     unpin: (id) => store.write((tx) => unpinRun(tx, id), { tenant }),
   };
 }

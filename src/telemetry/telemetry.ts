@@ -1,7 +1,6 @@
 // What a user asks of telemetry: how things went over a stretch of time. Counts come from rollups, which lag a second or two
 // behind the runs and stay when the runs have left.
-import { limits } from "../core/limits.ts";
-import { checkPage, type Page, type PageOptions } from "../core/page.ts";
+import { checkLimit, checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
 import { readBuckets, spanFor, type Bucket, type BucketSpan } from "./report/buckets.ts";
@@ -82,7 +81,10 @@ export function telemetryReads(store: Store, tenant: string, seenBy: string | nu
       const { limit, after } = checkPage(options);
       return readLogs(store, tenant, options, { before: after ?? Number.MAX_SAFE_INTEGER, limit });
     },
-    evictions: ({ limit = limits.pageDefault } = {}) => readEvictions(store, tenant, checkPage({ limit }).limit),
+    async evictions(options = {}) {
+      refuseUnknown(options, ["limit"], "evictions");
+      return readEvictions(store, tenant, checkLimit(options.limit));
+    },
   };
 }
 

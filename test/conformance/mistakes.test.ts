@@ -222,7 +222,7 @@ const mistakes: Record<string, Mistake> = {
       await book.close();
       await book.jobs.enqueue(pay, { order: "1" }); // a book that is closed
     },
-    says: "the book is closed: open it again to write",
+    says: "book.jobs.enqueue was called after book.close(): open the book again",
   },
 };
 

@@ -187,13 +187,15 @@ const known = ["job", "params", ...settingNames];
 
 export function templateVerbs(lookUp: LookUp, within: Within): TemplateVerbs {
   return {
-    async create(name: string, { job, ...options }: TemplateOptions & { readonly job: AnyJob | string }) {
-      refuseUnknown(options, known, `template ${quote(name)}`);
+    async create(name: string, given: TemplateOptions & { readonly job: AnyJob | string }) {
+      refuseUnknown(given, known, `template ${quote(name)}`);
+      const { job, ...options } = given;
       const jobName = (await lookUp(job)).name;
       return within((tx) => createTemplate(tx, name, { ...options, jobName }));
     },
-    async edit(name: string, { job, ...changes }: Given) {
-      refuseUnknown(changes, known, `template ${quote(name)}`);
+    async edit(name: string, given: Given) {
+      refuseUnknown(given, known, `template ${quote(name)}`);
+      const { job, ...changes } = given;
       if (job === undefined && Object.values(changes).every((value) => value === undefined)) {
         throw invalid(`nothing to change in template ${quote(name)}: give one of ${known.join(", ")}`);
       }
