@@ -1,5 +1,6 @@
 import { invalid, notFound, type DaybookError } from "./error.ts";
 import { quote } from "./quote.ts";
+import { isPlain } from "./shape.ts";
 
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
 const wordLengthMax = 200;
@@ -74,6 +75,22 @@ export function refuseUnknown(options: object, known: readonly string[], where: 
     throw invalid(`unknown option ${name} for ${where}${hint} Known: ${known.join(", ")}`, {
       details: { option: key, ...(meant === undefined ? {} : { meant }) },
     });
+  }
+}
+
+/** The same where nothing given means everything: what is no object of options is refused as well, and so is a switch that is
+ *  neither on nor off. */
+export function refuseUnknownOfAll(
+  options: object,
+  known: { readonly fields: readonly string[]; readonly flags: readonly string[] },
+  where: string,
+): void {
+  if (!isPlain(options))
+    throw invalid(`${where} is given ${quote(options)}: give an object of its options, or nothing`);
+  refuseUnknown(options, [...known.fields, ...known.flags], where);
+  for (const [key, value] of Object.entries(options)) {
+    if (!known.flags.includes(key) || value === undefined || typeof value === "boolean") continue;
+    throw invalid(`${key} is ${quote(value)}: true or false`);
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
+import { isPlain } from "../core/shape.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Field, Fields, Given, Schema } from "./field.ts";
 import type { Shown } from "./shown.ts";
@@ -131,10 +132,4 @@ export function checkInput(
   }
   of.check?.(given);
   return given;
-}
-
-function isPlain(given: unknown): boolean {
-  if (typeof given !== "object" || given === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(given);
-  return prototype === Object.prototype || prototype === null;
 }
