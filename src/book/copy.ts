@@ -3,7 +3,7 @@
 import { holdCalls } from "../calls/attempt/settled.ts";
 import { conflict, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { countHeld, dropHeld, holdJobs, releaseHeld, toHeldRule } from "../jobs/wait/hold.ts";
 import type { HeldFilter, HeldJobs, HeldRule } from "../jobs/wait/hold.ts";
 import type { Rooms } from "../open/rooms.ts";
@@ -35,10 +35,11 @@ export type Released = {
   readonly schedules: number;
 };
 
-const filters = ["kind", "tenant", "olderThan", "newerThan"] as const;
+const fields = ["kind", "tenant", "olderThan", "newerThan"] as const;
+const flags = ["drop", "dryRun"] as const;
 
 export async function held({ store }: Pick<Rooms, "store">, filter: HeldFilter = {}): Promise<Held> {
-  refuseUnknown(filter, filters, "held");
+  refuseUnknownOfAll(filter, { fields, flags: [] }, "held");
   return look(store, filter, { drop: false });
 }
 
@@ -53,11 +54,9 @@ function namesSchedules({ kind, olderThan, newerThan }: HeldFilter): boolean {
   return (kind === undefined || kind === "schedule") && olderThan === undefined && newerThan === undefined;
 }
 
-export async function release(
-  rooms: Pick<Rooms, "store" | "jobs">,
-  { drop = false, dryRun = false, ...filter }: ReleaseOptions = {},
-): Promise<Released> {
-  refuseUnknown(filter, filters, "release");
+export async function release(rooms: Pick<Rooms, "store" | "jobs">, options: ReleaseOptions = {}): Promise<Released> {
+  refuseUnknownOfAll(options, { fields, flags }, "release");
+  const { drop = false, dryRun = false, ...filter } = options;
   const { store, jobs: engine } = rooms;
   const rule = toHeldRule(store.clock.now(), filter);
   const found = await look(store, filter, { drop });

@@ -2,7 +2,7 @@
 // acted upon, while the clock was wrong.
 import { conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { checks } from "./examine.ts";
 import { countFromRight, newestOf, type Newest } from "../jobs/explain/time-checks.ts";
 import { countOnceFromRight, stepBackAll } from "../schedules/step-back.ts";
@@ -19,7 +19,7 @@ export type Mended = {
 const sliceMax = 500;
 
 export async function mend(store: Store, options: { readonly dryRun?: boolean } = {}): Promise<Mended> {
-  refuseUnknown(options, ["dryRun"], "mend");
+  refuseUnknownOfAll(options, { fields: [], flags: ["dryRun"] }, "mend");
   const { dryRun = false } = options;
   if (!dryRun && store.time.settled(limits.clockAheadMs) === null) {
     throw conflict("the wall clock was set a moment ago: mend when it has kept its time for a minute", {});

@@ -83,6 +83,19 @@ export function refuseUnknown(options: object, known: readonly string[], where: 
   }
 }
 
+/** The same where nothing given means everything: a switch that is neither on nor off is refused as well. */
+export function refuseUnknownOfAll(
+  options: object,
+  known: { readonly fields: readonly string[]; readonly flags: readonly string[] },
+  where: string,
+): void {
+  refuseUnknown(options, [...known.fields, ...known.flags], where);
+  for (const [key, value] of Object.entries(options)) {
+    if (!known.flags.includes(key) || value === undefined || typeof value === "boolean") continue;
+    throw invalid(`${key} is ${quote(value)}: true or false`);
+  }
+}
+
 /** The same for a filter. It refuses null too, because nothing equals null and the list would be empty without a reason. */
 export function refuseUnknownFilter(filter: object, known: readonly string[], where: string): void {
   refuseUnknown(filter, known, where);

@@ -26,6 +26,9 @@ export function checkUserSql(text: string): UserMark {
   }
   const ours = changedTable(first, tokens);
   if (ours !== undefined) throw notYours(ours, text);
+  if (changesSchema(first, tokens)) {
+    throw invalid(`the tables of Daybook are in that schema, which SQL may not change: ${quoteSql(text)}`);
+  }
   const changesIndex = (first === "drop" || first === "alter") && tokens.includes("index");
   return { leaves: mayLeave(tokens), indexes: changesIndex ? tokens.map(bareName) : [] };
 }
@@ -114,6 +117,12 @@ function changedTable(first: string, tokens: readonly string[]): string | undefi
     if (name?.startsWith("daybook_")) return name;
   }
   return undefined;
+}
+
+/** Whether it drops or renames the schema of the book with all that is in it. One of another name than the usual is not known here. */
+function changesSchema(first: string, tokens: readonly string[]): boolean {
+  const isOfSchema = tokens[tokens.indexOf(first) + 1] === "schema";
+  return (first === "drop" || first === "alter") && isOfSchema && tokens.some((token) => bareName(token) === "daybook");
 }
 
 function kindMade(tokens: readonly string[]): string {

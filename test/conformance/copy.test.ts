@@ -328,6 +328,28 @@ for (const backend of backends) {
       assert.deepEqual(sorted(ran), ["grouped 1", "grouped 2", "work", "work"]);
     });
 
+    test("what is no object of options, or no true or false, releases, drops and mends nothing", async (t) => {
+      const { copy, ran } = await openCopy(t, backend);
+      const before = await copy.held();
+      const shapeless = [null, "call", 1, true, [], new Map([["kind", "call"]]), Promise.resolve({ kind: "call" })];
+
+      for (const given of shapeless) {
+        for (const verb of ["held", "release", "mend"] as const) {
+          await assert.rejects(copy[verb](given as never), { code: "invalid", message: /an object of its options/ });
+        }
+      }
+      for (const given of [{ drop: "no" }, { dryRun: "no" }, { dryRun: null }]) {
+        await assert.rejects(copy.release(given as never), { code: "invalid", message: /: true or false$/ });
+      }
+      await assert.rejects(copy.mend({ dryRun: 1 } as never), {
+        code: "invalid",
+        message: "dryRun is 1: true or false",
+      });
+
+      await workAll(copy);
+      assert.deepEqual([await copy.held(), ran], [before, []]);
+    });
+
     test("a book that somebody works on is not marked, and what is no kind is refused", async (t) => {
       const { book } = await openTest(t, backend);
 

@@ -211,3 +211,17 @@ test("a statement that may leave something behind in its session is known by its
   for (const text of leaving) assert.equal(checkUserSql(text).leaves, true, text);
   for (const text of leavingNothing) assert.equal(checkUserSql(text).leaves, false, text);
 });
+
+test("the schema of the book is neither dropped nor renamed, and others are", () => {
+  for (const text of [
+    "drop schema daybook cascade",
+    'drop schema if exists mine, "daybook"',
+    "alter schema daybook rename to mine",
+    "DROP SCHEMA Daybook",
+  ]) {
+    assert.throws(() => checkUserSql(text), { code: "invalid", message: /^the tables of Daybook are in that schema/ });
+  }
+  for (const text of ["create schema mine", "drop schema mine cascade", "alter schema mine rename to other"]) {
+    checkUserSql(text);
+  }
+});
