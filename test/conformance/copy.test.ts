@@ -335,7 +335,10 @@ for (const backend of backends) {
 
       for (const given of shapeless) {
         for (const verb of ["held", "release", "mend"] as const) {
-          await assert.rejects(copy[verb](given as never), { code: "invalid", message: /give a plain object|await it first/ });
+          await assert.rejects(copy[verb](given as never), {
+            code: "invalid",
+            message: /give a plain object|await it first/,
+          });
         }
       }
       for (const given of [{ drop: "no" }, { dryRun: "no" }, { dryRun: null }]) {
