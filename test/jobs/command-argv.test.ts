@@ -141,6 +141,8 @@ test("a param never chooses the program that another one starts", () => {
     ["xargs", "-I", "{x}"],
     ["busybox", "{x}"],
     ["gosu", "{x}", "ls"],
+    ["npx", "{x}"],
+    ["npx", "--yes", "--package", "{x}", "tool"],
     ["env", "PATH={x}", "ls"],
     ["env", "LD_PRELOAD={x}", "ls"],
     ["env", "-i", "NODE_OPTIONS=--require={x}", "node", "app.js"],

@@ -21,6 +21,7 @@ type Starter = Options & {
 
 // What makes a script of the rest (`env -S`, `sudo -s`, `flock -c`) is left out, and so refused.
 const starters: Readonly<Record<string, Starter>> = {
+  bunx: { long: "bun silent verbose" },
   busybox: {},
   chroot: { long: "userspec= groups= skip-chdir", own: 1 },
   chrt: { short: "abdfiorvRT:P:D:", long: "batch deadline fifo idle other rr all-tasks reset-on-fork verbose", own: 1 },
@@ -38,6 +39,8 @@ const starters: Readonly<Record<string, Starter>> = {
   ionice: { short: "c:n:t", long: "class= classdata= ignore" },
   nice: { short: "n:", long: "adjustment=" },
   nohup: {},
+  npx: { short: "yqp:", long: "yes no quiet package=" },
+  pnpx: { long: "silent package=" },
   nsenter: {
     short: "t:m?u?i?n?p?U?C?T?ar?w?W:S:G:Fe",
     long: "all target= mount uts ipc net pid user cgroup time root wd wdns= setuid= setgid= no-fork env preserve-credentials",
