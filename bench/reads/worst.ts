@@ -11,6 +11,7 @@ import { median, quantile } from "../harness/median.ts";
 import type { Report } from "../harness/report.ts";
 import { scratch } from "../harness/scratch.ts";
 import { buildPackage } from "../open/build-package.ts";
+import { startIdleLoop, type IdleLoop } from "./idle-loop.ts";
 import { startSampler, type Sampler } from "./sampler.ts";
 
 const { entity, isDaybookError, open } = (await import(
@@ -47,11 +48,13 @@ async function measure(report: Report, name: string, url: string, walPath: strin
   await fill(noisy, large, () => "x".repeat(1_000_000));
   await fill(quiet, 1000, () => "a few words");
   const sampler = startSampler(walPath);
+  const idle = startIdleLoop();
   // The first answers are the compiler's.
   await feel(quiet, 1000);
   const found: Round[] = [];
-  for (let round = 0; round < rounds; round++) found.push(await oneRound(noisy, quiet, sampler));
+  for (let round = 0; round < rounds; round++) found.push(await oneRound(noisy, quiet, sampler, idle));
   await sampler.stop();
+  await idle.stop();
   tell(report, name, found, walPath !== null);
   const closing = performance.now();
   await book.close();
@@ -62,26 +65,31 @@ type Round = {
   readonly alone: readonly number[];
   readonly beside: readonly number[];
   readonly loopMs: number;
+  /** For how long a thread that does nothing was held meanwhile. */
+  readonly idleMs: number;
   readonly walMb: number;
   readonly memoryMb: number;
   readonly attacks: readonly Attacked[];
 };
 
-async function oneRound(noisy: Daybook.Book, quiet: Daybook.Book, sampler: Sampler): Promise<Round> {
+async function oneRound(noisy: Daybook.Book, quiet: Daybook.Book, sampler: Sampler, idle: IdleLoop): Promise<Round> {
   const alone = await feel(quiet, aloneMs);
   const before = await sampler.most();
   const delay = monitorEventLoopDelay({ resolution: 10 });
   let going = true;
+  await idle.heldMs();
   delay.enable();
   const attacks = worst(noisy).map(([what, read]) => repeat(what, read, () => going));
   const beside = await feel(quiet, besideMs);
   delay.disable();
+  const idleMs = await idle.heldMs();
   going = false;
   const most = await sampler.most();
   return {
     alone,
     beside,
     loopMs: delay.max / 1e6,
+    idleMs,
     walMb: most.walMb,
     memoryMb: most.memoryMb - before.memoryMb,
     attacks: await Promise.all(attacks),
@@ -110,8 +118,9 @@ function tell(report: Report, name: string, found: readonly Round[], hasWal: boo
     goalMax: goals.p99Max,
   });
   const most = (of: (round: Round) => number): number => Math.max(...found.map(of));
-  report.waits(`${name}: the loop was held for at most`, {
+  report.waits(`${name}: the loop was held for at most; a thread that does nothing`, {
     ours: [most(({ loopMs }) => loopMs)],
+    reference: [most(({ idleMs }) => idleMs)],
     goalMsMax: goals.loopMsMax,
   });
   if (hasWal) report.size(`${name}: the WAL, at most`, { mb: most(({ walMb }) => walMb), goalMbMax: goals.walMbMax });
