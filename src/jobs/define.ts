@@ -112,7 +112,8 @@ export const jobOptionNames = ["params", ...settingNames, "concurrency", "limit"
 
 export function defineJob<Input, Result>(name: string, options: JobOptions<never, Result, never>): Job<Input, Result> {
   checkName(name, "job name");
-  refuseUnknown(options, jobOptionNames, `job "${name}"`);
+  // A handler in place of the options is the usual slip, and gets its own advice.
+  if (typeof options !== "function") refuseUnknown(options, jobOptionNames, `job "${name}"`);
   if (typeof options.run !== "function") throw invalid(`job "${name}" has no run function: job("${name}", { run })`);
   if (options.params !== undefined && !isSchema(options.params)) {
     throw invalid(`the params of job "${name}" are no schema: give a Standard Schema (zod, valibot, arktype …)`);
