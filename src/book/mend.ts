@@ -4,7 +4,7 @@ import { conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { checks } from "./examine.ts";
-import { countFromRight, newestOf, type Newest } from "../jobs/explain/time-checks.ts";
+import { countFromRight, newestOf, type Counted, type Newest } from "../jobs/explain/time-checks.ts";
 import { countOnceFromRight, stepBackAll } from "../schedules/step-back.ts";
 import type { Check } from "../storage/checks.ts";
 import type { Store } from "../storage/store.ts";
@@ -58,14 +58,24 @@ function mendAfterBehind(store: Store, session: () => { readonly seq: number }):
   const stopMending = store.time.onBehind(async (was) => {
     const before = await made;
     if (before === undefined) return;
-    const putRight = (): Promise<void> =>
-      store.write(async (tx) => {
-        await countFromRight(tx, was, before);
-        await countOnceFromRight(tx, was);
-      });
-    await putRight();
-    // On PostgreSQL others may have been writing by the old time just then. Their calls are brought in step as well.
-    void putRight()
+    const toldAtMs = store.clock.monotonic();
+    const putRight = (counted?: { jobs: Counted; once: number[] }): Promise<{ jobs: Counted; once: number[] }> =>
+      store.write(
+        async (tx) => {
+          // The time goes on as it was until this has settled.
+          const said = { ...was, toMs: was.toMs + Math.ceil(store.clock.monotonic() - toldAtMs) };
+          return {
+            jobs: await countFromRight(tx, said, before, counted?.jobs),
+            once: await countOnceFromRight(tx, said, counted?.once),
+          };
+        },
+        { putsRight: true },
+      );
+    const counted = await putRight();
+    // On PostgreSQL others may have begun by the old time just then. Their calls are brought in step as well.
+    void store
+      .begunEnded()
+      .then(() => putRight(counted))
       .then(() => mend(store))
       .catch(() => undefined);
   });

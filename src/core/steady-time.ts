@@ -28,6 +28,10 @@ export type SteadyTime = {
   /** Called when a clock that was behind, and was believed, has the time back that it had before. Until all that it returns has
    *  settled, time goes on as it was, so that nothing comes due which was counted from the wrong time. */
   onBehind(putRight: (was: Behind) => Promise<unknown>): () => void;
+  /** Whether a clock that was behind is right again, and what it wrote is not yet. */
+  isWrong(): boolean;
+  /** Resolves once that is put right. */
+  putRight(): Promise<unknown>;
   /** Told, after the fact, that the wall clock was set by so many milliseconds. */
   onSet(hear: (byMs: number) => void): () => void;
 };
@@ -41,6 +45,7 @@ export function createSteadyTime(clock: Clock): SteadyTime {
   // While the clock is behind and believed: the first time that it said then.
   let behindFrom: number | undefined;
   let repairing: Seen | undefined;
+  let repaired: Promise<unknown> = Promise.resolve();
   let lastNow = Number.NEGATIVE_INFINITY;
   let seen: Seen = look(clock.now());
   let settled = seen;
@@ -90,7 +95,7 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     if (doubtful === undefined && fromMs !== undefined && repairs.size > 0) {
       repairing = was;
       const told = { fromMs, toMs: Math.ceil(was.offsetMs + now.atMs), byMs };
-      void clock
+      repaired = clock
         .nextTurn()
         .then(() => Promise.allSettled([...repairs].map((putRight) => putRight(told))))
         .then(() => {
@@ -141,6 +146,11 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       repairs.add(putRight);
       return () => repairs.delete(putRight);
     },
+    isWrong() {
+      observe(clock.now());
+      return repairing !== undefined;
+    },
+    putRight: () => repaired,
     onSet(hear) {
       ears.add(hear);
       return () => ears.delete(hear);

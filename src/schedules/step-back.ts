@@ -95,11 +95,17 @@ export async function countAnew(tx: Tx, seq: number): Promise<boolean> {
   return true;
 }
 
-/** "In ten minutes", written by a clock that was behind, is counted from the right time. */
-export async function countOnceFromRight(tx: Tx, { fromMs, toMs, byMs }: Behind): Promise<void> {
-  const rows = await tx.all<ScheduleRow>(sql`select * from daybook_schedule where kind = 'once'
+/** "In ten minutes", written by a clock that was behind, is counted from the right time. Returns what it counted, which a second look
+ *  must leave alone. */
+export async function countOnceFromRight(
+  tx: Tx,
+  { fromMs, toMs, byMs }: Behind,
+  counted: readonly number[] = [],
+): Promise<number[]> {
+  const found = await tx.all<ScheduleRow>(sql`select * from daybook_schedule where kind = 'once'
     and anchor_at between ${fromMs} and ${toMs} and updated_at between ${fromMs} and ${toMs} and fires = 0
     and removed_at is null ${skipLocked}`);
+  const rows = found.filter(({ seq }) => !counted.includes(seq));
   for (const row of rows) {
     const at = timeMs(row.expression, "at") + byMs;
     const anchor = (row.anchor_at ?? 0) + byMs;
@@ -108,4 +114,5 @@ export async function countOnceFromRight(tx: Tx, { fromMs, toMs, byMs }: Behind)
       cursor_at = ${next.cursor_at}, next_at = ${nextFireAt(next)} where seq = ${row.seq}`);
   }
   if (rows.length > 0) tx.wake(schedulesChannel);
+  return rows.map(({ seq }) => seq);
 }

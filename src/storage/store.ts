@@ -53,6 +53,8 @@ export type WriteOptions = {
   readonly beat?: boolean;
   /** Asked after many conflicts in a row, where others are told of the conflict: whether to try on. */
   readonly tryOn?: () => boolean;
+  /** The unit that puts right what a wrong clock wrote: others wait for it. */
+  readonly putsRight?: boolean;
 };
 
 /** A consistent view of the book: everything read through one reader is of one moment. */
@@ -89,6 +91,8 @@ export type Store = {
   readonly keep: Keep;
   /** Runs `unit` in a transaction and resolves once it is on disk. It may run more than once. */
   write<T>(unit: (tx: Tx) => Awaitable<T>, options?: WriteOptions): Promise<T>;
+  /** Resolves once the units that have begun by now have ended. */
+  begunEnded(): Promise<unknown>;
   /** A point read: few rows by an index, on this thread. */
   read<R>(statement: Sql): Promise<R[]>;
   /** A read of unknown cost (lists, reports): never on this thread. It takes its turn among those of its tenant and is

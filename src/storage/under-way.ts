@@ -3,6 +3,8 @@ export type UnderWay = {
   track<T>(work: Promise<T>): Promise<T>;
   /** Resolves once nothing is under way any more, what began in the meantime included. */
   settled(): Promise<void>;
+  /** Resolves once what is under way now has ended. */
+  begunEnded(): Promise<unknown>;
 };
 
 export function createUnderWay(): UnderWay {
@@ -14,6 +16,7 @@ export function createUnderWay(): UnderWay {
       work.then(forget, forget);
       return work;
     },
+    begunEnded: () => Promise.allSettled([...open]),
     async settled() {
       while (open.size > 0) await Promise.allSettled(open);
     },

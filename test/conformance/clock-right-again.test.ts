@@ -179,6 +179,26 @@ for (const backend of backends) {
       assert.equal((await book.jobs.get(id)).status, "completed");
     });
 
+    test("what a clock counted that was behind by seconds, for minutes, is put right once", async (t) => {
+      const clock = manualClock({ at: noon });
+      const { book } = await openTest(t, backend, { use: [noop], clock });
+      await pass({ book, clock }, 10 * minute);
+
+      clock.step(-10 * second);
+      await pass({ book, clock }, minute);
+      const { id } = await book.jobs.enqueue(noop, {}, { in: "1h" });
+      const { id: held } = await book.reservations.reserve("desk", { expires: "1h" });
+      await book.schedules.create("later", { in: "1h", job: noop, params: {} });
+      const due = clock.now() + 10 * second + hour;
+      await pass({ book, clock }, minute);
+      clock.step(10 * second);
+      await pass({ book, clock }, minute);
+
+      const expires = (await book.reservations.list()).find((one) => one.id === held)?.expiresAt;
+      const fires = (await book.schedules.get("later")).nextAt;
+      assert.deepEqual([(await book.jobs.get(id)).availableAt, expires, fires], [due, due, due]);
+    });
+
     test("a clock that is behind for minutes does not make run early what was there before", async (t) => {
       const clock = manualClock({ at: noon });
       const { book } = await openTest(t, backend, { use: [noop], clock });

@@ -113,23 +113,50 @@ export const jobTimeChecks: readonly Check[] = [
 ];
 
 /** What a clock that was behind has counted, of jobs and reservations that were made after these, is counted from the right time: else
- *  a job that was to wait an hour would be due at once. */
-export async function countFromRight(tx: Tx, { fromMs, toMs, byMs }: Behind, made: Newest): Promise<void> {
-  const isWrong = sql`created_at between ${fromMs} and ${toMs} and seq > ${made.job}`;
+ *  a job that was to wait an hour would be due at once. Returns what it counted, which a second look must leave alone: its new time
+ *  may be one that the wrong clock said as well. All is looked up before it is written, because on PostgreSQL each statement sees
+ *  more than the one before. */
+export async function countFromRight(
+  tx: Tx,
+  { fromMs, toMs, byMs }: Behind,
+  made: Newest,
+  counted: Counted = { jobs: [], running: [], reservations: [] },
+): Promise<Counted> {
+  const wrong = sql`between ${fromMs} and ${toMs}`;
+  const found = await tx.all<{ seq: number }>(
+    sql`select seq from daybook_job where created_at ${wrong} and seq > ${made.job}`,
+  );
+  const jobs = newOnes(found, counted.jobs);
+  const started = await tx.all<{ seq: number }>(sql`select seq from daybook_line
+    where status = 'running' and started_at ${wrong} and session_seq = ${made.session}`);
+  const running = newOnes(started, counted.running);
+  const reserved = await tx.all<{ seq: number }>(sql`select seq from daybook_reservation
+    where status = 'active' and reserved_at ${wrong} and seq > ${made.reservation}`);
+  const reservations = newOnes(reserved, counted.reservations);
   await tx.run(sql`update daybook_line set available_at = available_at + ${byMs}
     where status = 'waiting' and waits_for = 'time' and waits_key is null and seq in (select seq from daybook_job
-      where ${isWrong} and delay_ms is not null and due_at = daybook_line.available_at)`);
-  await tx.run(sql`update daybook_job_key set until_at = until_at + ${byMs}
-    where until_at is not null and job_seq in (select seq from daybook_job where ${isWrong})`);
+      where seq ${anyOf("integer", jobs)} and delay_ms is not null and due_at = daybook_line.available_at)`);
+  await tx.run(
+    sql`update daybook_job_key set until_at = until_at + ${byMs} where until_at is not null and job_seq ${anyOf("integer", jobs)}`,
+  );
   await tx.run(sql`update daybook_job set created_at = created_at + ${byMs},
       due_at = case when delay_ms is null then due_at else due_at + ${byMs} end
-    where ${isWrong} and cancelled_at is null and (exists (select 1 from daybook_line line where line.seq = daybook_job.seq)
+    where seq ${anyOf("integer", jobs)} and cancelled_at is null and (exists (select 1 from daybook_line line where line.seq = daybook_job.seq)
       or exists (select 1 from daybook_job_key held where held.job_seq = daybook_job.seq))`);
   await tx.run(sql`update daybook_line set started_at = started_at + ${byMs}, timeout_at = timeout_at + ${byMs}
-    where status = 'running' and started_at between ${fromMs} and ${toMs} and session_seq = ${made.session}`);
+    where status = 'running' and seq ${anyOf("integer", running)}`);
   await tx.run(sql`update daybook_reservation set reserved_at = reserved_at + ${byMs}, expires_at = expires_at + ${byMs}
-    where status = 'active' and reserved_at between ${fromMs} and ${toMs} and seq > ${made.reservation}`);
+    where status = 'active' and seq ${anyOf("integer", reservations)}`);
   tx.wake(jobsChannel);
+  return { jobs, running, reservations };
+}
+
+/** What was counted from the right time, by its number. */
+export type Counted = Readonly<Record<"jobs" | "running" | "reservations", readonly number[]>>;
+
+function newOnes(found: readonly { seq: number }[], counted: readonly number[]): number[] {
+  const old = new Set(counted);
+  return found.map(({ seq }) => seq).filter((seq) => !old.has(seq));
 }
 
 /** The newest of each before a clock was behind, and the session that saw it. */

@@ -122,6 +122,8 @@ export async function openSqlite(
     random,
     keep,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
+    // One after the other.
+    begunEnded: () => queue.add(() => undefined, { tenant: "default", careful: false }),
     read,
     readHeavy: async <R>(statement: Sql, who?: Partial<Reading>) => (await readSome<R>(statement, undefined, who)).rows,
     readPage: (statement, who) => readSome(statement, limits.pageBytesMax, who),
