@@ -37,12 +37,19 @@ const growths: readonly Growth[] = [
   { what: `${inWords(many)} unhosted in front`, fills: [finished(few), unhosted(many)], goalMax: 1.5 },
   { what: `${inWords(10_000)} empty lanes`, fills: [finished(few), lanes(10_000)], goalMax: 1.2 },
   {
-    ...{ what: `of ${inWords(manyTenants)} tenants ÷ of ${fewTenants}`, fills: [finished(few)], goalMax: 1.2 },
-    ...{ enqueue: enqueueFor(manyTenants), enqueueFew: enqueueFor(fewTenants), factor: 5 },
+    what: `of ${inWords(manyTenants)} tenants ÷ of ${fewTenants}`,
+    fills: [finished(few)],
+    goalMax: 1.2,
+    enqueue: enqueueFor(manyTenants),
+    enqueueFew: enqueueFor(fewTenants),
+    factor: 5,
   },
   {
-    ...{ what: `keyed, beside ${inWords(many)} keyed`, fills: [finished(few), keyed(many)], goalMax: 1.2 },
-    ...{ enqueue: enqueueKeyed, enqueueFew: enqueueKeyed },
+    what: `keyed, beside ${inWords(many)} keyed`,
+    fills: [finished(few), keyed(many)],
+    goalMax: 1.2,
+    enqueue: enqueueKeyed,
+    enqueueFew: enqueueKeyed,
   },
 ];
 

@@ -26,7 +26,11 @@ export const live: Benchmark = {
     const session = await store.write((tx) => startSession(tx, thisProcess(), "{}"));
     const writer = openRunWriter(store, () => session);
     const bus = openLiveBus({
-      ...{ clock: systemClock, ids: store.ids, writer, session: () => session, contextFor: (context) => context },
+      clock: systemClock,
+      ids: store.ids,
+      writer,
+      session: () => session,
+      contextFor: (context) => context,
     });
     report.note(
       `one time is a round of ${runsPerRound} runs; 10 ms are 10 µs each. Work is the thread's own processor time`,
@@ -34,7 +38,8 @@ export const live: Benchmark = {
     await measure(report, bus, writer, "a handler that ends at once", { run: () => undefined });
     await measure(report, bus, writer, "a handler that waits", { run: () => Promise.resolve() });
     await measure(report, bus, writer, "with a predicate, a timeout and its signal", {
-      ...{ where: where.all(where.above("level", 3), where.changed("level")), timeout: "10s" },
+      where: where.all(where.above("level", 3), where.changed("level")),
+      timeout: "10s",
       run: (_payload, { signal }) => Promise.resolve(signal),
     });
     await bus.close();

@@ -139,7 +139,10 @@ async function compareCommits(report: Report, book: Book): Promise<void> {
   const body = JSON.stringify({ id: "k", n: 1, status: "s", text: "x".repeat(100) });
   let n = 0;
   const document = (): { id: string; status: string; n: number; text: string } => ({
-    ...{ id: `w${n++ % 50_000}`, status: `s${n % 1000}`, n, text: "x".repeat(100) },
+    id: `w${n++ % 50_000}`,
+    status: `s${n % 1000}`,
+    n,
+    text: "x".repeat(100),
   });
   for (const size of [1, 100]) {
     const bare = inLoop(() => {

@@ -22,8 +22,11 @@ await book.write((tx) => tx.sql`create table paid (order_id text primary key)`);
 const { id } = await book.write(async (tx) => {
   await tx.sql`insert into paid (order_id) values (${"o-17"})`;
   return tx.calls.submit({
-    ...{ name: "order paid", url: `http://127.0.0.1:${port}/hooks`, json: { orderId: "o-17" } },
-    ...{ secret: "a secret that both sides know", retry: ["0s"] },
+    name: "order paid",
+    url: `http://127.0.0.1:${port}/hooks`,
+    json: { orderId: "o-17" },
+    secret: "a secret that both sides know",
+    retry: ["0s"],
   });
 });
 

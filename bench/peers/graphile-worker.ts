@@ -41,7 +41,9 @@ export const openQueue: OpenQueue = async (place) => {
     enqueue: (params) => utils.addJob("noop", params),
     async work(places, handler) {
       const runner = await run({
-        ...{ pgPool, logger, noHandleSignals: true },
+        pgPool,
+        logger,
+        noHandleSignals: true,
         preset: {
           worker: {
             concurrentJobs: places,
