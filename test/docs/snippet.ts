@@ -62,7 +62,14 @@ async function end(program: string, args: readonly string[], cwd: string): Promi
 /** The pages of which everything that they show is one program. */
 export const pages = [
   ...(["docs/apps.md", "docs/calls.md", "docs/events.md", "docs/jobs.md", "docs/records.md"] as const),
-  ...(["docs/schedules.md", "docs/sinks.md", "docs/sql.md", "docs/telemetry.md", "docs/testing.md"] as const),
+  ...([
+    "docs/schedules.md",
+    "docs/sinks.md",
+    "docs/open.md",
+    "docs/sql.md",
+    "docs/telemetry.md",
+    "docs/testing.md",
+  ] as const),
 ] as const;
 
 export function programOf(page: (typeof pages)[number]): string {
