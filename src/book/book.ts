@@ -1,8 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { calledFrom } from "../core/caller.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { calledFrom, DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
@@ -26,8 +25,7 @@ import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
-import { outsideUnits, type Of } from "./outside-units.ts";
-import { refuseInsideUnit, refuseVerb } from "../storage/unit.ts";
+import { outsideUnits, refuseInsideUnit, refuseVerb, type Of } from "../storage/unit.ts";
 import { examine, type Finding } from "./examine.ts";
 import { mend, type Mended } from "./mend.ts";
 import { metrics } from "./metrics.ts";

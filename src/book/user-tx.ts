@@ -1,7 +1,6 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "../calls/calls.ts";
-import { calledFrom, placeOf, type Place } from "../core/caller.ts";
-import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { calledFrom, DaybookError, invalid, isDaybookError, placeOf, type Place } from "../core/error.ts";
 import { rememberFor } from "../core/remember.ts";
 import type { ReadRows } from "../jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "../jobs/group/groups.ts";

@@ -1,5 +1,5 @@
 // Submit checks a call, and writes it with its tags and its job in the caller's transaction.
-import { checkBackoff, type Backoff } from "../core/backoff.ts";
+import { checkBackoff, type Backoff } from "../core/retry.ts";
 import { currentCause, type Cause } from "../core/cause.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";

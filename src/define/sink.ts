@@ -4,7 +4,7 @@ import { checkWebhook, deliver, type Webhook } from "../calls/client/deliver.ts"
 import { useBroker, type Broker } from "../calls/sink/broker.ts";
 import { receiverId, sinkPrefix, streamId, type CloudEvent } from "../calls/sink/message.ts";
 import { invalid } from "../core/error.ts";
-import { killPoint } from "../core/fault.ts";
+import { killPoint } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { isoTime } from "../core/time.ts";

@@ -14,7 +14,7 @@ import type { RunContext } from "./run/context.ts";
 import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate, type Limits } from "./claim/limit.ts";
-import { checkBackoff, type Backoff } from "../core/backoff.ts";
+import { checkBackoff, type Backoff } from "../core/retry.ts";
 import { quote } from "../core/quote.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../core/cause.ts";

@@ -10,17 +10,16 @@ import { moveInstances } from "../apps/instance.ts";
 import type { Clock } from "../core/clock.ts";
 import { toJson } from "../core/json.ts";
 import { checkTenant } from "../core/name.ts";
-import type { Random } from "../core/random.ts";
+import type { Random } from "../core/id.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { createBook, type Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { mendBySelf } from "../book/mend.ts";
 import { migrations } from "./migrations.ts";
-import { openStore } from "../storage/open-store.ts";
+import { filesFolder, openStore } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
 import { jobContext } from "../define/job-context.ts";
 import { liveContext } from "../define/live-context.ts";
-import { filesFolder } from "../storage/files-folder.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
@@ -39,8 +38,9 @@ import {
   collectLive,
   collectRecordTypes,
   collectSchedules,
+  type Definition,
+  type Rooms,
 } from "./rooms.ts";
-import type { Definition, Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/settled.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";

@@ -1,5 +1,5 @@
 // What records are read from: the committed book, a snapshot of it, or a transaction, which sees its own changes.
-import type { Keep } from "../storage/keep.ts";
+import type { Keep } from "../core/remember.ts";
 import type { Reading } from "../storage/reading.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";

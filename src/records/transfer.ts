@@ -1,8 +1,8 @@
 // Records as lines of JSON: a header, then the entities, then the relations, all of one commit.
 import { conflict, DaybookError, invalid, notFound } from "../core/error.ts";
-import { parseJson, toJson } from "../core/json.ts";
+import { isObject, toJson } from "../core/json.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
-import { isObject } from "../core/shape.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import type { CommitNotes } from "./commit.ts";
 import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";

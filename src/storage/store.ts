@@ -1,13 +1,11 @@
 // What the rooms see of storage: a store, transactions and reads. Which engine and which thread did the work is not
 // visible from here.
-import type { Clock } from "../core/clock.ts";
+import type { Clock, SteadyTime } from "../core/clock.ts";
 import { invalid, type DaybookError } from "../core/error.ts";
-import type { Ids } from "../core/id.ts";
+import type { Ids, Random } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
-import type { Random } from "../core/random.ts";
-import type { Keep } from "./keep.ts";
+import type { Keep } from "../core/remember.ts";
 import type { Reading } from "./reading.ts";
-import type { SteadyTime } from "../core/steady-time.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
 export type Row = Record<string, Value>;
@@ -120,6 +118,12 @@ export type Store = {
   unref(): void;
   close(): Promise<void>;
 };
+
+export function usedAfterEnd(verb = "tx"): DaybookError {
+  return invalid(
+    `${verb} was used after its transaction ended: await everything inside the function given to book.write`,
+  );
+}
 
 export function endedReader(): DaybookError {
   return invalid("a reader was used after its read ended: await everything inside book.read");

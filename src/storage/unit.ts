@@ -2,10 +2,10 @@
 // await every operation it starts, await nothing else for long, and leave its tx alone once it has ended.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
-import { calledAt, showPlace, type Place } from "../core/caller.ts";
-import { invalid, type DaybookError } from "../core/error.ts";
+import { calledAt, calledFrom, invalid, showPlace, warnOf, type DaybookError, type Place } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { Awaitable, Store } from "./store.ts";
+import { usedAfterEnd, type Awaitable, type Store } from "./store.ts";
+import { readAs } from "./reading.ts";
 
 export type Unit = {
   /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed, and an error says where it was called. */
@@ -123,12 +123,6 @@ class Operation<T> implements PromiseLike<T> {
   }
 }
 
-export function usedAfterEnd(verb = "tx"): DaybookError {
-  return invalid(
-    `${verb} was used after its transaction ended: await everything inside the function given to book.write`,
-  );
-}
-
 const namedMax = 3;
 
 function notAwaited(pending: readonly Begun[]): DaybookError {
@@ -148,4 +142,49 @@ function awaitedForeign(ms: number): DaybookError {
     `the transaction waited ${Math.round(ms)} ms for something that is not the book, so it was undone: ` +
       "do network calls and sleeps before or after book.write",
   );
+}
+
+/** Verbs of the book, which run outside of any transaction: inside `write` a read through the book would show what was there before
+ *  the transaction, which is hardly ever meant, so the verbs refuse that. Each reads in its own name, as one of this tenant's reads. */
+export function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: string, verbs: Verbs): Verbs {
+  const entries = Object.entries(verbs) as [string, (...args: unknown[]) => unknown][];
+  const msMax = reports.has(what) ? limits.reportMs : limits.readMs;
+  return Object.fromEntries(
+    entries.map(([name, call]) => {
+      const verb = `book.${what}.${name}`;
+      const checked = async (...args: unknown[]): Promise<unknown> => {
+        try {
+          refuseVerb(verb, store);
+          return await readAs({ tenant, verb, msMax }, () => call(...args));
+        } catch (error) {
+          throw calledFrom(error);
+        }
+      };
+      return [name, checked];
+    }),
+  ) as Verbs;
+}
+
+export type Of = { readonly store: Store; readonly tenant: string };
+
+/** Whose verbs sum up a stretch of time: they look at more than a list does. */
+const reports: ReadonlySet<string> = new Set(["telemetry", "runs"]);
+
+/** Runs what a unit asked for once its transaction is on disk. The commit is kept whatever happens now, so a callback that fails
+ *  fails neither its unit nor the others: it is a warning. */
+export function runAfterCommit(callbacks: readonly (() => void)[]): void {
+  for (const run of callbacks) shielded(run);
+}
+
+/** Tells every listener, also those after one that fails. */
+export function tellAll(listeners: Iterable<(channel: string | null) => void>, channel: string | null): void {
+  for (const hear of listeners) shielded(() => hear(channel));
+}
+
+function shielded(run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    warnOf("DAYBOOK_AFTER_COMMIT", "something failed after a commit (the commit itself is kept)", error);
+  }
 }

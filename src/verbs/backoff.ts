@@ -1,7 +1,8 @@
 // How long retries wait, as a field: a list of waits, or a formula as an object.
 import type { Backoff } from "../index.ts";
-import { checkBackoff } from "../core/backoff.ts";
-import { parseJson, toJson } from "../core/json.ts";
+import { checkBackoff } from "../core/retry.ts";
+import { toJson } from "../core/json.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { duration, type Field } from "./field.ts";
 

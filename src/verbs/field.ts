@@ -2,7 +2,8 @@
 // command line, paths and query strings bring text, JSON bodies and tools bring values.
 import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
-import { parseJson, toJson } from "../core/json.ts";
+import { toJson } from "../core/json.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";

@@ -1,7 +1,7 @@
 // Fields about records: which one, which of them, and as of when.
 import type { AsOf, Condition, RelationKey } from "../index.ts";
 import { invalid } from "../core/error.ts";
-import { parseJson } from "../core/json.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import type { AnyRecordType } from "../records/define/definition.ts";

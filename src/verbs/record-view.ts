@@ -1,6 +1,6 @@
 // How a person reads the keys of records, and what changed.
 import type { RelationKey } from "../index.ts";
-import { isObject } from "../core/shape.ts";
+import { isObject } from "../core/json.ts";
 import { table, type Part } from "./shown.ts";
 
 export function keyText(key: string | RelationKey): string {

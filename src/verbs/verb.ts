@@ -3,7 +3,7 @@
 import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import { isPlain } from "../core/shape.ts";
+import { isPlain } from "../core/json.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Field, Fields, Given, Schema } from "./field.ts";
 import type { Shown } from "./shown.ts";

@@ -3,7 +3,7 @@
 import type { TestContext } from "node:test";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim/claim.ts";
-import { filesFolder } from "../../src/storage/files-folder.ts";
+import { filesFolder, openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
@@ -15,7 +15,6 @@ import { settle, type Settled } from "../../src/jobs/settle/settle.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
 import { migrations } from "../../src/open/migrations.ts";
 import { collectDefinitions } from "../../src/open/rooms.ts";
-import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
 import { startCallProcess, type CallProcess } from "./call-process.ts";

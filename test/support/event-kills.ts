@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book, type EventRecord } from "../../src/index.ts";
 import { startChild, type Child } from "./child-process.ts";
 import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom } from "../../src/index.ts";
 import { startJobProcess, type End } from "./job-process.ts";
 import { assertNothingLost, assertOneAtATime, assertRecorded, readStory, untilAllEnded } from "./job-story.ts";

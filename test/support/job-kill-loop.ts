@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book } from "../../src/index.ts";
 import { readLedgers } from "./job-ledger.ts";
 import type { JobProcess } from "./job-process.ts";

@@ -7,7 +7,7 @@ import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book } from "../../src/index.ts";
 import { readLedgers } from "./job-ledger.ts";
 import { untilAllEnded } from "./job-story.ts";

@@ -6,7 +6,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { together } from "../../storage/together.ts";
 import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
-import { advise } from "../../core/advice.ts";
+import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/context.ts";
 import { passing } from "../../jobs/worker/pending.ts";
 import { callKind, type CallRow, sealedFor, type CallPolicy } from "../call.ts";

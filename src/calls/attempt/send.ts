@@ -1,8 +1,8 @@
 // The job of a call. Its handler writes the attempt, sends it, and keeps the answer for the transaction that ends the run
 // (settled.ts).
 import { invalid } from "../../core/error.ts";
-import { killPoint } from "../../core/fault.ts";
-import { advise } from "../../core/advice.ts";
+import { killPoint } from "../../core/fact.ts";
+import { advise } from "../../core/retry.ts";
 import type { RunContext } from "../../jobs/run/context.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";

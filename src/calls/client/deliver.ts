@@ -1,7 +1,7 @@
 // Sends one message to a webhook now, through the client of calls. Sinks use it: their deliveries are jobs already.
 import type { Clock } from "../../core/clock.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { advise } from "../../core/advice.ts";
+import { advise } from "../../core/retry.ts";
 import { adviceAfter, answered } from "../attempt/end.ts";
 import { callRefused } from "../facts.ts";
 import { checkRequest, type RequestContent } from "../request/content.ts";

@@ -1,10 +1,9 @@
 // The gates of a lane: pause, reservation, limit and rate. A claim enters its lanes and reads their gates once, before any of
 // their jobs, so a closed lane costs the same however many jobs stand in it. Whoever pauses, limits or reserves a lane waits for
 // the claims that are under way in it, and every later claim sees what was changed.
-import { lockKey, lockNames, tryNames } from "../../storage/lock-key.ts";
+import { anyOf, indexedBy, lockKey, lockNames, tryNames } from "../../storage/word.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, indexedBy } from "../../storage/word.ts";
 import { laneOf, type LaneRow } from "./lane.ts";
 import { roomInRate, checkRate, type RateRoom, type RateRule } from "./limit.ts";
 import { checkCount } from "../../core/count.ts";

@@ -1,7 +1,7 @@
 // Times that no rule explains: they were written, or acted upon, by a clock that was wrong. Doctor finds them and `daybook mend` puts
 // them right, by the rule that each of them should have followed. What is only history keeps the time that the clock said.
 import { limits } from "../../core/limits.ts";
-import type { Behind } from "../../core/steady-time.ts";
+import type { Behind } from "../../core/clock.ts";
 import type { Check } from "../../storage/checks.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";

@@ -2,7 +2,7 @@
 import type { ClaimedJob } from "../claim/claim.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
 import { jobsChannel, readJobs, type JobRow } from "../job.ts";
-import type { RetryAdvice } from "../../core/advice.ts";
+import { backoffMs, type Backoff, type RetryAdvice } from "../../core/retry.ts";
 import { conflict, notFound, type DaybookError } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -12,7 +12,6 @@ import { holdGroupsOf, isEnding } from "../group/group.ts";
 import { insertJobs, type NewJob } from "../insert.ts";
 import { keptPlace } from "../line/room.ts";
 import { lockGroupOf } from "../lock-order.ts";
-import { backoffMs, type Backoff } from "../../core/backoff.ts";
 
 export type Ending = {
   readonly seq: number;

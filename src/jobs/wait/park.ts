@@ -1,25 +1,25 @@
 // Jobs that cannot run now stand outside the claim index. Whoever finds one there parks it with its reason; whoever
 // removes the reason releases the first that waits for it, in the same transaction.
-import { lockNames, tryNames } from "../../storage/lock-key.ts";
+import { anyOf, indexedBy, lockNames, skipLocked, tryNames } from "../../storage/word.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { indexedBy, skipLocked, anyOf } from "../../storage/word.ts";
 import type { Claimer } from "../claim/claim.ts";
 import { jobsChannel, type WaitsFor, type JobRow } from "../job.ts";
 import { queue } from "../state.ts";
 import {
   limitsOf,
+  lockOf,
   mostOf,
+  permitsOf,
+  readWindow,
+  reasonsOf,
   roomInRate,
   takenPermits,
-  lockOf,
-  permitsOf,
-  reasonsOf,
-  readWindow,
   windowAt,
+  type Limited,
+  type Limits,
 } from "../claim/limit.ts";
-import type { Limited, Limits } from "../claim/limit.ts";
 
 export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
 

@@ -1,6 +1,6 @@
 // One turn of a worker: settle what ended and claim what comes next, in one transaction, so that a cycle costs one
 // commit. Due jobs are released and what runs wrote about themselves is stored on the way.
-import { killPoint } from "../../core/fault.ts";
+import { killPoint } from "../../core/fact.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";

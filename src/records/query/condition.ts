@@ -7,7 +7,7 @@
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { isObject } from "../../core/shape.ts";
+import { isObject } from "../../core/json.ts";
 import { checkSegments, type Path } from "../define/field-index.ts";
 
 export type Scalar = string | number | boolean;

@@ -2,7 +2,7 @@
 import type { Cause } from "../../core/cause.ts";
 import { isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter } from "../../core/id.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import type { AnyEntity } from "../define/definition.ts";
 import type { WithinUnit } from "../record-verbs.ts";

@@ -1,7 +1,7 @@
 // Hears the NOTIFYs of other processes on a connection of its own, and comes back when that connection is lost.
 import type { Client } from "pg";
 import type { Clock } from "../../core/clock.ts";
-import { jitter, type Random } from "../../core/random.ts";
+import { jitter, type Random } from "../../core/id.ts";
 import { connectClient, control, quoteName, type Server } from "./connect.ts";
 
 export type Listening = { close(): Promise<void> };

@@ -1,14 +1,12 @@
 // A book on PostgreSQL: a pipelined connection for shared groups, a pool for everything else, one that listens.
 import type { Pool } from "pg";
-import type { Clock } from "../../core/clock.ts";
+import { createSteadyTime, type Clock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
-import type { Ids } from "../../core/id.ts";
+import { systemRandom, type Ids, type Random } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
-import { createSteadyTime } from "../../core/steady-time.ts";
-import { tellAll } from "../after-commit.ts";
-import { createKeep, type Keep } from "../keep.ts";
+import { tellAll } from "../unit.ts";
+import { createKeep, type Keep } from "../../core/remember.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { render, type Sql } from "../sql.ts";

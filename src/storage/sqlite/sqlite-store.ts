@@ -1,13 +1,11 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads in processes that can be ended.
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { systemClock } from "../../core/clock.ts";
+import { createSteadyTime, systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
-import { createIds } from "../../core/id.ts";
+import { createIds, systemRandom } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter, systemRandom } from "../../core/random.ts";
-import { createSteadyTime } from "../../core/steady-time.ts";
-import { createKeep } from "../keep.ts";
+import { createKeep } from "../../core/remember.ts";
 import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
@@ -24,7 +22,7 @@ import { createReaders } from "./readers.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { isBusy, isDenied } from "./sqlite-error.ts";
 import { createWalBound } from "./wal-bound.ts";
-import { createWaker } from "./waker.ts";
+import { createWaker, patiently } from "./share.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
 export async function openSqlite(
@@ -287,17 +285,4 @@ function useWal(writer: Connection, location: string, durability: Durability | u
     "incompatible",
     `${location} cannot keep what is acknowledged (${wrong.join("; ")}): put the book on a disk of this machine`,
   );
-}
-
-// Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
-async function patiently<T>({ waitClock: clock, random }: StoreOptions, run: () => T): Promise<T> {
-  const until = clock.monotonic() + limits.busyMsMax;
-  for (;;) {
-    try {
-      return run();
-    } catch (error) {
-      if (!isBusy(error) || clock.monotonic() >= until) throw error;
-      await clock.sleep(jitter(random, 2));
-    }
-  }
 }

@@ -2,7 +2,7 @@
 // it publishes the next message of a key when the stream has acknowledged the one before.
 import { systemClock } from "../../../core/clock.ts";
 import { isDaybookError, DaybookError, describeError, type ErrorCode } from "../../../core/error.ts";
-import { advise } from "../../../core/advice.ts";
+import { advise } from "../../../core/retry.ts";
 import { neverBlamed } from "../../../jobs/settle/outcome.ts";
 import type { Broker } from "../broker.ts";
 import { cloudEventsJson } from "../message.ts";
