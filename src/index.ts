@@ -1,6 +1,6 @@
 // The front door: every public name of the package.
 export { open, type OpenOptions } from "./open/open.ts";
-export type { Definition } from "./open/rooms.ts";
+export type { Definition } from "./open/use.ts";
 export { job, type JobContext, type JobInfo } from "./define/job.ts";
 export { command, type CommandOptions } from "./jobs/command/command.ts";
 export type { CommandResult } from "./jobs/command/command.ts";
@@ -20,8 +20,8 @@ export type { ScopeOptions } from "./telemetry/report/scope.ts";
 export type { Health, RunSummary, Tally } from "./telemetry/report/summary.ts";
 export type { Config, ConfigCommand } from "./define/config.ts";
 export type { ReadTx, UserTx } from "./book/user-tx.ts";
-export type { Finding } from "./book/examine.ts";
-export type { Mended } from "./book/mend.ts";
+export type { Finding } from "./book/doctor.ts";
+export type { Mended } from "./book/doctor.ts";
 export type { BackupReport } from "./storage/backup.ts";
 export type { BookInfo } from "./storage/info.ts";
 export type { Row } from "./storage/store.ts";

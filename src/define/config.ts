@@ -7,8 +7,7 @@ import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
 import type { AnyJob } from "../jobs/define.ts";
-import type { Definition } from "../open/rooms.ts";
-import { checkUse } from "../open/use.ts";
+import { checkUse, type Definition } from "../open/use.ts";
 
 /** The default export of `daybook.config.ts`.
  *

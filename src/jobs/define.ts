@@ -153,9 +153,9 @@ export function checkPriority(priority: number): number {
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
-  const result = schema === undefined ? { value: input } : await schema["~standard"].validate(input);
   const { name: job, builtIn } = definition;
-  const params = fitting(result, `params of job "${job}" do not fit its schema`, { job });
+  const what = `params of job "${job}" do not fit its schema`;
+  const params = schema === undefined ? input : fitting(await schema["~standard"].validate(input), what, { job });
   builtIn?.check?.(params);
   return params;
 }

@@ -4,7 +4,7 @@ import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { together } from "../storage/together.ts";
+import { together } from "../storage/unit.ts";
 import { heardBy } from "../core/cause.ts";
 import { passOn } from "./wait/park.ts";
 import { insertJobs, type NewJob } from "./insert.ts";

@@ -42,7 +42,7 @@ same with \`open(url, { views: true })\`.`,
 async function load() {
   const [rooms, list, made] = await Promise.all([
     import("../open/rooms.ts"),
-    import("../open/views.ts"),
+    import("../open/migrations.ts"),
     import("../storage/view.ts"),
   ]);
   return { roomsOf: rooms.roomsOf, views: list.views, createViews: made.createViews, dropViews: made.dropViews };

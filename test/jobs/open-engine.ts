@@ -14,7 +14,7 @@ import { queueReads, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
 import { settle, type Settled } from "../../src/jobs/settle/settle.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
 import { migrations } from "../../src/open/migrations.ts";
-import { collectDefinitions } from "../../src/open/rooms.ts";
+import { collect } from "../../src/open/use.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
@@ -69,7 +69,7 @@ export async function openEngine(
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
   const session = await newSession();
   const engine: Engine = {
-    ...{ store, clock, definitions: collectDefinitions(use), kinds: {} },
+    ...{ store, clock, definitions: collect(use).definitions, kinds: {} },
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,

@@ -4,7 +4,7 @@ import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { together } from "../../storage/together.ts";
+import { together } from "../../storage/unit.ts";
 import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
 import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/context.ts";

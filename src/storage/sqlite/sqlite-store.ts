@@ -10,16 +10,14 @@ import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
 import { readingNow, type Reading } from "../reading.ts";
-import { neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
-import { createUnderWay } from "../under-way.ts";
+import { createUnderWay, endedReader, neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
 import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
-import { createReader, mayStartProcesses } from "./reader.ts";
+import { createReader, mayStartProcesses, type SqliteReader } from "./reader.ts";
 import { createReaders } from "./readers.ts";
-import { readSnapshot } from "./snapshot.ts";
 import { isBusy, isDenied } from "./sqlite-error.ts";
 import { createWalBound } from "./wal-bound.ts";
 import { createWaker, patiently } from "./share.ts";
@@ -285,4 +283,24 @@ function useWal(writer: Connection, location: string, durability: Durability | u
     "incompatible",
     `${location} cannot keep what is acknowledged (${wrong.join("; ")}): put the book on a disk of this machine`,
   );
+}
+
+/** Several reads of one moment, on a reader that nothing else uses meanwhile. */
+async function readSnapshot<T>(reader: SqliteReader, read: (reader: Reader) => Promise<T>): Promise<T> {
+  let open = true;
+  await reader.begin();
+  try {
+    const some = async <R>(statement: Sql, bytesMax?: number): Promise<Some<R>> => {
+      if (!open) throw endedReader();
+      return (await reader.all(render(statement, "sqlite"), bytesMax)) as Some<R>;
+    };
+    return await read({
+      dialect: "sqlite",
+      all: async <R>(statement: Sql) => (await some<R>(statement)).rows,
+      page: (statement) => some(statement, limits.pageBytesMax),
+    });
+  } finally {
+    open = false;
+    if (reader.alive) await reader.end().catch(() => void reader.kill());
+  }
 }

@@ -96,7 +96,7 @@ retention removes.`,
     examples: ["doctor"],
     async run(book) {
       const findings: readonly Finding[] = await book.doctor();
-      const { checks } = await import("../../book/examine.ts");
+      const { checks } = await import("../../book/doctor.ts");
       return { checks: checks.length, findings };
     },
     show: ({ checks, findings }) =>
