@@ -1,6 +1,6 @@
 // The rooms' views, each behind those that it reads. A book has them when somebody asks: docs/origins.md.
-import { appViews } from "../apps/seed-views.ts";
-import { callViews } from "../calls/seed-views.ts";
+import { appViews } from "../apps/migrations.ts";
+import { callViews } from "../calls/migrations.ts";
 import { eventViews } from "../events/seed-views.ts";
 import { jobViews } from "../jobs/seed-views.ts";
 import { recordViews } from "../records/migrations.ts";
