@@ -29,10 +29,10 @@ import { outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "
 import { examine, mend, type Finding, type Mended } from "./doctor.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "../telemetry/runs.ts";
-import type { RetainOptions } from "../telemetry/retention/policy.ts";
+import type { RetainOptions } from "../telemetry/retention/retain.ts";
 import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
 import { everyMinute, retain, type RetainedAll } from "../open/retain.ts";
-import { openSessions, type Sessions } from "../telemetry/sessions.ts";
+import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
 import { bookRecords, type Records } from "./book-records.ts";

@@ -19,9 +19,17 @@ import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import type { Limits } from "../jobs/claim/limit.ts";
 import { neverBlamed } from "../jobs/settle/outcome.ts";
-import { callJobName, callKind, callQueue, hostKey, sealedFor } from "./call.ts";
-import type { CallRow, CallStatus, CallPolicy } from "./call.ts";
-import { tellCalls } from "./facts.ts";
+import {
+  type CallRow,
+  type CallStatus,
+  type CallPolicy,
+  callJobName,
+  callKind,
+  callQueue,
+  hostKey,
+  sealedFor,
+  tellCalls,
+} from "./call.ts";
 import { keptRequest, checkRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
 

@@ -1,7 +1,7 @@
 // daybook.config.ts: what a project declares once for every command of the command line. It is a module like any other, and
 // its default export is this.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { callSettings, type CallOptions } from "../calls/settings.ts";
+import { callSettings, type CallOptions } from "../calls/room.ts";
 import { asDaybookError, DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";

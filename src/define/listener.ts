@@ -1,7 +1,7 @@
 // listener(): who hears events, with the context its function gets from this front door.
 import type { JobContext } from "./job.ts";
 import { createBook, type Book } from "../book/book.ts";
-import { sinkPrefix } from "../calls/sink/message.ts";
+import { sinkPrefix } from "../calls/sink/broker.ts";
 import { invalid } from "../core/error.ts";
 import {
   defineListener,

@@ -3,8 +3,7 @@ import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./annou
 import { callJobs } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { callJob } from "../calls/attempt/send.ts";
-import { createCallsRoom } from "../calls/room.ts";
-import type { CallOptions } from "../calls/settings.ts";
+import { type CallOptions, createCallsRoom } from "../calls/room.ts";
 import { collectApps, openApps } from "../apps/apps.ts";
 import { moveInstances } from "../apps/instance.ts";
 import type { Clock } from "../core/clock.ts";

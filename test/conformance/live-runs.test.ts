@@ -9,8 +9,7 @@ import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
 import { openRuns } from "../../src/telemetry/runs.ts";
 import { type EndedRun, type RunWriter, openRunWriter } from "../../src/telemetry/run-writer.ts";
-import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
-import { openSessions, type Session } from "../../src/telemetry/sessions.ts";
+import { type SessionKey, type Session, startSession, openSessions } from "../../src/telemetry/session.ts";
 import { backends, openTestStore, type Backend } from "../support/open-test.ts";
 
 type Write = Store["write"];

@@ -3,7 +3,7 @@
 //
 //   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run
 import { anyOf, indexedBy, rowSet, skipLockedOf, tryNames } from "../../storage/word.ts";
-import { isAlive } from "../../telemetry/session.ts";
+import { isAlive } from "../../telemetry/attach.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";

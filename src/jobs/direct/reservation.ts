@@ -10,7 +10,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
-import { isAlive } from "../../telemetry/session.ts";
+import { isAlive } from "../../telemetry/attach.ts";
 import { tellCancelled } from "../settle/cancel.ts";
 import type { Engine } from "../engine.ts";
 import { closeLane } from "../claim/gate.ts";

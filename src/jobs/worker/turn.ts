@@ -6,7 +6,7 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, rowsInto, rowSet, skipLocked, arrayOf } from "../../storage/word.ts";
 import { writeLogs } from "../../telemetry/log.ts";
-import { isAlive } from "../../telemetry/session.ts";
+import { isAlive } from "../../telemetry/attach.ts";
 import {
   claimFor,
   findAlone,
@@ -92,7 +92,7 @@ function mayClaimAtOnce({ want, alone, endings, lookForDue, lookForHosted }: Tur
 async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly Ending[]> {
   const { late } = await settle(tx, ports, work.endings);
   const superseded = await supersededOf(tx, work.endings, late);
-  await writeLogs(tx, work.logs);
+  if (work.logs.length > 0) await writeLogs(tx, work.logs);
   await writeProgress(tx, work.progress);
   killPoint("jobs.settled");
   return superseded;
