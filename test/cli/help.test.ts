@@ -15,8 +15,8 @@ const tracing = `data:text/javascript,${encodeURIComponent(`
 
 const helps: readonly (readonly [words: string[], loads: RegExp, spares: RegExp])[] = [
   [["--help"], /\/src\/verbs\/book\.ts$/m, /\/src\/verbs\/(?:jobs|records|calls)\.ts$/m],
-  [["jobs", "--help"], /\/src\/verbs\/jobs\.ts$/m, /\/src\/(?:verbs\/(?:book|records)|cli\/(?:run|migrate))\.ts$/m],
-  [["records", "list", "--help"], /\/src\/verbs\/records\.ts$/m, /\/src\/verbs\/(?:book|jobs)\.ts$/m],
+  [["jobs", "--help"], /\/src\/verbs\/work\/jobs\.ts$/m, /\/src\/(?:verbs\/(?:book|records)|cli\/(?:run|migrate))\.ts$/m],
+  [["records", "list", "--help"], /\/src\/verbs\/memory\/records\.ts$/m, /\/src\/verbs\/(?:book|jobs)\.ts$/m],
   [["help", "run"], /\/src\/cli\/run\.ts$/m, /\/src\/cli\/(?:work|load-definitions)\.ts$/m],
 ];
 
