@@ -1,14 +1,12 @@
 // What the rooms put into the schema: their tables, and the views that a book has on request.
 import type { Migration } from "../storage/migrate.ts";
-import { appMigrations } from "../apps/migrations.ts";
+import { appMigrations, appViews } from "../apps/migrations.ts";
 import { eventMigrations } from "../events/migrations.ts";
 import { jobMigrations } from "../jobs/migrations.ts";
-import { callMigrations } from "../calls/migrations.ts";
+import { callMigrations, callViews } from "../calls/migrations.ts";
 import { recordMigrations, recordViews } from "../records/migrations.ts";
 import { scheduleMigrations } from "../schedules/migrations.ts";
 import { telemetryMigrations, telemetryViews } from "../telemetry/migrations.ts";
-import { appViews } from "../apps/migrations.ts";
-import { callViews } from "../calls/migrations.ts";
 import { eventViews } from "../events/seed-views.ts";
 import { jobViews } from "../jobs/seed-views.ts";
 import { scheduleViews } from "../schedules/seed-views.ts";
