@@ -10,7 +10,7 @@ import type { RecordReader } from "../record-reader.ts";
 import { compileCondition, termAt, type Scope } from "./compile.ts";
 import { checkBytes, evaluate, follow, leavesOf, type Condition, type Place } from "./condition.ts";
 import type { Aggregate } from "./fields.ts";
-import { after, orderBy, questionMark, readPageEnd, writePageEnd, type Order, type OrderValue } from "./order.ts";
+import { after, questionMark, readPageEnd, sortedBy, writePageEnd, type Order, type OrderValue } from "./order.ts";
 import type { RecordPage } from "./query.ts";
 import { readFrom, scopeOf, subjectOf, type Subject } from "./source.ts";
 import type { Term } from "./term.ts";
@@ -62,9 +62,10 @@ export async function readPage<Type extends AnyRecordType>(
   if (asked === undefined) return { items: [], next: null };
   const { subject, moment, where, scope, words } = asked;
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
-  const found = sql`${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${orderBy(scope, orders)}
+  const sorted = sortedBy(scope, orders);
+  const found = sql`${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${sorted.order}
     limit ${limit + 1} offset ${offset}`;
-  const { rows, more } = await reader.page<EntryRow>(selectEntries(reader, found));
+  const { rows, more } = await reader.page<EntryRow>(selectEntries(reader, found, sorted));
   const page = rows.slice(0, limit);
   const items = page.map((row) => toEntry<Type>(name, row));
   const [last, lastRow] = [items.at(-1), page.at(-1)];
@@ -75,10 +76,9 @@ export async function readPage<Type extends AnyRecordType>(
 
 /** On PostgreSQL the documents become text only after the sort and the limit; otherwise each large document would become text first
  *  and be carried along. */
-function selectEntries({ dialect }: RecordReader, found: Sql): Sql {
+function selectEntries({ dialect }: RecordReader, found: Sql, { columns, order }: ReturnType<typeof sortedBy>): Sql {
   if (dialect === "sqlite") return sql`select ${entryColumns("r")} ${found}`;
-  return sql`select ${entryColumns("found")} from (
-    select r.key, r.from_key, r.to_key, r.instance_key, r.body, r.revision, r.from_commit, r.schema_version ${found}) as found`;
+  return sql`select ${entryColumns("found")} from (select r.*${columns} ${found}) as found ${order}`;
 }
 
 /** Numbers about many records: one row for each group, or one row when there are no groups. Without records, a count is 0 and
