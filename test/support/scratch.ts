@@ -5,10 +5,10 @@ import { join } from "node:path";
 const RAMDISK = "/dev/shm";
 const RAMDISK_BYTES_MIN = 512 * 1024 * 1024;
 
-/** Makes a directory that carries the pid of its keeper in its name, so that a later run knows whose it was. */
-export function makeScratch(place: string): string {
-  const path = mkdtempSync(join(place, `daybook-postgres-${process.pid}-`));
-  chmodSync(path, 0o755); // The account that root lends to PostgreSQL must pass through.
+/** Makes a directory that carries the pid of its maker in its name, so that a later run knows whose it was. */
+export function makeScratch(place: string, use: "postgres" | "test"): string {
+  const path = mkdtempSync(join(place, `daybook-${use}-${process.pid}-`));
+  if (use === "postgres") chmodSync(path, 0o755); // The account that root lends to it must pass through.
   return path;
 }
 
@@ -23,13 +23,13 @@ export function fastPlace(): string {
   return bavail * bsize >= RAMDISK_BYTES_MIN ? RAMDISK : tmpdir();
 }
 
-/** Removes what earlier keepers left because they were themselves killed. Their server, should it still run, is not
+/** Removes what earlier makers left because they were themselves killed. Their server, should it still run, is not
  *  signalled, since its pid may by now be another's: it looks for its lock file once a minute and ends without it. */
 export function sweepScratch(): void {
   for (const place of new Set([tmpdir(), RAMDISK].filter((path) => existsSync(path)))) {
     for (const name of readdirSync(place)) {
-      const keeper = /^daybook-postgres-(\d+)-/.exec(name)?.[1];
-      if (keeper === undefined || isAlive(Number(keeper))) continue;
+      const maker = /^daybook-(?:postgres|test)-(\d+)-/.exec(name)?.[1];
+      if (maker === undefined || isAlive(Number(maker))) continue;
       try {
         if (statSync(join(place, name)).uid === process.getuid?.()) removeScratch(join(place, name));
       } catch {
