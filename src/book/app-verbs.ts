@@ -2,7 +2,7 @@
 import type { AppsHere } from "../apps/apps.ts";
 import type { AnyApp } from "../apps/define.ts";
 import { listApps, readApp, type AppDetails, type AppRecord } from "../apps/read-apps.ts";
-import { DaybookError } from "../core/error.ts";
+import { notFound } from "../core/error.ts";
 import type { Store } from "../storage/store.ts";
 
 export type Apps = {
@@ -21,9 +21,7 @@ export type Apps = {
 export function appVerbs(store: Store, tenant: string, here: AppsHere | undefined): Apps {
   const running = (key: string): AppsHere => {
     if (here !== undefined) return here;
-    throw new DaybookError("not_found", `this process runs no apps for tenant "${tenant}"`, {
-      details: { app: key, tenant },
-    });
+    throw notFound(`this process runs no apps for tenant "${tenant}"`, { app: key, tenant });
   };
   return {
     list: () => listApps(store, tenant),

@@ -1,5 +1,5 @@
 // book.records: the verbs of the records room, each a commit or a read of its own.
-import { calledFrom, invalid } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { recordReads, type RecordReads } from "../records/record-reads.ts";
 import { storeReader } from "../records/record-reader.ts";
@@ -12,7 +12,7 @@ import { retryConflicts, withinUnitOf } from "../records/write/write-unit.ts";
 import type { Rooms } from "../open/rooms.ts";
 import { readAs } from "../storage/reading.ts";
 import type { Awaitable } from "../storage/store.ts";
-import { refuseVerb } from "../storage/unit.ts";
+import { namingCaller, refuseVerb } from "../storage/unit.ts";
 import { runUserUnit, type UserTx } from "./user-tx.ts";
 
 export type Records = RecordVerbs &
@@ -57,25 +57,20 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     refuseVerb(verb === undefined ? "book.records" : `book.records.${verb}`, store);
   const within = withinUnitOf(records, tenant);
   return {
-    ...recordVerbs(async (work, how) => {
-      try {
+    ...recordVerbs((work, how) =>
+      namingCaller(() => {
         refuse();
-        return await within(work, how);
-      } catch (error) {
-        throw calledFrom(error);
-      }
-    }),
+        return within(work, how);
+      }),
+    ),
     ...recordReads({
       reader: storeReader(store, tenant),
       exporter: storeReader(store, tenant, { tenant, verb: "book.records.export", msMax: limits.reportMs }),
-      async run(verb, work) {
-        try {
+      run: (verb, work) =>
+        namingCaller(() => {
           refuse(verb);
-          return await readAs({ tenant, verb: `book.records.${verb}` }, work);
-        } catch (error) {
-          throw calledFrom(error);
-        }
-      },
+          return readAs({ tenant, verb: `book.records.${verb}` }, work);
+        }),
     }),
     async import(lines, options = {}) {
       refuse("import");

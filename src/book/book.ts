@@ -1,7 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { calledFrom, DaybookError, invalid } from "../core/error.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
@@ -25,7 +25,7 @@ import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
-import { outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
+import { namingCaller, outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
 import { examine, mend, type Finding, type Mended } from "./doctor.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "../telemetry/runs.ts";
@@ -232,25 +232,19 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       retain: (options?: RetainOptions) => retain(rooms, tenantId, options),
     }),
     records: bookRecords(rooms, tenantId),
-    async write(work) {
-      try {
+    write: (work) =>
+      namingCaller(() => {
         refuse("write");
         checkWork("write", work);
-        return await store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
-      } catch (error) {
-        throw calledFrom(error);
-      }
-    },
-    async read(work) {
-      try {
+        return store.write((tx) => runUserUnit(tx, rooms, work), { by: "user", tenant: tenantId });
+      }),
+    read: (work) =>
+      namingCaller(() => {
         refuse("read");
         checkWork("read", work);
         const who = { tenant: tenantId, verb: "book.read", msMax: limits.readMs };
-        return await store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
-      } catch (error) {
-        throw calledFrom(error);
-      }
-    },
+        return store.snapshot((reader) => work(readTx(reader, tenantId, rooms)), who);
+      }),
     tenant: (id) => createBook(rooms, checkTenant(id)),
     ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
       refuse(name);

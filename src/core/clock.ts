@@ -146,7 +146,14 @@ export function createSteadyTime(clock: Clock): SteadyTime {
     bootedSeenMs = atMs;
   }
 
-  function observe(wallMs: number): void {
+  /** Reads the wall clock and notes whether it was set. */
+  function observe(): number {
+    const wallMs = clock.now();
+    note(wallMs);
+    return wallMs;
+  }
+
+  function note(wallMs: number): void {
     const now = look(wallMs);
     const was = seen;
     seen = now;
@@ -188,16 +195,14 @@ export function createSteadyTime(clock: Clock): SteadyTime {
   }
 
   function settledFor(forMs: number): number | null {
-    const wallMs = clock.now();
-    observe(wallMs);
+    const wallMs = observe();
     if (repairing !== undefined) return null;
     return doubtful === undefined || seen.atMs - doubtful.atMs >= forMs ? wallMs : null;
   }
 
   return {
     now() {
-      const wallMs = clock.now();
-      observe(wallMs);
+      const wallMs = observe();
       const isHeld = doubtful !== undefined && seen.atMs < heldUntil;
       const goesOn = isHeld ? settled : repairing;
       const nowMs = goesOn === undefined ? wallMs : Math.floor(goesOn.offsetMs + seen.atMs);
@@ -211,14 +216,12 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       return settledFor(Math.min(limits.clockSettleMs, Math.max(limits.clockAheadMs, keptMs)));
     },
     rightSince() {
-      const wallMs = clock.now();
-      observe(wallMs);
+      const wallMs = observe();
       if (doubtful === undefined || seen.atMs - doubtful.atMs > 2 * limits.clockAheadMs) return wallMs;
       return Math.floor(doubtful.offsetMs + doubtful.atMs);
     },
     atLeast() {
-      const wallMs = clock.now();
-      observe(wallMs);
+      const wallMs = observe();
       return doubtful === undefined ? wallMs : Math.min(wallMs, Math.floor(bootedAt + awakeOrAsleep()));
     },
     onBehind(putRight) {
@@ -226,7 +229,7 @@ export function createSteadyTime(clock: Clock): SteadyTime {
       return () => repairs.delete(putRight);
     },
     isWrong() {
-      observe(clock.now());
+      observe();
       return repairing !== undefined;
     },
     putRight: () => repaired,

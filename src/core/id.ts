@@ -62,10 +62,3 @@ export function createIds(clock: Clock, random: Random): Ids {
     return generator.generateOrResetWithTs(timeMs).toString();
   };
 }
-
-const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-
-/** Whether the text is an id as we write them: lower case with hyphens, since ids are compared as text. */
-export function isId(text: string): boolean {
-  return idPattern.test(text);
-}

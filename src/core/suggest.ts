@@ -20,8 +20,11 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 
 /** The end of a sentence about an unknown word: the known one that was probably meant, or a full stop. */
 export function didYouMean(word: unknown, known: readonly string[]): string {
-  const near = typeof word === "string" ? nearest(word, known) : undefined;
-  return near === undefined ? "." : `: did you mean ${JSON.stringify(near)}?`;
+  return asking(typeof word === "string" ? nearest(word, known) : undefined);
+}
+
+function asking(meant: string | undefined, otherwise = "."): string {
+  return meant === undefined ? otherwise : `: did you mean ${JSON.stringify(meant)}?`;
 }
 
 /** There is no thing of that name; the error names the one that was probably meant. */
@@ -32,8 +35,10 @@ export function noSuch(
   details: Record<string, unknown>,
 ): DaybookError {
   const meant = nearest(name, known);
-  const hint = meant === undefined ? "" : `: did you mean ${quote(meant)}?`;
-  return notFound(`${what} ${quote(name)}${hint}`, { ...details, ...(meant === undefined ? {} : { meant }) });
+  return notFound(`${what} ${quote(name)}${asking(meant, "")}`, {
+    ...details,
+    ...(meant === undefined ? {} : { meant }),
+  });
 }
 
 /** Refuses a word that is none of the known ones. */
@@ -75,9 +80,8 @@ export function refuseUnknown(options: object, known: readonly string[], where: 
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue;
     const meant = meantBy(key, known);
-    const hint = meant === undefined ? "." : `: did you mean ${JSON.stringify(meant)}?`;
     const name = JSON.stringify(key.slice(0, wordLengthMax));
-    throw invalid(`unknown option ${name} for ${where}${hint} Known: ${known.join(", ")}`, {
+    throw invalid(`unknown option ${name} for ${where}${asking(meant)} Known: ${known.join(", ")}`, {
       details: { option: key, ...(meant === undefined ? {} : { meant }) },
     });
   }

@@ -3,6 +3,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { callSettings, type CallOptions } from "../calls/room.ts";
 import { asDaybookError, DaybookError, invalid } from "../core/error.ts";
+import { isObject } from "../core/json.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
@@ -41,7 +42,7 @@ export function readConfig(file: string, config: unknown): Configured {
       throw invalid(`its default export is ${quote(config)}: export default { use: […], commands: { … } }`);
     }
     refuseUnknown(config, ["use", "commands", "apps", "calls"], "the config");
-    const { use = [], commands = {}, apps = {}, calls } = config as Record<string, unknown>;
+    const { use = [], commands = {}, apps = {}, calls } = config;
     if (!isObject(commands)) throw invalid(`"commands" is ${quote(commands)}: give { name: { argv: […] } }`);
     if (!isObject(apps)) throw invalid(`"apps" is ${quote(apps)}: give { key: { instances: [{ … }] } }`);
     if (calls !== undefined && !isObject(calls)) throw invalid(`"calls" is ${quote(calls)}: give { allow: […] }`);
@@ -63,11 +64,7 @@ function toJob(name: string, options: unknown): AnyJob {
 function instancesOf(key: string, options: unknown): readonly unknown[] {
   if (!isObject(options)) throw invalid(`app "${key}" is ${quote(options)}: give { instances: [{ … }] }`);
   refuseUnknown(options, ["instances"], `app "${key}"`);
-  const { instances } = options as Record<string, unknown>;
+  const { instances } = options;
   if (Array.isArray(instances)) return instances as readonly unknown[];
   throw invalid(`the instances of app "${key}" are ${quote(instances)}: give a list with the config of each`);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -6,16 +6,15 @@ import { callJob } from "../calls/attempt/send.ts";
 import { type CallOptions, createCallsRoom } from "../calls/room.ts";
 import { collectApps, openApps } from "../apps/apps.ts";
 import { moveInstances } from "../apps/instance.ts";
-import type { Clock } from "../core/clock.ts";
+import { checkCount } from "../core/count.ts";
 import { toJson } from "../core/json.ts";
 import { checkTenant } from "../core/name.ts";
-import type { Random } from "../core/id.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { createBook, type Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { mendBySelf } from "../book/doctor.ts";
 import { migrations, views } from "./migrations.ts";
-import { filesFolder, openStore } from "../storage/open-store.ts";
+import { filesFolder, openStore, type StoreOptions } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
 import { jobContext } from "../define/job.ts";
 import { liveContext } from "../define/listener.ts";
@@ -34,7 +33,6 @@ import type { Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/settled.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
-import type { Durability, Fault } from "../storage/sqlite/connection.ts";
 import { attach } from "../telemetry/attach.ts";
 import { openRollUp } from "../telemetry/rollup/roll-up.ts";
 import { currentCause } from "../core/cause.ts";
@@ -43,22 +41,11 @@ import type { RecordRoom } from "../records/room.ts";
 import { prepareTracing } from "../telemetry/trace.ts";
 import { checkUse, collect, type Definition } from "./use.ts";
 
-export type OpenOptions = {
+export type OpenOptions = Partial<Omit<StoreOptions, "ids">> & {
   /** The tenant of the handle that open() returns; default `"default"`. */
   readonly tenant?: string;
-  /** SQLite: `"full"` (default) survives power loss; `"normal"` is faster and survives a crash of the process only. */
-  readonly durability?: Durability;
-  /** PostgreSQL: the schema that holds the book's tables; default `"daybook"`. */
-  readonly schema?: string;
-  /** PostgreSQL: how many pooled connections; default 8. */
-  readonly connections?: number;
-  /** False: refuse a book whose schema is not up to date instead of migrating it, and never make a new one. */
-  readonly migrate?: boolean;
   /** False: look at the book without becoming a session of it. */
   readonly attach?: boolean;
-  /** True: only look. No session is written, nothing is migrated or run, every write is refused, and a file that this process
-   *  may not write, such as one on a read-only disk, can be opened. */
-  readonly readOnly?: boolean;
   /** True: the book gets the read-only views that docs/origins.md lists, such as `jobs` and `events`, or they are brought up to
    *  date. Without it a book has none. A name that a table or view of yours has is refused. */
   readonly views?: boolean;
@@ -73,14 +60,6 @@ export type OpenOptions = {
   readonly calls?: CallOptions;
   /** Any JSON, kept with the session: a version, a role, a deployment. */
   readonly metadata?: Record<string, unknown>;
-  /** Replaces the system's clock, in tests. */
-  readonly clock?: Clock;
-  /** Replaces the system's randomness, in tests. */
-  readonly random?: Random;
-  /** @internal By which others are waited for (storage/open-store.ts). */
-  readonly waitClock?: Clock;
-  /** @internal Called around each statement; tests throw or kill from it. */
-  readonly fault?: Fault;
 };
 
 const known: readonly (keyof OpenOptions)[] = [
@@ -101,10 +80,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
   if (options.durability !== undefined && options.durability !== "full" && options.durability !== "normal") {
     throw invalid(`durability ${JSON.stringify(options.durability)} is not known: "full" or "normal"`);
   }
-  const { connections } = options;
-  if (connections !== undefined && !(Number.isInteger(connections) && connections >= 2 && connections <= 100)) {
-    throw invalid(`connections ${connections} is not a whole number from 2 to 100`);
-  }
+  if (options.connections !== undefined) checkCount(options.connections, "connections", 2, 100);
   if (options.views !== undefined && typeof options.views !== "boolean") {
     throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
   }

@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { DaybookError, invalid, type ErrorCode } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { bytesInUse, checkBookFile, refuseFullDisk } from "./sqlite/book-file.ts";
+import { bytesInUse, inspectBookFile, refuseFullDisk } from "./sqlite/book-file.ts";
 import { createReader } from "./sqlite/reader.ts";
 import { render, sql, type Sql } from "./sql.ts";
 import type { Store } from "./store.ts";
@@ -137,7 +137,7 @@ async function markCopy(path: string, marks: readonly Sql[]): Promise<void> {
 }
 
 async function checkCopy(path: string): Promise<number> {
-  if (checkBookFile(path) !== "existing") throw new DaybookError("internal", `the copy ${path} is not a book`);
+  if (inspectBookFile(path).kind !== "existing") throw new DaybookError("internal", `the copy ${path} is not a book`);
   const reader = createReader({ location: path, writable: false });
   try {
     const found = (await reader.all({ text: "pragma integrity_check", params: [] })).rows as {
@@ -156,10 +156,6 @@ async function checkCopy(path: string): Promise<number> {
 }
 
 async function syncFile(path: string): Promise<void> {
-  const file = await open(path, "r");
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path, "r");
+  await file.sync();
 }

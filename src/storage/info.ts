@@ -1,6 +1,6 @@
 // What can be said about a book as a whole.
-import { statSync } from "node:fs";
 import { sql, type Dialect } from "./sql.ts";
+import { logBytes } from "./sqlite/book-file.ts";
 import type { Store } from "./store.ts";
 
 export type BookInfo = {
@@ -16,8 +16,8 @@ export type BookInfo = {
 };
 
 export async function readInfo(store: Store): Promise<BookInfo> {
-  const applied = await store.readHeavy<{ number: number; name: string; applied_at: number }>(
-    sql`select number, name, applied_at from daybook_migration order by number`,
+  const migrations = await store.readHeavy<BookInfo["migrations"][number]>(
+    sql`select number, name, applied_at as "appliedAt" from daybook_migration order by number`,
   );
   const [size] = await store.readHeavy<{ engine: string; bytes: number }>(
     store.dialect === "sqlite"
@@ -33,14 +33,9 @@ export async function readInfo(store: Store): Promise<BookInfo> {
     dialect: store.dialect,
     engine: size?.engine ?? "",
     schema: store.schema ?? null,
-    schemaVersion: applied.at(-1)?.number ?? 0,
+    schemaVersion: migrations.at(-1)?.number ?? 0,
     bytes: size?.bytes ?? 0,
-    walBytes: walBytes(store),
-    migrations: applied.map((row) => ({ number: row.number, name: row.name, appliedAt: row.applied_at })),
+    walBytes: store.dialect === "postgres" || store.location === ":memory:" ? 0 : logBytes(store.location),
+    migrations,
   };
-}
-
-function walBytes({ dialect, location }: Store): number {
-  if (dialect === "postgres" || location === ":memory:") return 0;
-  return statSync(`${location}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -8,27 +8,30 @@ import type { Migration } from "./migrate.ts";
 import type { Dialect } from "./sql.ts";
 import type { Durability, Fault } from "./sqlite/connection.ts";
 import { openSqlite } from "./sqlite/sqlite-store.ts";
-import type { Store } from "./store.ts";
+import type { EngineStore, Store } from "./store.ts";
 import { resolve } from "node:path";
 
 export type StoreOptions = {
+  /** Replaces the system's clock, in tests. */
   readonly clock: Clock;
   readonly ids: Ids;
+  /** Replaces the system's randomness, in tests. */
   readonly random: Random;
-  /** By which others are waited for: another process, a connection, the server. Real time, whatever `clock` is; tests of these
-   *  very waits replace it. */
+  /** @internal By which the store waits for others: another process, a connection, the server. Real time, whatever `clock` is; tests
+   *  of these very waits replace it. */
   readonly waitClock: Clock;
-  /** False: refuse a book whose schema is not up to date, and never make a new one. */
+  /** False: refuse a book whose schema is not up to date instead of migrating it, and never make a new one. */
   readonly migrate?: boolean | undefined;
-  /** True: nothing is written, and a file that may not be written can be looked at. */
+  /** True: only look. No session is written, nothing is migrated or run, every write is refused, and a file that this process
+   *  may not write, such as one on a read-only disk, can be opened. */
   readonly readOnly?: boolean | undefined;
-  /** SQLite only: `full` (default) survives power loss, `normal` survives a crash of the process. */
+  /** SQLite: `"full"` (default) survives power loss; `"normal"` is faster and survives a crash of the process only. */
   readonly durability?: Durability | undefined;
-  /** PostgreSQL only: the schema that holds the book's tables; default `daybook`. */
+  /** PostgreSQL: the schema that holds the book's tables; default `"daybook"`. */
   readonly schema?: string | undefined;
-  /** PostgreSQL only: how many pooled connections, besides the writer, the listener and the heart. */
+  /** PostgreSQL: how many pooled connections, besides those that write groups, listen and beat; default 8. */
   readonly connections?: number | undefined;
-  /** Called around each statement; tests throw or kill from it. */
+  /** @internal Called around each statement; tests throw or kill from it. */
   readonly fault?: Fault | undefined;
 };
 
@@ -45,11 +48,12 @@ export async function openStore(
   const complete: StoreOptions = { ...options, clock, waitClock, random, ids, ...(readOnly ? { migrate: false } : {}) };
   const where = parseLocation(url);
   refuseIdle(where.dialect, options);
-  const store = await openWhere(where, migrations, complete);
+  const engine = await openWhere(where, migrations, complete);
+  const store: Store = { ...engine, readLong: (statement) => engine.readsLong((reader) => reader.all(statement)) };
   return readOnly ? { ...store, write: () => Promise.reject(isReadOnly()) } : store;
 }
 
-async function openWhere(where: Where, migrations: readonly Migration[], options: StoreOptions): Promise<Store> {
+async function openWhere(where: Where, migrations: readonly Migration[], options: StoreOptions): Promise<EngineStore> {
   if (where.dialect === "sqlite") return openSqlite(where.path, migrations, options);
   const { openPostgres } = await import("./postgres/postgres-store.ts");
   return openPostgres(where.url, migrations, options);

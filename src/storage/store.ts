@@ -119,6 +119,9 @@ export type Store = {
   close(): Promise<void>;
 };
 
+/** What an engine makes of a store; the rest is made of that. */
+export type EngineStore = Omit<Store, "readLong">;
+
 export function usedAfterEnd(verb = "tx"): DaybookError {
   return invalid(
     `${verb} was used after its transaction ended: await everything inside the function given to book.write`,

@@ -151,15 +151,21 @@ export function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: 
   const msMax = reports.has(what) ? limits.reportMs : limits.readMs;
   return wrapVerbs(verbs, (name, call) => {
     const verb = `book.${what}.${name}`;
-    return async (...args) => {
-      try {
+    return (...args) =>
+      namingCaller(() => {
         refuseVerb(verb, store);
-        return await readAs({ tenant, verb, msMax }, () => call(...args));
-      } catch (error) {
-        throw calledFrom(error);
-      }
-    };
+        return readAs({ tenant, verb, msMax }, () => call(...args));
+      });
   });
+}
+
+/** Runs a verb. When it fails with an error of ours, the error names the caller that awaits the verb. */
+export async function namingCaller<T>(verb: () => Awaitable<T>): Promise<T> {
+  try {
+    return await verb();
+  } catch (error) {
+    throw calledFrom(error);
+  }
 }
 
 type Verb = (...args: unknown[]) => unknown;

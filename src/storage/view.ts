@@ -2,7 +2,7 @@
 // same name, and those of an older Daybook from today's. SQLite keeps the mark as a comment in the view's text, PostgreSQL,
 // which does not keep the text, as the view's comment.
 import { createHash } from "node:crypto";
-import { DaybookError } from "../core/error.ts";
+import { conflict, type DaybookError } from "../core/error.ts";
 import { anyOf, lockNames } from "./word.ts";
 import { rawSql, render, sql, type Sql } from "./sql.ts";
 import type { Store, Tx } from "./store.ts";
@@ -68,9 +68,8 @@ function markOf(tx: Tx, view: View): string {
 
 function namesTaken(names: readonly string[]): DaybookError {
   const list = names.map((name) => `"${name}"`).join(", ");
-  return new DaybookError(
-    "conflict",
+  return conflict(
     `the book has a table or view of your own named ${list}, so no view was made: rename yours, or do without the views`,
-    { details: { names } },
+    { names },
   );
 }

@@ -8,7 +8,11 @@ import type { Tx } from "./store.ts";
 export type Part = { readonly kind: "part"; render(out: Rendering): void };
 
 function word(sqlite: string, postgres: string): Part {
-  return { kind: "part", render: (out) => void (out.text += out.dialect === "sqlite" ? sqlite : postgres) };
+  return part((out) => void (out.text += out.dialect === "sqlite" ? sqlite : postgres));
+}
+
+function part(render: Part["render"]): Part {
+  return { kind: "part", render };
 }
 
 /** 64-bit integer column. SQLite's INTEGER already is; PostgreSQL's is 32 bits wide and would overflow a time. */
@@ -104,42 +108,36 @@ const postgresTypes: Record<ColumnType, string> = { text: "text", integer: "bigi
 /** `where id ${anyOf("text", ids)}`: a list of any length travels as one parameter, so the text (and its plan) stays
  *  the same. SQLite unpacks JSON, PostgreSQL has arrays. */
 export function anyOf(type: ColumnType, values: readonly (string | number)[]): Part {
-  return {
-    kind: "part",
-    render(out) {
-      if (out.dialect === "sqlite") {
-        out.text += "in (select value from json_each(";
-        bind(out, JSON.stringify(values.map(checkValue)));
-        out.text += "))";
-      } else {
-        out.text += "= any(";
-        bindArray(out, type, values);
-        out.text += ")";
-      }
-    },
-  };
+  return part((out) => {
+    if (out.dialect === "sqlite") {
+      out.text += "in (select value from json_each(";
+      bind(out, JSON.stringify(values.map(checkValue)));
+      out.text += "))";
+    } else {
+      out.text += "= any(";
+      bindArray(out, type, values);
+      out.text += ")";
+    }
+  });
 }
 
 /** PostgreSQL only: a list as one parameter. */
 export function arrayOf(type: ColumnType, values: readonly (string | number)[]): Part {
-  return { kind: "part", render: (out) => bindArray(out, type, values) };
+  return part((out) => bindArray(out, type, values));
 }
 
 /** Whether a column that holds a JSON array of texts contains `value`. */
 export function jsonHas(column: string, value: string): Part {
-  return {
-    kind: "part",
-    render(out) {
-      if (out.dialect === "sqlite") {
-        out.text += `exists (select 1 from json_each(${column}) where value = `;
-        bind(out, value);
-        out.text += ")";
-      } else {
-        out.text += `${column}::jsonb ? `;
-        bind(out, value);
-      }
-    },
-  };
+  return part((out) => {
+    if (out.dialect === "sqlite") {
+      out.text += `exists (select 1 from json_each(${column}) where value = `;
+      bind(out, value);
+      out.text += ")";
+    } else {
+      out.text += `${column}::jsonb ? `;
+      bind(out, value);
+    }
+  });
 }
 
 /** `insert into note (id, body) ${eachRow({ id: "text", body: "text" }, rows)}`: many rows in one statement. SQLite
@@ -149,26 +147,23 @@ export function eachRow<Names extends string>(
   rows: readonly Readonly<Record<NoInfer<Names>, Value>>[],
 ): Part {
   const names = Object.keys(columns) as Names[];
-  return {
-    kind: "part",
-    render(out) {
-      if (out.params.length > 0 || out.filled === true) {
-        throw invalid("eachRow must be the only source of values in its statement");
-      }
-      if (rows.length > limits.bulkRowsMax) {
-        throw invalid(`${rows.length} rows in one statement: at most ${limits.bulkRowsMax}, send them in parts`);
-      }
-      if (out.dialect === "sqlite") {
-        out.text += `values (${names.map(() => "?").join(", ")})`;
-        out.rows = rows.map((row) => names.map((name) => checkValue(row[name])));
-        out.filled = true;
-        return;
-      }
-      out.text += "select * from ";
-      unnest(out, columns, rows);
+  return part((out) => {
+    if (out.params.length > 0 || out.filled === true) {
+      throw invalid("eachRow must be the only source of values in its statement");
+    }
+    if (rows.length > limits.bulkRowsMax) {
+      throw invalid(`${rows.length} rows in one statement: at most ${limits.bulkRowsMax}, send them in parts`);
+    }
+    if (out.dialect === "sqlite") {
+      out.text += `values (${names.map(() => "?").join(", ")})`;
+      out.rows = rows.map((row) => names.map((name) => checkValue(row[name])));
       out.filled = true;
-    },
-  };
+      return;
+    }
+    out.text += "select * from ";
+    unnest(out, columns, rows);
+    out.filled = true;
+  });
 }
 
 /** `insert into note (id, body) values …` for many rows, with the columns named once. */
@@ -226,20 +221,17 @@ export function rowSet<Names extends string>(
   const names = Object.keys(columns) as Names[];
   // Several statements may read one list.
   let list: string | undefined;
-  return {
-    kind: "part",
-    render(out) {
-      if (out.dialect === "sqlite") {
-        const picked = names.map((name, index) => `value ->> ${index} as ${name}`).join(", ");
-        out.text += `(select ${picked} from json_each(`;
-        bind(out, (list ??= JSON.stringify(rows.map((row) => names.map((name) => checkValue(row[name]))))));
-        out.text += `)) as ${alias}`;
-        return;
-      }
-      unnest(out, columns, rows);
-      out.text += ` as ${alias}(${names.join(", ")})`;
-    },
-  };
+  return part((out) => {
+    if (out.dialect === "sqlite") {
+      const picked = names.map((name, index) => `value ->> ${index} as ${name}`).join(", ");
+      out.text += `(select ${picked} from json_each(`;
+      bind(out, (list ??= JSON.stringify(rows.map((row) => names.map((name) => checkValue(row[name]))))));
+      out.text += `)) as ${alias}`;
+      return;
+    }
+    unnest(out, columns, rows);
+    out.text += ` as ${alias}(${names.join(", ")})`;
+  });
 }
 
 /** PostgreSQL only: the same table, with the place of each row as `ordinality`. What a row leaves out is null. */
@@ -248,13 +240,10 @@ export function unnested(
   columns: Readonly<Record<string, ColumnType>>,
   rows: readonly Readonly<Record<string, Value>>[],
 ): Part {
-  return {
-    kind: "part",
-    render(out) {
-      unnest(out, columns, rows, { sparse: true });
-      out.text += ` with ordinality as ${alias}(${Object.keys(columns).join(", ")}, ordinality)`;
-    },
-  };
+  return part((out) => {
+    unnest(out, columns, rows, { sparse: true });
+    out.text += ` with ordinality as ${alias}(${Object.keys(columns).join(", ")}, ordinality)`;
+  });
 }
 
 /** A table of these rows: one array for each column. */

@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../support/property.ts";
-import { createIds, isId, seededRandom, systemRandom } from "../../src/core/id.ts";
+import { createIds, seededRandom, systemRandom } from "../../src/core/id.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 test("an id is UUIDv7 text that carries the time it was made", () => {
   const clock = manualClock({ at: 1_800_000_000_000 });
 
   const id = createIds(clock, systemRandom)();
 
-  assert.ok(isId(id));
+  assert.match(id, uuidV7);
   assert.equal(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16), 1_800_000_000_000);
 });
 
@@ -23,7 +25,7 @@ test("ids strictly increase whatever the clock does", () => {
       for (const ms of moves) {
         clock.step(ms);
         const id = next();
-        assert.ok(id > last && isId(id), `${id} after ${last}`);
+        assert.ok(id > last && uuidV7.test(id), `${id} after ${last}`);
         last = id;
       }
     }),
@@ -44,11 +46,4 @@ test("ten thousand ids of one millisecond are all different", () => {
   const next = createIds(manualClock(), systemRandom);
 
   assert.equal(new Set(Array.from({ length: 10_000 }, next)).size, 10_000);
-});
-
-test("only lower-case hyphenated UUIDv7 text is an id", () => {
-  const id = "0189dcd5-5311-7d40-8db0-9496a2eef37b";
-  assert.ok(isId(id));
-  const others = [id.toUpperCase(), id.replace("-7", "-4"), id.replaceAll("-", ""), `${id}\n`, ` ${id}`, "", "job"];
-  for (const other of others) assert.equal(isId(other), false, JSON.stringify(other));
 });

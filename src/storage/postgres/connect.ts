@@ -193,16 +193,23 @@ export async function send(
   server: Server,
   prepared: boolean | "narrow" = true,
 ): Promise<Answer> {
+  const { text, params } = query;
+  // The extended protocol refuses a second statement in one text, which the simple one would run.
+  const prefix = prepared === "narrow" ? "narrow " : "";
+  const how = prepared === false ? { queryMode: "extended" } : { name: prefix + statementName(text) };
+  const result = await guarded(session, server, text, () =>
+    session.query({ text, values: params as unknown[], ...how }),
+  );
+  return { rows: result.rows, count: result.rowCount ?? 0 };
+}
+
+async function guarded<T>(session: Session, server: Server, text: string, run: () => Promise<T>): Promise<T> {
   try {
-    server.fault?.("before", query.text);
-    const values = query.params as unknown[];
-    // The extended protocol refuses a second statement in one text, which the simple one would run.
-    const prefix = prepared === "narrow" ? "narrow " : "";
-    const how = prepared === false ? { queryMode: "extended" } : { name: prefix + statementName(query.text) };
+    server.fault?.("before", text);
     sendTogether(session);
-    const result = await session.query({ text: query.text, values, ...how });
-    server.fault?.("after", query.text);
-    return { rows: result.rows, count: result.rowCount ?? 0 };
+    const result = await run();
+    server.fault?.("after", text);
+    return result;
   } catch (error) {
     throw fromPostgresError(error, redactUrl(server.url));
   }
@@ -220,15 +227,7 @@ export async function sendAlone(session: Session, query: Query, server: Server):
 
 /** Sends a statement that begins or ends something, and returns what the server says it did. */
 export async function control(session: Session, text: string, server: Server): Promise<string> {
-  try {
-    server.fault?.("before", text);
-    sendTogether(session);
-    const { command } = await session.query(text);
-    server.fault?.("after", text);
-    return command;
-  } catch (error) {
-    throw fromPostgresError(error, redactUrl(server.url));
-  }
+  return (await guarded(session, server, text, () => session.query(text))).command;
 }
 
 /** As many as the engine has texts, and room for those of many tables. */

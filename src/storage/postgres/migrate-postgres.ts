@@ -15,17 +15,16 @@ import {
 import { render } from "../sql.ts";
 import { quoteName, redactUrl, type Server } from "./connect.ts";
 
-/** Applies what is missing and returns the names of what it applied. */
+/** Applies what is missing. */
 export async function migratePostgres(
   client: Client,
   server: Server,
   migrations: readonly Migration[],
   options: { apply: boolean; clock: Clock },
-): Promise<string[]> {
-  const done: string[] = [];
+): Promise<void> {
   for (;;) {
     const [next] = await pending(client, server, migrations);
-    if (next === undefined) return done;
+    if (next === undefined) return;
     if (!options.apply && next.number === migrations[0]?.number) throw noBook(server);
     if (!options.apply) throw notMigrated(next.number - 1, latestNumber(migrations));
     await client.query("begin");
@@ -36,10 +35,7 @@ export async function migratePostgres(
       ]);
       // Whoever held the lock before may have done it.
       const [still] = await pending(client, server, migrations);
-      if (still?.number === next.number) {
-        await applyOne(client, server, next, options.clock.now());
-        done.push(next.name);
-      }
+      if (still?.number === next.number) await applyOne(client, server, next, options.clock.now());
       await client.query("commit");
     } catch (error) {
       await client.query("rollback").catch(() => undefined); // what failed first says more

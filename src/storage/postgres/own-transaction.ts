@@ -87,12 +87,11 @@ async function runOnce<T>(
     begun = control(client, beginUser, parts.server);
     return Promise.allSettled([undone, begun]);
   };
-  const tx: PostgresTx = new PostgresTx(
-    client,
-    parts.server,
-    { ...parts, now: parts.nextNow(), tenant },
-    { forgiving: by === "user", begin: () => void begin(), ...(by === "user" && { beginAnew }) },
-  );
+  const tx: PostgresTx = new PostgresTx(parts, client, tenant, {
+    forgiving: by === "user",
+    begin: () => void begin(),
+    ...(by === "user" && { beginAnew }),
+  });
   let broken: unknown;
   try {
     const result = await unit(tx);
@@ -165,8 +164,7 @@ function isWorthAnotherRun(error: unknown): boolean {
 /** Stamps the session's beat if it is due, behind a savepoint: the beat must never cost a unit its commit. */
 export async function stampBeat(parts: PostgresParts, client: Client | PoolClient): Promise<void> {
   if (!parts.stamp().due()) return;
-  const at = { ...parts, now: parts.nextNow(), tenant: "" };
-  const tx = new PostgresTx(client, parts.server, at, { forgiving: true });
+  const tx = new PostgresTx(parts, client, "", { forgiving: true });
   try {
     await parts.stamp().run(tx);
   } catch (error) {

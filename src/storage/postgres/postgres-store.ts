@@ -10,7 +10,7 @@ import { createKeep, type Keep } from "../../core/remember.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { render, type Sql } from "../sql.ts";
-import { createUnderWay, neverDue, type Reader, type Stamp, type Store } from "../store.ts";
+import { createUnderWay, neverDue, type EngineStore, type Reader, type Stamp } from "../store.ts";
 import {
   connectClient,
   control,
@@ -55,7 +55,7 @@ export async function openPostgres(
   url: string,
   migrations: readonly Migration[],
   options: StoreOptions,
-): Promise<Store> {
+): Promise<EngineStore> {
   const { clock, waitClock, ids, random } = options;
   const schema = checkSchema(options.schema ?? "daybook");
   const server: Server = { url, schema, fault: options.fault };
@@ -136,10 +136,6 @@ export async function openPostgres(
     read,
     readHeavy: (statement, who) => reads.all(statement, who),
     readPage: (statement, who) => reads.page(statement, who),
-    async readLong<R>(statement: Sql) {
-      refuseClosed("read");
-      return underWay.track(readsLong((reader) => reader.all<R>(statement)));
-    },
     async readsLong(run) {
       refuseClosed("read");
       return underWay.track(readsLong(run));

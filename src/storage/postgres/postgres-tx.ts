@@ -7,6 +7,7 @@ import { render, sql, type Query, type Sql } from "../sql.ts";
 import { usedAfterEnd, type Tx } from "../store.ts";
 import { send, type Answer, type Server, type Session } from "./connect.ts";
 import { isConflictingTransaction, isConnectionLost } from "./postgres-error.ts";
+import type { PostgresParts } from "./postgres-store.ts";
 
 // What a serializable transaction has read, others may not write without a conflict, and a scan reads all that it passes by. So
 // each row of the engine is found by its index, however small the table is; such plans have names of their own.
@@ -15,7 +16,7 @@ const planNarrow = sql`select pg_catalog.set_config('plan_cache_mode', 'force_ge
   pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_hashjoin', 'off', true),
   pg_catalog.set_config('enable_mergejoin', 'off', true)`;
 
-type At = { now: number; tenant: string; ids: Ids; random: Random; keep: Keep };
+type Parts = Pick<PostgresParts, "server" | "ids" | "random" | "keep" | "nextNow">;
 
 type Options = {
   /** The unit may catch the failure of a statement and go on. */
@@ -52,18 +53,18 @@ export class PostgresTx implements Tx {
   /** Nothing has happened yet in the transaction. */
   #alone: boolean;
 
-  constructor(session: Session, server: Server, at: At, options: Options) {
+  constructor({ server, ids, random, keep, nextNow }: Parts, session: Session, tenant: string, options: Options) {
     this.#session = session;
     this.#server = server;
     this.#forgiving = options.forgiving;
     this.#begin = options.begin ?? (() => undefined);
     this.#beginAnew = options.beginAnew ?? (async () => undefined);
     this.#alone = options.beginAnew !== undefined;
-    this.now = at.now;
-    this.tenant = at.tenant;
-    this.ids = at.ids;
-    this.random = at.random;
-    this.keep = at.keep;
+    this.now = nextNow();
+    this.tenant = tenant;
+    this.ids = ids;
+    this.random = random;
+    this.keep = keep;
   }
 
   async all<R>(statement: Sql): Promise<R[]> {

@@ -81,9 +81,10 @@ async function runGroup(parts: PostgresParts, client: Client, group: readonly Wa
   // Not awaited yet: it is on the wire before the first statement of the units.
   const begun = control(client, "begin read write", parts.server);
   begun.catch(() => undefined);
-  const newTx = (tenant: string): PostgresTx =>
-    new PostgresTx(client, parts.server, { ...parts, now: parts.nextNow(), tenant }, { forgiving: false });
-  const units = group.map((waiting) => ({ waiting, tx: newTx(waiting.tenant) }));
+  const units = group.map((waiting) => ({
+    waiting,
+    tx: new PostgresTx(parts, client, waiting.tenant, { forgiving: false }),
+  }));
   const outcomes = await Promise.allSettled(units.map(async ({ waiting, tx }) => waiting.unit(tx)));
   for (const { tx } of units) tx.end();
 

@@ -10,18 +10,9 @@ export type Authorizer = {
 
 const writes = new Set([constants.SQLITE_INSERT, constants.SQLITE_UPDATE, constants.SQLITE_DELETE]);
 /** The name of what is made or dropped comes first, and the table that it is on, if it is on one, second. */
-const makes = new Set([
-  ...[constants.SQLITE_CREATE_INDEX, constants.SQLITE_CREATE_TABLE, constants.SQLITE_CREATE_TRIGGER],
-  ...[constants.SQLITE_CREATE_TEMP_INDEX, constants.SQLITE_CREATE_TEMP_TABLE, constants.SQLITE_CREATE_TEMP_TRIGGER],
-  ...[constants.SQLITE_CREATE_VIEW, constants.SQLITE_CREATE_TEMP_VIEW, constants.SQLITE_CREATE_VTABLE],
-  ...[
-    constants.SQLITE_DROP_INDEX,
-    constants.SQLITE_DROP_TABLE,
-    constants.SQLITE_DROP_TRIGGER,
-    constants.SQLITE_DROP_VIEW,
-  ],
-  ...[constants.SQLITE_DROP_VTABLE, constants.SQLITE_ALTER_TABLE],
-]);
+const makes: ReadonlySet<number> = new Set(
+  Object.entries(constants).flatMap(([name, code]) => (/^SQLITE_(?:CREATE|DROP|ALTER)_/.test(name) ? code : [])),
+);
 
 /** Made when the first user's statement comes: what was prepared before is compiled again, once. */
 export function authorize(db: DatabaseSync): Authorizer {

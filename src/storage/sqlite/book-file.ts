@@ -7,7 +7,7 @@ import { DaybookError, isDaybookError, type ErrorOptions } from "../../core/erro
 import type { AppliedMigration } from "../migrate.ts";
 import { sql } from "../sql.ts";
 import type { Store } from "../store.ts";
-import { openConnection } from "./connection.ts";
+import { openConnection, readValue } from "./connection.ts";
 import { appliedMigrations } from "./migrate-sqlite.ts";
 import { applicationId, readPlace } from "./place.ts";
 
@@ -85,10 +85,6 @@ function noDatabase(path: string, options?: ErrorOptions): DaybookError {
   return new DaybookError("incompatible", `${path} is not a SQLite database (SQLite 26): name another file`, options);
 }
 
-export function checkBookFile(path: string): BookFile["kind"] {
-  return inspectBookFile(path).kind;
-}
-
 function statOf(path: string): Stats | undefined {
   try {
     return statSync(path);
@@ -138,8 +134,13 @@ export function withItsLog(path: string): string {
   return `${pathToFileURL(path).href}?mode=ro${readsIndex}`;
 }
 
+/** How large the write-ahead log of a file is. */
+export function logBytes(path: string): number {
+  return statOf(`${path}-wal`)?.size ?? 0;
+}
+
 export function hasLog(path: string): boolean {
-  return (statOf(`${path}-wal`)?.size ?? 0) > 0;
+  return logBytes(path) > 0;
 }
 
 // A database is looked at as one that does not change, because opening it otherwise may leave files beside it, even for
@@ -157,22 +158,17 @@ function inspectDatabase(path: string): BookFile {
 type Look = Omit<BookFile, "kind"> & { readonly application: number; readonly tables: number };
 
 function look(location: string): Look {
-  const connection = openConnection(location, { readOnly: true, busyMs: 1000 });
-  try {
-    const one = (text: string): number => Number(Object.values(connection.get({ text, params: [] }) as object)[0]);
-    const application = one("pragma application_id");
-    const version = one("pragma user_version");
-    const ours = application === applicationId;
-    return {
-      application,
-      version,
-      tables: one("select count(*) from sqlite_schema"),
-      applied: ours && version > 0 ? appliedMigrations(connection) : [],
-      place: ours ? readPlace(connection) : null,
-    };
-  } finally {
-    connection.close();
-  }
+  using connection = openConnection(location, { readOnly: true, busyMs: 1000 });
+  const application = Number(readValue(connection, "pragma application_id"));
+  const version = Number(readValue(connection, "pragma user_version"));
+  const ours = application === applicationId;
+  return {
+    application,
+    version,
+    tables: Number(readValue(connection, "select count(*) from sqlite_schema")),
+    applied: ours && version > 0 ? appliedMigrations(connection) : [],
+    place: ours ? readPlace(connection) : null,
+  };
 }
 
 // It may look damaged while another process moves pages from the WAL to the file.

@@ -23,9 +23,10 @@ export type Connection = {
   /** Many statements at once: migrations. */
   script(text: string): void;
   close(): void;
+  [Symbol.dispose](): void;
 };
 
-export type ConnectionOptions = {
+type ConnectionOptions = {
   readonly readOnly?: boolean;
   /** How long SQLite may block this thread while another connection holds the lock. Zero on the main thread. */
   readonly busyMs?: number;
@@ -119,10 +120,18 @@ export function openConnection(location: string, options: ConnectionOptions = {}
     },
     exec: (text) => guarded(text, () => void prepare(text).statement.run()),
     script: (text) => guarded(text, () => db.exec(text)),
-    close() {
-      if (db.isOpen) db.close();
-    },
+    close,
+    [Symbol.dispose]: close,
   };
+
+  function close(): void {
+    if (db.isOpen) db.close();
+  }
+}
+
+/** The first column of the one row that a statement without parameters answers: a pragma, a count. */
+export function readValue(connection: Connection, text: string): unknown {
+  return Object.values(connection.get({ text, params: [] }) as object)[0];
 }
 
 /** Ends the transaction, if there is one. SQLite has ended it even where it reports that the rollback failed. */
@@ -205,10 +214,8 @@ function configure(db: DatabaseSync, options: ConnectionOptions): void {
 
 /** What of the connection's settings would lose acknowledged writes, in words. */
 export function keptWrongly(connection: Connection, durability: Durability = "full"): string[] {
-  const one = (name: string): unknown =>
-    Object.values(connection.get({ text: `pragma ${name}`, params: [] }) as object)[0];
-  const mode = one("journal_mode");
-  const synchronous = one("synchronous");
+  const mode = readValue(connection, "pragma journal_mode");
+  const synchronous = readValue(connection, "pragma synchronous");
   const least = durability === "normal" ? 1 : 2;
   return [
     ...(mode === "wal" ? [] : [`its journal mode is ${String(mode)} instead of wal`]),
@@ -233,7 +240,7 @@ type MakeRow = (values: readonly unknown[]) => object;
 
 /** Makes the statement answer in arrays, and returns what makes rows of them. Undefined where the columns depend on the
  *  schema: what a star stands for may change while the statement lives. */
-export function rowMakerOf(statement: StatementSync, text: string): MakeRow | undefined {
+function rowMakerOf(statement: StatementSync, text: string): MakeRow | undefined {
   if (text.includes("*")) return undefined;
   const names = statement.columns().map(({ name }) => name);
   if (names.length === 0) return undefined;

@@ -15,7 +15,7 @@ import {
   type Migration,
 } from "../migrate.ts";
 import { render, sql } from "../sql.ts";
-import type { Connection } from "./connection.ts";
+import { readValue, type Connection } from "./connection.ts";
 import { beginImmediate } from "./share.ts";
 import { applicationId, placeTable } from "./place.ts";
 
@@ -26,27 +26,23 @@ type Parts = {
   readonly random: Random;
 };
 
-/** Applies what is missing and returns the names of what it applied. */
+/** Applies what is missing. */
 export async function migrateSqlite(
   parts: Parts,
   migrations: readonly Migration[],
   options: { apply: boolean },
-): Promise<string[]> {
+): Promise<void> {
   const { connection, clock } = parts;
-  const done: string[] = [];
   for (;;) {
     const version = userVersion(connection);
     const latest = latestNumber(migrations);
     if (version > latest) throw newerBook(version, latest);
     const [next] = pendingMigrations(migrations, version === 0 ? [] : appliedMigrations(connection), "sqlite");
-    if (next === undefined) return done;
+    if (next === undefined) return;
     if (!options.apply) throw notMigrated(version, latest);
     await beginImmediate(parts);
     try {
-      if (userVersion(connection) === version) {
-        applyOne(connection, next, clock.now());
-        done.push(next.name);
-      }
+      if (userVersion(connection) === version) applyOne(connection, next, clock.now());
       connection.exec("commit");
     } catch (error) {
       if (connection.inTransaction) connection.exec("rollback");
@@ -75,7 +71,7 @@ function applyOne(connection: Connection, migration: Migration, now: number): vo
 }
 
 function userVersion(connection: Connection): number {
-  return (connection.get({ text: "pragma user_version", params: [] }) as { user_version: number }).user_version;
+  return Number(readValue(connection, "pragma user_version"));
 }
 
 export function appliedMigrations(connection: Connection): AppliedMigration[] {

@@ -6,7 +6,7 @@
 import { closeSync, lstatSync, openSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DaybookError } from "../../core/error.ts";
-import { openConnection, type Connection } from "./connection.ts";
+import { openConnection, readValue, type Connection } from "./connection.ts";
 import { isDenied } from "./sqlite-error.ts";
 
 /** "Dybk" as SQLite's application id: what tells a book from another program's database. */
@@ -86,19 +86,15 @@ export function moveIn(location: string, place: string): void {
  *  file cannot ask. A file with a log at hand must not be asked: the only connection moves the log into the file when it closes. */
 export function refuseInUse(location: string): void {
   try {
-    alone(location, (connection) => connection.get({ text: "pragma user_version", params: [] }));
+    alone(location, (connection) => readValue(connection, "pragma user_version"));
   } catch (error) {
     if (!isDenied(error)) throw error;
   }
 }
 
 function alone(location: string, run: (connection: Connection) => void): void {
-  const connection = openConnection(location, { exclusive: true });
-  try {
-    run(connection);
-  } finally {
-    connection.close();
-  }
+  using connection = openConnection(location, { exclusive: true });
+  run(connection);
 }
 
 export function readPlace(connection: Connection): string | null {

@@ -1,5 +1,5 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads in processes that can be ended.
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { createSteadyTime, systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
@@ -10,9 +10,17 @@ import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
 import { readingNow, type Reading } from "../reading.ts";
-import { createUnderWay, endedReader, neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
+import {
+  createUnderWay,
+  endedReader,
+  neverDue,
+  type EngineStore,
+  type Reader,
+  type Some,
+  type Stamp,
+} from "../store.ts";
 import type { StoreOptions } from "../open-store.ts";
-import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
+import { hasLog, inspectBookFile, logBytes, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
 import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
@@ -27,7 +35,7 @@ export async function openSqlite(
   path: string,
   migrations: readonly Migration[],
   options: StoreOptions,
-): Promise<Store> {
+): Promise<EngineStore> {
   const { clock, waitClock, ids, random } = options;
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
@@ -47,7 +55,7 @@ export async function openSqlite(
   const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
   let longReads = 0;
-  const walBytes = (): number => (inMemory ? 0 : fileBytes(`${file}-wal`));
+  const walBytes = (): number => (inMemory ? 0 : logBytes(file));
   const wal = createWalBound(walBytes, [turns, snapshots], () => longReads === 0);
   const underWay = createUnderWay();
   const keep = createKeep();
@@ -123,10 +131,6 @@ export async function openSqlite(
     read,
     readHeavy: async <R>(statement: Sql, who?: Partial<Reading>) => (await readSome<R>(statement, undefined, who)).rows,
     readPage: (statement, who) => readSome(statement, limits.pageBytesMax, who),
-    async readLong<R>(statement: Sql) {
-      refuseClosed();
-      return underWay.track(readsLong((reader) => reader.all<R>(statement)));
-    },
     async readsLong(run) {
       refuseClosed();
       return underWay.track(readsLong(run));
@@ -268,10 +272,6 @@ const memoryName = createIds(systemClock, systemRandom);
 
 function memoryLocation(): string {
   return `file:/daybook-${memoryName()}?vfs=memdb`;
-}
-
-function fileBytes(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 // Readers and the writer do not block each other in WAL mode. It is written in the file, so this is a no-op later.
