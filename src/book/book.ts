@@ -105,7 +105,7 @@ export type Book = AsyncDisposable & {
    *  ``` */
   release(options?: ReleaseOptions): Promise<Released>;
   /** Marks the book as a copy, as `backup` does with what it writes: for one that was copied by other means. Do it before
-   *  anybody works on it, with a handle that was opened with `attach: false`. */
+   *  any process works on it, with a handle that was opened with `attach: false`. */
   markAsCopy(): Promise<Held>;
   /** Checks every invariant of the book; an empty list means all is well. It is about all tenants, so `book.tenant(id)` and a
    *  handler's `book` refuse it. */
@@ -134,7 +134,7 @@ export type Book = AsyncDisposable & {
   close(): Promise<void>;
 };
 
-/** `whole`: the handle of whoever opened the book, which also sees what belongs to no tenant or to all. */
+/** `whole`: the handle that open() returns, which also sees what belongs to no tenant or to all. */
 export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: false }): Book {
   const seenBy = whole ? null : tenantId;
   const { store, attachment } = rooms;

@@ -1,5 +1,5 @@
 // A copy of a book: what `backup` writes, and what a file that was copied by other means is marked as. The original may do, or have
-// done, whatever was open when the copy was made, so the copy holds all of that until somebody releases or drops it.
+// done, whatever was open when the copy was made, so the copy holds all of that until an operator releases or drops it.
 import { holdCalls } from "../calls/attempt/settled.ts";
 import { conflict, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
@@ -67,7 +67,7 @@ export async function release(rooms: Pick<Rooms, "store" | "jobs">, options: Rel
 
   async function letGo(which: HeldRule): Promise<number> {
     if (drop) return dropHeld(store, engine, which);
-    // Somebody had asked to cancel these: they must not run again here.
+    // A caller had asked to cancel these: they must not run again here.
     const cancelled = await dropHeld(store, engine, {
       ...which,
       fits: sql`${which.fits} and line.cancel_requested_at is not null`,
@@ -83,7 +83,7 @@ function sum(counts: readonly { readonly count: number }[]): number {
 /** Marks this book as a copy, as `backup` does with what it writes: for a file, or a database, that was copied by other means. */
 export async function markAsCopy(rooms: Pick<Rooms, "store" | "attachment">): Promise<Held> {
   if (rooms.attachment !== undefined) {
-    throw invalid("a book is marked as a copy before anybody works on it: open it with attach: false");
+    throw invalid("a book is marked as a copy before any process works on it: open it with attach: false");
   }
   const { store } = rooms;
   const silent = await refuseAtWork(store);

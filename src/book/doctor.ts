@@ -82,7 +82,7 @@ async function mendFound(store: Store, put: NonNullable<Check["mend"]>, seqs: re
 }
 
 /** Puts right by itself what this process, and others of its machine, counted from a clock that was behind, once it has the time back
- *  that it had before. Nobody else can: what was written is what a clock that is right would have written then. */
+ *  that it had before. No other process can: what was written is what a clock that is right would have written then. */
 function mendAfterBehind(store: Store, session: () => { readonly seq: number }): () => void {
   let made: Promise<Newest | undefined> | undefined;
   // While a clock that was set back is not yet believed, what comes later is told from what was there before. A book that cannot

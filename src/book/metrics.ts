@@ -1,5 +1,5 @@
 // Prometheus text of one tenant, from the book at the moment of the scrape: every process that has it open says the same, so
-// scrape one of them. prom-client writes the text; it is loaded when somebody asks.
+// scrape one of them. prom-client writes the text; it is loaded on the first scrape.
 import { readOpenCounts } from "../jobs/queues.ts";
 import type { Store } from "../storage/store.ts";
 import { readCounters, readGauges, type Counter } from "../telemetry/report/overview.ts";

@@ -39,8 +39,8 @@ export async function workUntilSignal(start: () => Promise<Worker>, working: Wor
   await closeInTime(working);
 }
 
-/** Closes the book of a process that was told to stop. What does not end within its grace ends with the process, before anybody
- *  else can begin it: others see that the process is gone, and its runs are lost to them. */
+/** Closes the book of a process that was told to stop. What does not end within its grace ends with the process, before another process
+ *  can begin it: the others see that this one is gone, and its runs are lost to them. */
 export async function closeInTime({ graceMs, close, running }: Working): Promise<void> {
   const cutOff = (): void => {
     const grace = formatDuration(graceMs);
@@ -54,7 +54,7 @@ export async function closeInTime({ graceMs, close, running }: Working): Promise
   try {
     await close();
   } finally {
-    // A book that could not be closed has told its caller so, who may have more to do.
+    // close() has told its caller that it failed, and the caller may have more to do.
     if (running() === 0) timer.cancel();
   }
   if (running() > 0) cutOff();

@@ -98,7 +98,7 @@ export type SteadyTime = {
   /** The time, as `settled`, once a clock that was set has kept its new time for as long as it had kept the old one: for a minute at
    *  the least, for an hour at the most. */
   believed(): number | null;
-  /** Since when the wall clock has its present time: the moment at which it was set, for as long as somebody may not have acted upon
+  /** Since when the wall clock has its present time: the moment at which it was set, for as long as a process may not have acted upon
    *  that; else now. */
   rightSince(): number;
   /** The time that has come by every clock: after the wall clock was set, until it is set back or has kept its new time for an hour,

@@ -154,7 +154,7 @@ function attempt(read: () => unknown): unknown {
 export type Place = { readonly stack?: string };
 
 /** The frames below `verb`. It costs about a microsecond, so verbs of the hot path call `calledFrom` instead, after they failed.
- *  This one is for operations that must be named although they did not fail, because nobody awaits them. */
+ *  This one is for operations that must be named although they did not fail, because the user's function does not await them. */
 export function placeOf(verb: (...args: never[]) => unknown, frames = 1): Place {
   const place = {};
   const { stackTraceLimit } = Error;

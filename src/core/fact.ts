@@ -8,13 +8,13 @@ export type Fact<Fields> = {
   state(fields: Fields): void;
   /** Returns the function that ends the subscription. */
   subscribe(hear: (fields: Fields) => void): () => void;
-  /** Whether anyone listens: ask before building fields that cost something. */
+  /** Whether anything listens: ask before building fields that cost something. */
   readonly heard: boolean;
 };
 
 /**
  * A fact travels on the diagnostics channel `daybook:<name>`, so tools that know nothing of us can listen too, and
- * stating a fact that nobody hears costs one property read.
+ * stating a fact that has no listener costs one property read.
  */
 export function defineFact<Fields extends object>(name: string): Fact<Fields> {
   const on = channel(`daybook:${name}`);

@@ -20,7 +20,7 @@ export const limits = {
   headersBytesMax: 8192,
   // A new listener catches up on past events in slices of this size, each in a transaction.
   catchUpEventsMax: 1000,
-  // Nobody reads a tree of more events than this; the first of them tell what it is about.
+  // No person reads a tree of more events than this; the first of them tell what it is about.
   lineageEventsMax: 1000,
   // Tags are for finding things by hand; each one is a row in an index.
   tagsMax: 32,
@@ -113,7 +113,7 @@ export const limits = {
   logLinesMax: 1000,
   logLineBytesMax: 8192,
   progressNoteBytesMax: 500,
-  // Why somebody paused something: a sentence or two.
+  // Why an operator paused something: a sentence or two.
   noteBytesMax: 2000,
   // Ended runs and lines of live listeners that wait in memory to be written; more than these are only counted.
   runQueueMax: 10_000,
@@ -224,7 +224,7 @@ export const limits = {
   conditionDepthMax: 16,
   // The size of all values of one question; a longer list belongs in a record or a table of its own.
   questionBytesMax: 1_048_576,
-  // Nobody sorts by more fields than this.
+  // No query of a person sorts by more fields than this.
   ordersMax: 16,
   // People search for a few words; the engine intersects a list of matches for each.
   searchWordsMax: 32,

@@ -65,7 +65,7 @@ export function manualClock(options: { at?: TimeInput } = {}): ManualClock {
   };
 
   return {
-    // A timer may be set at a fraction of a millisecond, but wall time is whole for everyone.
+    // A timer may be set at a fraction of a millisecond, but wall time is whole.
     now: () => Math.floor(wallMs),
     monotonic: () => monotonicMs,
     uptime: () => monotonicMs + asleepMs,

@@ -125,7 +125,7 @@ function readNumber(reading: Reading): Json {
   return value === 0 ? 0 : value;
 }
 
-/** Fractions are rounded by everyone and expected to be; an integer that changes is an id or an amount gone wrong. */
+/** Every reader rounds fractions, and is expected to; an integer that changes is an id or an amount gone wrong. */
 function survives(literal: string, value: number): boolean {
   if (!Number.isFinite(value)) return false;
   if (value === 0) return !/^[^eE]*[1-9]/.test(literal);

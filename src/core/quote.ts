@@ -13,7 +13,7 @@ export function quote(value: unknown): string {
     case "symbol":
       return "a symbol";
     case "bigint":
-      // Writing out a huge bigint takes long and helps nobody; it is a number to the reader anyway.
+      // Writing out a huge bigint takes long and tells the reader no more.
       return "a bigint";
     default:
       return String(value);

@@ -65,7 +65,7 @@ export type RetryAdvice = {
 // Beside the error and not on it: what is thrown may be frozen, and is shown to people.
 const adviceFor = rememberFor((_error: Error): { advice?: RetryAdvice } => ({}));
 
-/** The error, with advice for whoever settles the run. */
+/** The error, with advice for the settle of its run. */
 export function advise(error: Error, advice: RetryAdvice): Error {
   adviceFor(error).advice = advice;
   return error;

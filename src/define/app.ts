@@ -115,7 +115,7 @@ export function app<Schema extends StandardSchemaV1>(
     readonly config: Schema;
   },
 ): AnyApp;
-/** Without a schema the config is what the instances are given, and nobody checks it. */
+/** Without a schema the config is what the instances are given, and nothing checks it. */
 export function app<Config = Record<string, never>>(
   key: string,
   options: AppOptions<Config, App, Config> & { readonly config?: undefined },

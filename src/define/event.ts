@@ -11,7 +11,7 @@ export function event<Schema extends StandardSchemaV1>(
   topic: string,
   options: EventOptions<Schema> & { readonly schema: Schema },
 ): Event<StandardSchemaV1.InferInput<Schema>, StandardSchemaV1.InferOutput<Schema>>;
-/** Without a schema the payload is what you say it is, and nobody checks it: `event<{ orderId: string }>("order.paid")`. */
+/** Without a schema the payload is what you say it is, and nothing checks it: `event<{ orderId: string }>("order.paid")`. */
 export function event<Payload = unknown>(topic: string): Event<Payload>;
 export function event(topic: string, options: EventOptions = {}): Event {
   return defineEvent(topic, options);

@@ -48,7 +48,7 @@ export function job<Schema extends StandardSchemaV1, Result>(
   name: string,
   options: JobOptions<StandardSchemaV1.InferOutput<Schema>, Result, JobContext> & { readonly params: Schema },
 ): Job<StandardSchemaV1.InferInput<Schema>, Result>;
-/** Without a schema the params are what the handler says they are, and nobody checks them. */
+/** Without a schema the params are what the handler says they are, and nothing checks them. */
 export function job<Params = unknown, Result = unknown>(
   name: string,
   options: JobOptions<Params, Result, JobContext> & { readonly params?: undefined },

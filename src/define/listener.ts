@@ -1,4 +1,4 @@
-// listener(): who hears events, with the context its function gets from this front door.
+// listener(): a function that hears events, with the context its function gets from this front door.
 import type { JobContext } from "./job.ts";
 import { createBook, type Book } from "../book/book.ts";
 import { sinkPrefix } from "../calls/sink/broker.ts";

@@ -6,7 +6,7 @@ import {
   type ScheduleOptions,
 } from "../schedules/options.ts";
 
-/** Defines a schedule. Listed in `use`, it is written into the book by its name, and fires while somebody works.
+/** Defines a schedule. Listed in `use`, it is written into the book by its name, and fires while a worker runs.
  *
  *  ```ts
  *  const greet = job("greet", { run: () => console.log("Good morning.") });

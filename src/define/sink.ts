@@ -37,7 +37,7 @@ export function sink<const On extends Heard | readonly Heard[]>(name: string, op
   const { send, ...usual } = wayTo(name, to);
   const run = async (payload: unknown, context: ListenerContext): Promise<void> => {
     killPoint("sinks.begun");
-    // What comes back is nobody's result: a client's answer is often an object that no book can keep.
+    // What comes back is no result: a client's answer is often an object that no book can keep.
     await send(messageOf(context.event, payload), context);
     killPoint("sinks.sent");
   };

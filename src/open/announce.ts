@@ -1,4 +1,4 @@
-// What the rooms say of themselves becomes events, if somebody listens.
+// What the rooms say of themselves becomes events, if a listener wants them.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -12,7 +12,7 @@ import type { RecordHooks } from "../records/room.ts";
 import type { Tx } from "../storage/store.ts";
 import type { SessionRow } from "../telemetry/session.ts";
 
-/** Facts of jobs and schedules become events if somebody listens; what schedules publish does in any case. */
+/** Facts of jobs and schedules become events if a listener wants them; what schedules publish does in any case. */
 export function announceTo(definitions: EventsRoom["definitions"]): Announce {
   return {
     wantsJobs: wantsJobFacts,
@@ -36,8 +36,8 @@ export async function tellSessionLost(tx: Tx, { id, host, pid, last_heartbeat_at
   await tellAll(tx, { topic: "session.lost", payload: { id, host, pid, lastHeartbeatAt: at } });
 }
 
-/** A change of a record is told in its own commit, to those who listen to the type. A document that would leave no room for
- *  anything else is not in the event: whoever wants it reads it as of the commit. */
+/** A change of a record is told in its own commit, to the listeners of the type. A document that would leave no room for
+ *  anything else is not in the event: a listener reads it as of the commit. */
 export const recordHooks: RecordHooks = {
   hears: (tx, type) =>
     wantsAny(
@@ -51,7 +51,7 @@ export const recordHooks: RecordHooks = {
   },
 };
 
-/** What happens to a call is an event, if somebody listens to it. */
+/** What happens to a call is an event, if a listener wants it. */
 export const announceCalls: CallAnnounce = {
   hears: wantsAny,
   onFact: (tx, { tenant, topic, payload }) => tell(tx, tenant, { topic, payload, key: payload.id }),

@@ -20,7 +20,7 @@ export async function closeRooms(rooms: Rooms): Promise<void> {
   try {
     await closing.run(true, () => endAll(rooms));
   } finally {
-    // Whoever works on after this has ignored its signal. Its end is settled, and that is all.
+    // A handler that works on after this has ignored its signal. Its end is settled, and that is all.
     store.refuse = (verb) => {
       throw closed(verb);
     };
@@ -43,7 +43,7 @@ async function endAll(rooms: Rooms): Promise<void> {
   endWatching(store);
   const working = [...workers].filter((worker) => worker.running > 0);
   if (working.length === 0) return leave(rooms);
-  // A handler that ignores its signal keeps the session, so that nobody takes its job for lost while it works on it. It keeps
+  // A handler that ignores its signal keeps the session, so that no other process takes its job for lost while it works on it. It keeps
   // neither its caller nor the process: should that end first, the others see that it is gone.
   store.unref();
   void Promise.all(working.map((worker) => worker.ended()))
@@ -54,10 +54,10 @@ async function endAll(rooms: Rooms): Promise<void> {
 async function leave({ attachment, store, jobs, calls, rollUp, worker }: Rooms): Promise<void> {
   await leaveBrokers(calls);
   await calls.agents.close();
-  // Who only looks at a book leaves it as it is.
+  // A process that only looks at a book leaves it as it is.
   if (worker !== false) await rollUp.stop();
   try {
-    // Queues that this process holds go on without waiting for somebody to find out that it has ended.
+    // Queues that this process holds go on without waiting until another finds out that it has ended.
     await attachment?.detach((tx, { seq }) => freeReservationsOf(tx, jobs, seq));
   } finally {
     // A book that can no longer be written is closed all the same; others will find its session silent.

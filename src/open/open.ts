@@ -164,7 +164,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       worker,
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
-      // Who only looks at a book leaves it as it is.
+      // A process that only looks at a book leaves it as it is.
       stopMending: attachment === undefined ? () => undefined : mendBySelf(store, jobs.session),
     };
     for (const each of liveListeners) await live?.attach(each, tenant);

@@ -7,7 +7,7 @@ import { type RetainOptions, type Retained, toPolicy, retainTelemetry } from "..
 const retainEveryMs = 3_600_000;
 
 /** What a process that works does once a minute besides: fold what another has left, and once an hour let go what is old.
- *  Nobody waits for it, and a failure is made up for by the next one. */
+ *  No caller waits for it, and the next one makes up for a failure. */
 export function everyMinute(rooms: Pick<Rooms, "store" | "jobs" | "rollUp" | "scheduled">): () => Promise<void> {
   const { store, rollUp, scheduled } = rooms;
   let last = store.clock.monotonic();

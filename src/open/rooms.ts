@@ -37,13 +37,13 @@ export type Rooms = {
   readonly workers: Set<Worker>;
   /** Ends looking for a clock that is right again. */
   readonly stopMending: () => void;
-  /** Fires schedules, once somebody works here. */
+  /** Fires schedules, once a worker was started here. */
   ticker?: Ticker;
-  /** Set once somebody closes the book; everybody else who does waits for the same end. */
+  /** Set by the first caller of close; the others wait for the same end. */
   closing?: Promise<void>;
 };
 
-// What belongs to a book and is none of its verbs: nobody sees it who lists or copies the book.
+// What belongs to a book and is none of its verbs: listing or copying the book does not show it.
 const inside = Symbol("rooms");
 
 export function keepRooms<Book extends object>(book: Book, rooms: Rooms): Book {

@@ -42,13 +42,13 @@ export async function backupBook(
     throw fromFileError(error, target);
   }
   try {
-    // SQLite would make it readable for everybody.
+    // SQLite would make it readable for every user of the machine.
     await (await open(unchecked, "wx", look(target)?.mode ?? 0o600)).close();
     await store.readLong(sql`vacuum into ${vacuumTarget(store, unchecked)}`);
     await markCopy(unchecked, marks);
     const tables = await checkCopy(unchecked);
     await syncFile(unchecked);
-    // Somebody may have opened a book of that name while the copy was made.
+    // Another program may have opened a book of that name while the copy was made.
     refuseLeftovers(target);
     await rename(unchecked, target);
     await syncFile(dirname(target));

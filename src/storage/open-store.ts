@@ -1,9 +1,10 @@
 // Opens the store that a URL names: a path or `:memory:` is SQLite, `postgres://…` is PostgreSQL.
 import { fileURLToPath } from "node:url";
-import { systemClock, type Clock } from "../core/clock.ts";
+import { createSteadyTime, systemClock, type Clock } from "../core/clock.ts";
 import { DaybookError, invalid } from "../core/error.ts";
 import { createIds, systemRandom, type Ids, type Random } from "../core/id.ts";
 import { quote } from "../core/quote.ts";
+import { createKeep } from "../core/remember.ts";
 import type { Migration } from "./migrate.ts";
 import type { Dialect } from "./sql.ts";
 import type { Durability, Fault } from "./sqlite/connection.ts";
@@ -35,6 +36,9 @@ export type StoreOptions = {
   readonly fault?: Fault | undefined;
 };
 
+/** What every engine is opened with. */
+export type EngineParts = StoreOptions & Pick<Store, "keep" | "time">;
+
 export async function openStore(
   url: string,
   migrations: readonly Migration[],
@@ -45,18 +49,38 @@ export async function openStore(
   const ids = options.ids ?? createIds(clock, random);
   const waitClock = options.waitClock ?? systemClock;
   const readOnly = options.readOnly === true;
-  const complete: StoreOptions = { ...options, clock, waitClock, random, ids, ...(readOnly ? { migrate: false } : {}) };
+  const keep = createKeep();
+  const time = createSteadyTime(clock);
+  const migrate = readOnly ? false : options.migrate;
   const where = parseLocation(url);
   refuseIdle(where.dialect, options);
-  const engine = await openWhere(where, migrations, complete);
-  const store: Store = { ...engine, readLong: (statement) => engine.readsLong((reader) => reader.all(statement)) };
+  const engine = await openWhere(where, migrations, {
+    ...options,
+    clock,
+    waitClock,
+    random,
+    ids,
+    keep,
+    time,
+    migrate,
+  });
+  const store: Store = {
+    ...engine,
+    clock,
+    waitClock,
+    random,
+    ids,
+    keep,
+    time,
+    readLong: (statement) => engine.readsLong((reader) => reader.all(statement)),
+  };
   return readOnly ? { ...store, write: () => Promise.reject(isReadOnly()) } : store;
 }
 
-async function openWhere(where: Where, migrations: readonly Migration[], options: StoreOptions): Promise<EngineStore> {
-  if (where.dialect === "sqlite") return openSqlite(where.path, migrations, options);
+async function openWhere(where: Where, migrations: readonly Migration[], parts: EngineParts): Promise<EngineStore> {
+  if (where.dialect === "sqlite") return openSqlite(where.path, migrations, parts);
   const { openPostgres } = await import("./postgres/postgres-store.ts");
-  return openPostgres(where.url, migrations, options);
+  return openPostgres(where.url, migrations, parts);
 }
 
 function isReadOnly(): DaybookError {

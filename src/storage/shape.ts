@@ -1,6 +1,6 @@
 // Rows as their reader sees them. The select names the fields: `as "run.error.type"` is a field of a field, whose object is null
 // when the first of its columns is; `as "params json"` is parsed, `as "truncated flag"` is true or false, and `as ".seq"` is for
-// whoever reads the rows, and no field.
+// the caller that reads the rows, and no field.
 import type { Value } from "./sql.ts";
 import type { Row } from "./store.ts";
 

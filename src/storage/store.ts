@@ -26,7 +26,7 @@ export type Tx = {
   get<R>(statement: Sql): Awaitable<R | undefined>;
   /** Runs a statement and says how many rows it changed. */
   run(statement: Sql): Awaitable<number>;
-  /** Tells whoever waits on `channel`, in this process and in others, once this transaction has committed. */
+  /** Tells the listeners of `channel`, in this process and in others, once this transaction has committed. */
   wake(channel: string): void;
   /** Names what this unit competes for with others. Should it lose, it is run again when it is its turn: on PostgreSQL it
    *  then holds the name's lock (see `lockKey`) from before it first reads. SQLite's units never lose. */
@@ -110,7 +110,7 @@ export type Store = {
   beforeCommit(stamp: Stamp): void;
   /** SQLite only: what of the file's settings would lose acknowledged writes. */
   amiss?(): readonly string[];
-  /** Set once somebody closes the book: throws `closed` for whoever may no longer use it. What runs may still settle. */
+  /** Set once the book is being closed: throws `closed` for callers that may no longer use it. What runs may still settle. */
   refuse?: (verb: string) => void;
   /** Drops whatever transaction is open, at once: the process is about to end. */
   abandon(): void;
@@ -119,8 +119,8 @@ export type Store = {
   close(): Promise<void>;
 };
 
-/** What an engine makes of a store; the rest is made of that. */
-export type EngineStore = Omit<Store, "readLong">;
+/** What an engine makes of a store; the rest is the same for both. */
+export type EngineStore = Omit<Store, "clock" | "waitClock" | "random" | "ids" | "keep" | "time" | "readLong">;
 
 export function usedAfterEnd(verb = "tx"): DaybookError {
   return invalid(

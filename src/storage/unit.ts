@@ -1,5 +1,5 @@
 // Units: the work that one transaction does. That of a user's `write` is watched, because one that misbehaves would hold up
-// everyone's commit. It must await every operation it starts, await nothing else for long, and leave its tx alone once it has
+// every caller's commit. It must await every operation it starts, await nothing else for long, and leave its tx alone once it has
 // ended; the verbs of the book are refused inside it.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
@@ -30,7 +30,7 @@ export function refuseInsideUnit(
   }
 }
 
-/** Throws when a verb of the book may not be used here: inside a unit, or because somebody closes the book. */
+/** Throws when a verb of the book may not be used here: inside a unit, or because the book is being closed. */
 export function refuseVerb(verb: string, store: Pick<Store, "refuse">, instead?: string): void {
   store.refuse?.(verb);
   refuseInsideUnit(verb, store, instead);
@@ -40,7 +40,7 @@ export function refuseVerb(verb: string, store: Pick<Store, "refuse">, instead?:
 export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => Awaitable<T>): Promise<T> {
   const { clock } = store;
   const state: UnitState = { of: store, ended: false };
-  // Those that nobody awaits yet, and those that have not ended.
+  // Those that the user's function does not await yet, and those that have not ended.
   const pending = new Set<Begun>();
   let inside = 0; // operations under way: time spent in them is the database's, not foreign
   let foreignMs = 0;
@@ -94,7 +94,7 @@ export async function runUnit<T>(store: { clock: Clock }, body: (unit: Unit) => 
 
 type Begun = { readonly verb: string; readonly place: Place; awaited: boolean; ended: boolean };
 
-/** A promise that knows whether anybody waits for it. The work has begun either way. */
+/** A promise that knows whether it is awaited. The work has begun either way. */
 class Operation<T> implements PromiseLike<T> {
   readonly #settled: Promise<T>;
   readonly #awaited: () => void;
@@ -102,7 +102,7 @@ class Operation<T> implements PromiseLike<T> {
   constructor(settled: Promise<T>, awaited: () => void) {
     this.#settled = settled;
     this.#awaited = awaited;
-    settled.catch(() => undefined); // an operation nobody awaits fails its unit, not the process
+    settled.catch(() => undefined); // an operation that is not awaited fails its unit, not the process
   }
 
   // oxlint-disable-next-line unicorn/no-thenable -- being awaited is the one thing this class is here to notice

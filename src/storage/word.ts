@@ -28,7 +28,7 @@ export const strict = word(" strict", "");
 /** Ends a `create table` whose primary key is how its rows are always read: SQLite then keeps the rows in that key itself
  *  instead of beside it. */
 export const clustered = word(" strict, without rowid", "");
-/** A trigger that refuses every update of a table, whoever tries. PostgreSQL wants a function for it. */
+/** A trigger that refuses every update of a table, ours too. PostgreSQL wants a function for it. */
 export function neverChanges(table: string, why: string): Part {
   return word(
     `create trigger ${table}_never_changes before update on ${table} begin select raise(abort, '${why}'); end`,
@@ -47,9 +47,9 @@ export function jsonOf(column: string): Part {
 }
 /** After a column of JSON that is selected: its text. */
 export const asText = word("", "::text");
-/** Takes rows that no other session is taking. SQLite has one writer, so nobody else can be. */
+/** Takes rows that no other session is taking. SQLite has one writer, so no other can be. */
 export const skipLocked = word("", "for update skip locked");
-/** The same for one table of a join, for those who will change the rows and not remove them: who only wants them to stay does
+/** The same for one table of a join, for a statement that will change the rows and not remove them: a transaction that only wants them to stay does
  *  not hide them. */
 export function skipLockedOf(alias: string): Part {
   return word("", `for no key update of ${alias} skip locked`);
@@ -299,7 +299,7 @@ export function lockKeyOf(name: string): Sql {
   return sql`${begin}${name}${end}`;
 }
 
-/** Locks names until the transaction ends, so that nobody decides by what another is about to change. SQLite's only writer needs
+/** Locks names until the transaction ends, so that no transaction decides by what another is about to change. SQLite's only writer needs
  *  none. On PostgreSQL it is a statement of its own, because a statement's snapshot is older than its locks; the order keeps
  *  two from waiting for each other. */
 export async function lockNames(tx: Tx, names: readonly string[]): Promise<void> {
@@ -309,7 +309,7 @@ export async function lockNames(tx: Tx, names: readonly string[]): Promise<void>
     from jsonb_array_elements_text(${ordered}::jsonb) with ordinality order by ordinality`);
 }
 
-/** Locks those names that nobody else has locked, and returns the others. Whoever claims waits for no limit: it holds those of
+/** Locks those names that no other transaction has locked, and returns the others. A claim waits for no limit: it holds those of
  *  the jobs it has just settled, and two that wait for each other's would never end. */
 export async function tryNames(tx: Tx, names: readonly string[]): Promise<ReadonlySet<string>> {
   if (tx.dialect === "sqlite" || names.length === 0) return new Set();

@@ -70,9 +70,9 @@ export async function createPool(server: Server, connections: number, metered = 
     ...clientConfig(driver, server),
     max: connections,
     idleTimeoutMillis: 30_000,
-    // A connection that nobody uses keeps no process alive, as a file does not.
+    // An idle connection keeps no process alive, as a file does not.
     allowExitOnIdle: true,
-    // Whoever asks for a connection gets it once it has found its schema.
+    // The pool hands a connection out once it has found its schema.
     verify: (client, done) => {
       client.query(settingsOf(server).join("; ")).then(() => done(), done);
     },
@@ -90,7 +90,7 @@ export async function createPool(server: Server, connections: number, metered = 
  *  of a unit whose `begin` failed, because each of them would be kept at once. */
 export const readsOnly = "set default_transaction_read_only = on";
 
-/** Whoever waits too long for a lock is told `busy`, as on SQLite. A limit of the operator's own is left as it is. */
+/** A statement that waits too long for a lock fails with `busy`, as on SQLite. A limit of the operator's own is left as it is. */
 export const patience = `select pg_catalog.set_config('lock_timeout', '${limits.busyMsMax}', false)
   where pg_catalog.current_setting('lock_timeout') = '0'`;
 
@@ -108,7 +108,7 @@ function settingsOf(server: Server): string[] {
 
 const largePieceBytes = 32_768;
 
-// A large answer arrives in pieces of 64 KiB, and Node hands over dozens of them before anybody else has a turn: 100,000
+// A large answer arrives in pieces of 64 KiB, and Node hands over dozens of them before other callbacks have a turn: 100,000
 // rows held the loop for 100 ms. After each large piece the others come first.
 function takeTurns(client: PoolClient): void {
   const { stream } = (client as unknown as Connected).connection;
@@ -160,7 +160,7 @@ function parseInteger(text: string): number {
   return value;
 }
 
-// The book's own schema and the server's, in which nobody else makes anything. Others may make functions and operators in public
+// The book's own schema and the server's, in which other users make nothing. They may make functions and operators in public
 // that fit a call of ours better than the server's own, and would run as us. What a session made for itself comes last.
 function searchPath(schema: string): string {
   return `set search_path to ${quoteName(schema)}, pg_temp`;

@@ -33,7 +33,7 @@ export async function migratePostgres(
       await client.query("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1::text, 0::bigint))", [
         `${server.schema}:migrate`,
       ]);
-      // Whoever held the lock before may have done it.
+      // The process that held the lock before may have done it.
       const [still] = await pending(client, server, migrations);
       if (still?.number === next.number) await applyOne(client, server, next, options.clock.now());
       await client.query("commit");

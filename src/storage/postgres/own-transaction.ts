@@ -27,7 +27,7 @@ export async function runOwnTransaction<T>(
     } catch (error) {
       if (!isWorthAnotherRun(error)) throw error;
       if (attempt >= limits.conflictRetriesMax && options.tryOn?.() !== true) throw error;
-      // Who can wait for its turn need not stay away to let the others through.
+      // A unit that can wait for its turn need not stay away to let the others through.
       if (attempt === 1 && turn.name !== undefined) continue;
       await pauseAfterLoss(parts, attempt);
     }
@@ -44,7 +44,7 @@ export async function pauseAfterLoss(
 /** What a unit competes for, once it has lost. */
 type Turn = { name: string | undefined; taken: boolean };
 
-// Where somebody lost a moment ago, the next one would lose as well: it takes its turn the first time.
+// Where a unit lost a moment ago, the next one would lose as well: it takes its turn the first time.
 const busyMs = 1000;
 
 function noteLoss({ busyUntil, waitClock: clock }: PostgresParts, name: string): void {
@@ -136,7 +136,7 @@ export function giveBack(
 }
 
 // Before the transaction begins: a statement's view is older than the locks that it waits for. Not awaited, because the server
-// does one after the other; whoever waited in vain goes on without its turn and may lose again.
+// does one after the other; a unit that waited in vain goes on without its turn and may lose again.
 function takeTurn(client: PoolClient, turn: Turn, name: string): void {
   turn.taken = true;
   client.query(`select pg_catalog.pg_advisory_lock(${lockKey("$1")})`, [name]).catch(() => undefined);
@@ -203,7 +203,7 @@ export async function commit(
   } catch (thrown) {
     const error = fromPostgresError(thrown, parts.location);
     if (!isConnectionLost(error)) throw error;
-    // If it was kept, others have heard of it; here nobody listens to oneself.
+    // If the server kept it, other processes have heard of it; this one ignores its own notices.
     parts.woken(channels);
     throw new DaybookError(
       "unknown_outcome",

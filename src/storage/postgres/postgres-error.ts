@@ -2,7 +2,7 @@
 import { DaybookError, isDaybookError, type ErrorCode } from "../../core/error.ts";
 
 const byState: Record<string, [ErrorCode, string]> = {
-  "23505": ["conflict", "somebody was first"],
+  "23505": ["conflict", "another transaction was first"],
   "25006": [
     "forbidden",
     "in a read, use book.write instead; elsewhere the server (a standby?) or the role may only read",
@@ -81,7 +81,7 @@ export function isStalePlan(error: unknown): boolean {
   return isDaybookError(error) && error.details["stale"] === true;
 }
 
-/** The server ended the statement: its time was over, or somebody asked for it. */
+/** The server ended the statement: its time was over, or it was asked to. */
 export function isCancelled(error: unknown): boolean {
   return sqlstate(error) === "57014";
 }
@@ -93,7 +93,7 @@ export function isConflictingTransaction(error: unknown): boolean {
 }
 
 /** The connection is gone, or is no good any more: what it prepared is stale. What was not yet being committed is
- *  undone; what was, nobody can say. */
+ *  undone; of what was, only the server knows. */
 export function isConnectionLost(error: unknown): boolean {
   const state = sqlstate(error);
   if (state === undefined) return false;

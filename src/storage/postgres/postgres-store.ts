@@ -1,14 +1,12 @@
 // A book on PostgreSQL: a pipelined connection for shared groups, a pool for everything else, one that listens.
 import type { Client, Pool } from "pg";
-import { createSteadyTime, type Clock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
-import { jitter, systemRandom, type Ids, type Random } from "../../core/id.ts";
+import { jitter, systemRandom } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { tellAll } from "../unit.ts";
-import { createKeep, type Keep } from "../../core/remember.ts";
 import type { Migration } from "../migrate.ts";
-import type { StoreOptions } from "../open-store.ts";
+import type { EngineParts } from "../open-store.ts";
 import { render, type Sql } from "../sql.ts";
 import { createUnderWay, neverDue, type EngineStore, type Reader, type Stamp } from "../store.ts";
 import {
@@ -30,19 +28,13 @@ import { createPostgresReads } from "./reads.ts";
 import { createSharedGroups } from "./shared-group.ts";
 
 /** What the ways of running a unit share. */
-export type PostgresParts = {
+export type PostgresParts = EngineParts & {
   readonly server: Server;
   readonly location: string;
   readonly channel: string;
-  /** Who tells others of a wake, so that it does not listen to itself. */
+  /** Marks this process's own notices, so that it ignores them. */
   readonly origin: string;
   readonly pool: Pool;
-  readonly clock: Clock;
-  readonly waitClock: Clock;
-  readonly ids: Ids;
-  readonly random: Random;
-  readonly keep: Keep;
-  readonly nextNow: () => number;
   readonly stamp: () => Stamp;
   readonly woken: (channels: ReadonlySet<string>) => void;
   /** Until when a user's units take turns for what they compete for, by its name. */
@@ -54,37 +46,30 @@ const connectionsDefault = 8;
 export async function openPostgres(
   url: string,
   migrations: readonly Migration[],
-  options: StoreOptions,
+  given: EngineParts,
 ): Promise<EngineStore> {
-  const { clock, waitClock, ids, random } = options;
-  const schema = checkSchema(options.schema ?? "daybook");
-  const server: Server = { url, schema, fault: options.fault };
+  const { time } = given;
+  const schema = checkSchema(given.schema ?? "daybook");
+  const server: Server = { url, schema, fault: given.fault };
   const location = redactUrl(url);
-  await prepareSchema(server, migrations, options);
+  await prepareSchema(server, migrations, given);
 
-  const pool = await createPool(server, options.connections ?? connectionsDefault);
+  const pool = await createPool(server, given.connections ?? connectionsDefault);
   const readPool = await createPool(server, limits.readsMax + limits.snapshotsMax, true);
   const reads = createPostgresReads({ server, location, pool: readPool, writers: pool });
   const underWay = createUnderWay();
-  const keep = createKeep();
   const listeners = new Set<(channel: string | null) => void>();
   const hear = (channel: string | null): void => tellAll(listeners, channel);
   let listening: Listening | undefined;
   let stamp: Stamp = neverDue;
-  const time = createSteadyTime(clock);
   let closing: Promise<void> | undefined;
   const parts: PostgresParts = {
+    ...given,
     server,
     location,
     channel: `daybook:${schema}`,
     origin: systemRandom().toString(36).slice(2),
     pool,
-    clock,
-    waitClock,
-    ids,
-    random,
-    keep,
-    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => channels.forEach(hear),
     busyUntil: new Map(),
@@ -119,12 +104,6 @@ export async function openPostgres(
     location,
     threadLocation: url,
     schema,
-    clock,
-    waitClock,
-    time,
-    ids,
-    random,
-    keep,
     async write(unit, how = {}) {
       refuseClosed("write");
       // Units run side by side here, so one that began by the wrong time now would escape what puts that right.
@@ -150,7 +129,7 @@ export async function openPostgres(
     abandon: () => undefined,
     unref() {
       groups.unref();
-      // Nobody waits for news any more, and it would come back for ever.
+      // No listener waits for news any more, and the connection would come back for ever.
       void listening?.close();
     },
     close: () =>
@@ -171,7 +150,7 @@ function checkSchema(name: string): string {
   return name;
 }
 
-async function prepareSchema(server: Server, migrations: readonly Migration[], options: StoreOptions): Promise<void> {
+async function prepareSchema(server: Server, migrations: readonly Migration[], options: EngineParts): Promise<void> {
   const client = await connectClient(server, patience);
   try {
     await migratePostgres(client, server, migrations, { apply: options.migrate !== false, clock: options.clock });
@@ -195,14 +174,14 @@ function listenPostgres(parts: PostgresParts, hear: (channel: string | null) => 
       try {
         client = await connectClient(parts.server);
         const lost = new Promise<void>((resolve) => client?.once("end", resolve));
-        // Closed while it connected: nobody else knows of this connection yet.
+        // The store was closed while this connected: nothing else knows of the connection yet.
         if (stop.signal.aborted) await client.end();
         client.on("notification", ({ payload = "" }) => {
           const [origin = "", channel = null] = payload.split(" ");
           if (origin !== parts.origin) hear(channel);
         });
         await control(client, `listen ${quoteName(parts.channel)}`, parts.server);
-        // Whatever was said while nobody listened yet, or any more, is not repeated, so everybody looks once.
+        // The server does not repeat what was said while this connection did not listen, so every listener looks once.
         hear(null);
         failures = 0;
         await lost;

@@ -16,7 +16,7 @@ const planNarrow = sql`select pg_catalog.set_config('plan_cache_mode', 'force_ge
   pg_catalog.set_config('enable_seqscan', 'off', true), pg_catalog.set_config('enable_hashjoin', 'off', true),
   pg_catalog.set_config('enable_mergejoin', 'off', true)`;
 
-type Parts = Pick<PostgresParts, "server" | "ids" | "random" | "keep" | "nextNow">;
+type Parts = Pick<PostgresParts, "server" | "ids" | "random" | "keep" | "time">;
 
 type Options = {
   /** The unit may catch the failure of a statement and go on. */
@@ -53,14 +53,14 @@ export class PostgresTx implements Tx {
   /** Nothing has happened yet in the transaction. */
   #alone: boolean;
 
-  constructor({ server, ids, random, keep, nextNow }: Parts, session: Session, tenant: string, options: Options) {
+  constructor({ server, ids, random, keep, time }: Parts, session: Session, tenant: string, options: Options) {
     this.#session = session;
     this.#server = server;
     this.#forgiving = options.forgiving;
     this.#begin = options.begin ?? (() => undefined);
     this.#beginAnew = options.beginAnew ?? (async () => undefined);
     this.#alone = options.beginAnew !== undefined;
-    this.now = nextNow();
+    this.now = time.now();
     this.tenant = tenant;
     this.ids = ids;
     this.random = random;

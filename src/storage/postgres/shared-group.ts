@@ -1,6 +1,6 @@
 // Group commit on PostgreSQL. Units that said they may share (their constraints alone keep them right) run at the same
 // time in one transaction on one pipelined connection, so a hundred of them cost a few round trips and one commit.
-// When any of them fails, the transaction is undone; whoever failed runs again alone and is judged there, and the
+// When any of them fails, the transaction is undone; a unit that failed runs again alone and is judged there, and the
 // others run again together.
 import type { Client } from "pg";
 import { limits } from "../../core/limits.ts";

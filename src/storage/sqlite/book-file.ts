@@ -51,7 +51,7 @@ export function inspectBookFile(path: string): BookFile {
   }
 }
 
-// Only SQLite opens the file: whoever closes it otherwise ends the locks that this process has on it.
+// Only SQLite opens the file: closing it otherwise would end the locks that this process has on it.
 function inWords(path: string, error: unknown): unknown {
   const number = isDaybookError(error) ? error.details["sqlite"] : undefined;
   const options = { cause: error, details: { sqlite: number } };
@@ -100,7 +100,7 @@ function statOf(path: string): Stats | undefined {
 /** What an empty book takes, with its journal, and some room to begin with. */
 const newBookBytes = 1_048_576;
 
-/** Refuses what would not fit on the disk, before it begins: a disk that fills up half-way holds up everybody on it. */
+/** Refuses what would not fit on the disk, before it begins: a disk that fills up half-way holds up every program on it. */
 export function refuseFullDisk(folder: string, what = "a new book", bytes = newBookBytes): void {
   const { bavail, bsize, blocks } = statfsSync(folder);
   const free = bavail * bsize;
@@ -122,13 +122,13 @@ export async function bytesInUse(store: Pick<Store, "read">): Promise<number> {
   return found?.bytes ?? 0;
 }
 
-/** How to look at a file that is not to change: nothing is made beside it, and nobody is waited for. */
+/** How to look at a file that is not to change: SQLite makes nothing beside it and waits for no lock. */
 export function unchanging(path: string): string {
   return `${pathToFileURL(path).href}?immutable=1`;
 }
 
 /** How to look at a file with its log: the index of the log is read, and what it lacks is kept in memory. Only where there is no index
- *  SQLite makes one. Who may not write the file never moves its log into it. */
+ *  SQLite makes one. A process that may not write the file never moves its log into it. */
 export function withItsLog(path: string): string {
   const readsIndex = statOf(`${path}-shm`) === undefined ? "" : "&readonly_shm=1";
   return `${pathToFileURL(path).href}?mode=ro${readsIndex}`;

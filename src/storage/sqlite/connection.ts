@@ -31,7 +31,7 @@ type ConnectionOptions = {
   /** How long SQLite may block this thread while another connection holds the lock. Zero on the main thread. */
   readonly busyMs?: number;
   readonly durability?: Durability | undefined;
-  /** Nobody else may have the file open: the first read finds it busy otherwise, and nothing is written beside it. */
+  /** No other connection may have the file open: the first read finds it busy otherwise, and nothing is written beside it. */
   readonly exclusive?: boolean;
   /** How much of the file is kept in memory; what sorting needs beyond that is kept in files. Otherwise all of that is in
    *  memory, and more of the file. */
@@ -261,7 +261,7 @@ export class SqliteTx implements Tx {
   readonly ids: Ids;
   readonly random: Random;
   readonly keep: Keep;
-  /** Made when they are first needed: most units wake nobody, and one of these is made for every unit. */
+  /** Made when they are first needed: most units wake no listener, and one of these is made for every unit. */
   channels: Set<string> | undefined;
   committed: (() => void)[] | undefined;
   /** The error with which SQLite ended the transaction, whether or not the unit noticed. */
@@ -305,7 +305,7 @@ export class SqliteTx implements Tx {
   }
 
   userDone(): void {
-    // Savepoints cost nothing here, and nobody else writes.
+    // Savepoints cost nothing here, and no other unit writes.
   }
 
   afterCommit(run: () => void): void {

@@ -1,8 +1,8 @@
 // One file, one name. SQLite keeps the log of a file beside the name by which it was opened, so a file that is open under two
 // names has two logs, and each loses what the other wrote. A second hard link is seen before the file is touched
 // (book-file.ts). A second path to the same file (a bind mount of the file alone, or one that was renamed while it was open)
-// is not, so the file itself says where it is used: in which folder, by the folder's own number, and under which name. Whoever
-// comes from elsewhere moves in only when nobody has the file open.
+// is not, so the file itself says where it is used: in which folder, by the folder's own number, and under which name. A process that
+// comes from elsewhere moves in only when no other has the file open.
 import { closeSync, lstatSync, openSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DaybookError } from "../../core/error.ts";
@@ -68,7 +68,7 @@ function makeFile(location: string): void {
   }
 }
 
-/** Writes into the file that it is used here from now on. It is busy while anybody has it open. */
+/** Writes into the file that it is used here from now on. It is busy while another connection has it open. */
 export function moveIn(location: string, place: string): void {
   makeFile(location);
   alone(location, (connection) => {
@@ -82,7 +82,7 @@ export function moveIn(location: string, place: string): void {
   });
 }
 
-/** Busy while anybody has the file open: what is looked at under another name lacks what is in the log of the first. Who may not write the
+/** Busy while another connection has the file open: what is looked at under another name lacks what is in the log of the first. A process that may not write the
  *  file cannot ask. A file with a log at hand must not be asked: the only connection moves the log into the file when it closes. */
 export function refuseInUse(location: string): void {
   try {
@@ -107,7 +107,7 @@ export function readPlace(connection: Connection): string | null {
 export function usedElsewhere(location: string, cause: unknown): DaybookError {
   return new DaybookError(
     "conflict",
-    `${location} was used under another name (as a bind mount of the file, before it was moved or copied), and somebody has it open. ` +
+    `${location} was used under another name (as a bind mount of the file, before it was moved or copied), and another program has it open. ` +
       "Each name has its own log, so writes would be lost: close the other program once, or mount its folder instead of the file",
     { cause },
   );

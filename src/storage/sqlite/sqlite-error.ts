@@ -23,7 +23,7 @@ const codes: Record<number, [ErrorCode, string]> = {
   26: ["incompatible", "the file is not a SQLite database"],
 };
 
-// Extended codes of SQLITE_CONSTRAINT that mean "somebody was first", which is a conflict rather than bad input.
+// Extended codes of SQLITE_CONSTRAINT that mean "another row was first", which is a conflict rather than bad input.
 const uniqueCodes = new Set([1555, 2067, 2579]);
 
 export function isSqliteError(error: unknown): error is SqliteError {
@@ -46,7 +46,7 @@ export function fromSqliteError(error: unknown, location: string): unknown {
   );
 }
 
-// A file that is only looked at is opened by a URL, which is nobody else's business.
+// A file that is only looked at is opened by a URL, which no message shows.
 function pathOf(location: string): string {
   if (location.endsWith("vfs=memdb")) return ":memory:";
   return location.startsWith("file:///") ? fileURLToPath(location.replace(/\?.*$/, "")) : location;

@@ -1,11 +1,10 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads in processes that can be ended.
 import { accessSync, constants, existsSync } from "node:fs";
 import { dirname } from "node:path";
-import { createSteadyTime, systemClock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
 import { createIds, systemRandom } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { createKeep } from "../../core/remember.ts";
 import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
@@ -19,7 +18,7 @@ import {
   type Some,
   type Stamp,
 } from "../store.ts";
-import type { StoreOptions } from "../open-store.ts";
+import type { EngineParts, StoreOptions } from "../open-store.ts";
 import { hasLog, inspectBookFile, logBytes, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
@@ -34,15 +33,15 @@ import { createWriteQueue } from "./write-queue.ts";
 export async function openSqlite(
   path: string,
   migrations: readonly Migration[],
-  options: StoreOptions,
+  options: EngineParts,
 ): Promise<EngineStore> {
-  const { clock, waitClock, ids, random } = options;
   checkSqliteVersion(process.versions.sqlite ?? "0");
   const inMemory = path === ":memory:";
   const file = inMemory ? memoryLocation() : realPathOf(path);
-  const { writer, location } = inMemory
-    ? { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file }
-    : await openFile(file, migrations, options);
+  const { writer, location } =
+    options.readOnly === true && !inMemory
+      ? await openToLook(file, migrations, options)
+      : { writer: await openWriter(file, migrations, { ...options, inMemory }), location: file };
   let point: Connection;
   try {
     point = await patiently(options, () => openConnection(location, { readOnly: true }));
@@ -58,18 +57,11 @@ export async function openSqlite(
   const walBytes = (): number => (inMemory ? 0 : logBytes(file));
   const wal = createWalBound(walBytes, [turns, snapshots], () => longReads === 0);
   const underWay = createUnderWay();
-  const keep = createKeep();
-  const waker = createWaker(writer, waitClock, { alone: inMemory });
+  const waker = createWaker(writer, options.waitClock, { alone: inMemory });
   let stamp: Stamp = neverDue;
-  const time = createSteadyTime(clock);
   const queue = createWriteQueue({
+    ...options,
     connection: writer,
-    clock,
-    waitClock,
-    ids,
-    random,
-    keep,
-    nextNow: () => time.now(),
     stamp: () => stamp,
     woken: (channels) => waker.tell(channels),
   });
@@ -119,12 +111,6 @@ export async function openSqlite(
     dialect: "sqlite",
     location: inMemory ? ":memory:" : file,
     threadLocation: location,
-    clock,
-    waitClock,
-    time,
-    ids,
-    random,
-    keep,
     write: (unit, how = {}) => queue.add(unit, { tenant: how.tenant ?? "default", careful: how.by === "user" }),
     // One after the other.
     begunEnded: () => queue.add(() => undefined, { tenant: "default", careful: false }),
@@ -157,7 +143,7 @@ export async function openSqlite(
         await Promise.all([queue.drain(), underWay.settled()]);
         waker.close();
         await readers.close();
-        // The last connection moves the log into the file when it may write. Who only looked leaves a log that others have begun since.
+        // The last connection moves the log into the file when it may write. A store that only looked leaves a log that others have begun since.
         if (options.readOnly === true && hasLog(file)) writer.close();
         point.close();
         writer.close();
@@ -170,11 +156,6 @@ type Opened = {
   /** What its readers open. */
   readonly location: string;
 };
-
-async function openFile(file: string, migrations: readonly Migration[], options: StoreOptions): Promise<Opened> {
-  if (options.readOnly === true) return openToLook(file, migrations, options);
-  return { writer: await openWriter(file, migrations, { ...options, inMemory: false }), location: file };
-}
 
 /** Opens the file for looking, which changes nothing, whether it may be written or not. A log is read as it is and never moved into
  *  the file: it may be all that a killed process has left. A file without one is opened as usual, because only that also sees what others write
@@ -198,7 +179,7 @@ async function openToLook(file: string, migrations: readonly Migration[], option
   }
 }
 
-/** The connection that writes. From here on the file is in use, so nobody can begin to use it under another name. */
+/** The connection that writes. From here on the file is in use, so no other process can begin to use it under another name. */
 async function openWriter(
   location: string,
   migrations: readonly Migration[],
@@ -210,7 +191,7 @@ async function openWriter(
     const connection = await patiently(options, () => openConnection(location, { durability, fault }));
     try {
       if (!inMemory) await patiently(options, () => useWal(connection, location, durability));
-      // Somebody may have moved in elsewhere since we looked. Now that it is open, nobody can.
+      // Another process may have moved in elsewhere since we looked. Now that the file is open, none can.
       if (inMemory || readPlace(connection) === placeOf(location)) {
         const apply = options.migrate !== false;
         await migrateSqlite({ connection, clock, waitClock, random }, migrations, { apply });
@@ -224,7 +205,7 @@ async function openWriter(
   }
 }
 
-/** Sees to it that the file may be opened, and that nobody has it open under another name. */
+/** Sees to it that the file may be opened, and that no other process has it open under another name. */
 async function settleIn(location: string, migrations: readonly Migration[], options: StoreOptions): Promise<void> {
   let comesFrom: string | null = null;
   try {

@@ -9,7 +9,7 @@ import type { Reading } from "../reading.ts";
 const lookEveryMs = 50;
 
 export type WalBound = {
-  /** Resolves once a new read keeps nobody from beginning the WAL anew, or soon after. */
+  /** Resolves once a new read does not keep the WAL from beginning anew, or soon after. */
   pass(): Promise<void>;
   /** Looks after the reads that have begun. */
   watch(): void;
@@ -25,8 +25,8 @@ export function createWalBound(
   let lastBytes = walBytes();
   let grewAtMs = Number.NEGATIVE_INFINITY;
 
-  // A file that is large and does not grow is written over from its beginning, or nobody writes: then nothing is gained by waiting,
-  // and who began after it had grown is not to blame.
+  // A file that is large and does not grow is written over from its beginning, or not at all: then nothing is gained by waiting,
+  // and a read that began after it had grown is not to blame.
   function isGrowing(): boolean {
     const bytes = walBytes();
     const grew = bytes > lastBytes && bytes > limits.walBytesMax && mayHelp();

@@ -8,12 +8,12 @@ import type { Awaitable, Stamp, Tx } from "../store.ts";
 import { rollBack, SqliteTx, type Connection, type TxParts } from "./connection.ts";
 import { beginImmediate, createContention, patiently, type Contention } from "./share.ts";
 import { isBusy } from "./sqlite-error.ts";
-import type { Clock } from "../../core/clock.ts";
+import type { Clock, SteadyTime } from "../../core/clock.ts";
 import { killPoint } from "../../core/fact.ts";
 import { isThenable } from "../../core/json.ts";
 import { runAfterCommit } from "../unit.ts";
 
-// Nobody's context: the loop belongs to no caller.
+// No caller's async context: the loop belongs to none of them.
 const outside = AsyncLocalStorage.snapshot();
 
 export type WriteQueue = {
@@ -33,7 +33,7 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
 
   async function work(): Promise<void> {
     while (line.length > 0) {
-      // A turn of the loop lets everyone who was just answered ask again, so that they share the next group.
+      // A turn of the loop lets the callers that were just answered ask again, so that they share the next group.
       await clock.nextTurn();
       const inLine = line.length;
       try {
@@ -48,7 +48,7 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     working = undefined;
   }
 
-  // Whatever happens in one group, the line goes on: whoever waits in it would wait for ever.
+  // Whatever happens in one group, the line goes on: the units in it would wait for ever.
   async function runNext(group: readonly Waiting[]): Promise<void> {
     try {
       line.unshift(...(await runGroup({ ...parts, contention }, group)));
@@ -58,7 +58,7 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     }
   }
 
-  // When the file is busy, those who were in line when the try began have waited its full time and give up; whoever came
+  // When the file is busy, the units that were in line when the try began have waited its full time and give up; those that came
   // later tries again.
   function refuse(failure: unknown, inLine: number): void {
     for (const waiting of line.splice(0, isBusy(failure) ? inLine : line.length)) waiting.reject(failure);
@@ -68,7 +68,7 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
     add<T>(run: (tx: Tx) => Awaitable<T>, how: UnitOptions): Promise<T> {
       if (closed) return Promise.reject(new DaybookError("closed", "the book is closed: open it again to write"));
       return new Promise<T>((resolve, reject) => {
-        // A user's function runs in its caller's own async context, not in that of whoever happened to start the loop.
+        // A user's function runs in its caller's own async context, not in that of the caller that happened to start the loop.
         const bound = how.careful ? AsyncLocalStorage.bind(run) : run;
         line.push({
           tenant: how.tenant,
@@ -111,8 +111,7 @@ type GroupParts = TxParts & {
   readonly clock: Clock;
   readonly waitClock: Clock;
   readonly contention: Contention;
-  /** The time of the next unit (core/clock.ts). */
-  readonly nextNow: () => number;
+  readonly time: SteadyTime;
   readonly stamp: () => Stamp;
   /** Told which channels a committed group woke. */
   readonly woken: (channels: ReadonlySet<string>) => void;
@@ -149,7 +148,7 @@ async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promis
   const until = clock.monotonic() + limits.groupMsMax;
   const done: Done[] = [];
   try {
-    const now = parts.nextNow();
+    const now = parts.time.now();
     for (const waiting of units) {
       const tx = newTx(parts, waiting.tenant, now);
       const pending = waiting.run(tx);
@@ -269,6 +268,6 @@ function acknowledge(parts: GroupParts, done: readonly Done[]): void {
   parts.woken(channels);
 }
 
-function newTx(parts: GroupParts, tenant: string, now: number = parts.nextNow()): SqliteTx {
+function newTx(parts: GroupParts, tenant: string, now: number = parts.time.now()): SqliteTx {
   return new SqliteTx(parts, tenant, now);
 }
