@@ -5,9 +5,9 @@ import { defineJob, type Job, type JobOptions } from "../jobs/define.ts";
 import type { RunContext } from "../jobs/run/context.ts";
 import type { Step } from "../jobs/run/step.ts";
 import type { FireInfo } from "../schedules/schedule.ts";
-import type { Awaitable } from "../storage/store.ts";
+import type { Awaitable, Store } from "../storage/store.ts";
 import { runUserUnit, type UserTx } from "../book/user-tx.ts";
-import type { Rooms } from "../open/rooms.ts";
+import { roomsIn } from "../open/rooms.ts";
 
 export type JobInfo = RunContext["job"] & {
   /** What the schedule that fired it says about the slot; null when none did. */
@@ -58,20 +58,20 @@ export function job(name: string, options: JobOptions<never, unknown, never>): J
 }
 
 /** The context of a handler: what the engine gives, and the book around it. */
-export function jobContext(run: RunContext, rooms: Rooms): JobContext {
-  return new HandlerContext(run, rooms);
+export function jobContexts(store: Store): (run: RunContext) => JobContext {
+  return (run) => new HandlerContext(run, store);
 }
 
 // One is made for every run, so it holds two fields and makes the rest when a handler asks for it. What it hands out
 // are functions of their own, so that a handler may take them apart: `({ finish, log }) => …`.
 class HandlerContext implements JobContext {
   readonly #run: RunContext;
-  readonly #rooms: Rooms;
+  readonly #store: Store;
   #book: Book | undefined;
 
-  constructor(run: RunContext, rooms: Rooms) {
+  constructor(run: RunContext, store: Store) {
     this.#run = run;
-    this.#rooms = rooms;
+    this.#store = store;
   }
 
   get job(): JobContext["job"] {
@@ -100,18 +100,18 @@ class HandlerContext implements JobContext {
   }
 
   get book(): Book {
-    return (this.#book ??= createBook(this.#rooms, this.#run.job.tenant));
+    return (this.#book ??= createBook(roomsIn(this.#store), this.#run.job.tenant));
   }
 
   get finish(): JobContext["finish"] {
-    return (work) => this.#run.finish((tx) => runUserUnit(tx, this.#rooms, work));
+    return (work) => this.#run.finish((tx) => runUserUnit(tx, roomsIn(this.#store), work));
   }
 
   get step(): JobContext["step"] {
     const { step } = this.#run;
     // What is no function is passed on, to be refused by name.
     const write: JobContext["step"]["write"] = (name, work) =>
-      step.write(name, typeof work === "function" ? (tx) => runUserUnit(tx, this.#rooms, work) : work);
+      step.write(name, typeof work === "function" ? (tx) => runUserUnit(tx, roomsIn(this.#store), work) : work);
     return Object.assign(<T>(name: string, work: () => Awaitable<T>) => step(name, work), { write });
   }
 }

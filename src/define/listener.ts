@@ -13,7 +13,8 @@ import {
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
 import type { LiveContext } from "../events/live/live-run.ts";
 import type { ListenerParts } from "../events/listen.ts";
-import type { Rooms } from "../open/rooms.ts";
+import { roomsIn } from "../open/rooms.ts";
+import type { Store } from "../storage/store.ts";
 
 /** What a listener's function is given besides the payload: what a job's handler gets, and the event. */
 export type ListenerContext = JobContext & ListenerParts;
@@ -66,19 +67,19 @@ function isLive(options: object): options is LiveOptions<never, never> {
 }
 
 /** What a live listener's function gets from this front door: the event, and the book around it. */
-export function liveContext(run: LiveContext, rooms: Rooms): LiveListenerContext {
-  return new HandlerContext(run, rooms);
+export function liveContexts(store: Store): (run: LiveContext) => LiveListenerContext {
+  return (run) => new HandlerContext(run, store);
 }
 
 // One is made for every run, so it holds two fields and makes the rest when a handler asks for it.
 class HandlerContext implements LiveListenerContext {
   readonly #run: LiveContext;
-  readonly #rooms: Rooms;
+  readonly #store: Store;
   #book: Book | undefined;
 
-  constructor(run: LiveContext, rooms: Rooms) {
+  constructor(run: LiveContext, store: Store) {
     this.#run = run;
-    this.#rooms = rooms;
+    this.#store = store;
   }
 
   get event(): LiveListenerContext["event"] {
@@ -110,6 +111,6 @@ class HandlerContext implements LiveListenerContext {
   }
 
   get book(): Book {
-    return (this.#book ??= createBook(this.#rooms, this.#run.tenant));
+    return (this.#book ??= createBook(roomsIn(this.#store), this.#run.tenant));
   }
 }

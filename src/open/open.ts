@@ -16,8 +16,8 @@ import { mendBySelf } from "../book/doctor.ts";
 import { migrations, views } from "./migrations.ts";
 import { filesFolder, openStore, type StoreOptions } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
-import { jobContext } from "../define/job.ts";
-import { liveContext } from "../define/listener.ts";
+import { jobContexts } from "../define/job.ts";
+import { liveContexts } from "../define/listener.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
@@ -29,11 +29,11 @@ import { catchUpKind, deliveryKind } from "../events/event.ts";
 import { deliveries } from "../events/settled.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
-import type { Rooms } from "./rooms.ts";
+import { roomsIn, type Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/settled.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
-import { attach } from "../telemetry/attach.ts";
+import { attach, unattached } from "../telemetry/attach.ts";
 import { openRollUp } from "../telemetry/rollup/roll-up.ts";
 import { currentCause } from "../core/cause.ts";
 import { buildIndexes } from "../records/indexes/build-indexes.ts";
@@ -117,16 +117,17 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
               if (options.worker !== false) tx.afterCommit(() => void endOrphans(jobs).catch(() => undefined));
             },
           });
+    const { session, overdue, onTimely } = attachment ?? unattached;
     const jobs: Engine = {
       ...ports,
       store,
       clock: store.clock,
       definitions,
       files,
-      session: () => attachment?.key ?? { id: "", seq: 0 },
-      overdue: () => attachment?.overdue ?? true,
-      onTimely: (hear) => attachment?.onTimely(hear) ?? (() => undefined),
-      contextFor: (run) => jobContext(run, rooms),
+      session,
+      overdue,
+      onTimely,
+      contextFor: jobContexts(store),
     };
     const scheduled = createScheduleWriter(jobs, tenant, schedules);
     if (attachment !== undefined && options.worker !== false) {
@@ -140,16 +141,11 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     const live =
       worker === false
         ? undefined
-        : openLive({
-            store,
-            session: jobs.session,
-            runsWritten: rollUp.soon,
-            contextFor: (run) => liveContext(run, rooms),
-          });
+        : openLive({ store, session, runsWritten: rollUp.soon, contextFor: liveContexts(store) });
     const apps =
       live === undefined
         ? undefined
-        : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(rooms, of) }, tenant) };
+        : { tenant, here: openApps({ engine: jobs, live, bookFor: (of) => createBook(roomsIn(store), of) }, tenant) };
     const rooms: Rooms = {
       store,
       attachment,
@@ -165,8 +161,9 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       enqueue: enqueueTogether(store),
       workers: new Set<Worker>(),
       // A process that only looks at a book leaves it as it is.
-      stopMending: attachment === undefined ? () => undefined : mendBySelf(store, jobs.session),
+      stopMending: attachment === undefined ? () => undefined : mendBySelf(store, session),
     };
+    store.keep("rooms", () => rooms);
     for (const each of liveListeners) await live?.attach(each, tenant);
     await apps?.here.start(programs);
     // Sessions that are provably gone are ended at once; open() does not wait for it.

@@ -2,7 +2,7 @@
 import type { CallsParts } from "../calls/calls.ts";
 import type { CallsRoom } from "../calls/room.ts";
 import type { AppsHere } from "../apps/apps.ts";
-import { invalid } from "../core/error.ts";
+import { DaybookError, invalid } from "../core/error.ts";
 import type { EventsRoom } from "../events/events.ts";
 import type { Live } from "../events/live/live.ts";
 import type { Engine } from "../jobs/engine.ts";
@@ -42,6 +42,13 @@ export type Rooms = {
   /** Set by the first caller of close; the others wait for the same end. */
   closing?: Promise<void>;
 };
+
+/** The rooms of a store's book, which open() keeps there once it has made them all. */
+export function roomsIn(store: Store): Rooms {
+  return store.keep<Rooms>("rooms", () => {
+    throw new DaybookError("internal", "the book was used before all of its rooms were made");
+  });
+}
 
 // What belongs to a book and is none of its verbs: listing or copying the book does not show it.
 const inside = Symbol("rooms");

@@ -18,14 +18,21 @@ import { watchSessions, type Watch } from "./watch.ts";
 export type Attachment = {
   /** The id of the session. When other sessions end it while it lives, a new session replaces it. */
   readonly id: string;
-  readonly key: SessionKey;
+  session(): SessionKey;
   /** True while the last written beat is so old that other sessions may soon end this one. */
-  readonly overdue: boolean;
+  overdue(): boolean;
   /** Calls back when the session is no longer overdue, until the returned function is called. */
   onTimely(hear: () => void): () => void;
   readonly watch: Watch;
   /** Ends the session. `letGo` releases what it holds in the same transaction. */
   detach(letGo?: (tx: Tx, key: SessionKey) => Promise<unknown>): Promise<void>;
+};
+
+/** Of a process that only looks at the book, and so claims nothing. */
+export const unattached: Pick<Attachment, "session" | "overdue" | "onTimely"> = {
+  session: () => ({ id: "", seq: 0 }),
+  overdue: () => true,
+  onTimely: () => () => undefined,
 };
 
 export type AttachOptions = {
@@ -85,12 +92,8 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
     get id() {
       return key.id;
     },
-    get key() {
-      return key;
-    },
-    get overdue() {
-      return heartbeat.overdue;
-    },
+    session: () => key,
+    overdue: () => heartbeat.overdue,
     onTimely(hear) {
       timely.add(hear);
       return () => timely.delete(hear);

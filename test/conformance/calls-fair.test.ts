@@ -70,7 +70,7 @@ for (const backend of backends) {
       assert.deepEqual([server.received.length, (await call(5)).startedAt], [6, opened + 15_000]);
       await clock.advance(29_999);
       // Time may have run ahead of the heart, and a worker whose beat is overdue takes nothing before its clock goes on.
-      await until("it has beaten", async () => (roomsOf(book).attachment?.overdue === false ? true : undefined));
+      await until("it has beaten", async () => (roomsOf(book).attachment?.overdue() === false ? true : undefined));
       await worker.idle();
       assert.equal(server.received.length, 6);
       answer = ok;

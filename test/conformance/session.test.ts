@@ -144,7 +144,7 @@ for (const backend of backends) {
       const { store } = await openTestStore(t, backend, { clock });
       const heard: unknown[] = [];
       const attachment = await attach(store, { metadata: "{}", onLost: (...keys) => heard.push(keys) });
-      const old = attachment.key;
+      const old = attachment.session();
       const lost: unknown[] = [];
       // Other tests of this process lose sessions meanwhile.
       t.after(sessionLost.subscribe((fact) => void (fact.id === old.id && lost.push(fact))));
@@ -156,9 +156,9 @@ for (const backend of backends) {
       await until("the session is replaced", async () => (attachment.id === old.id ? undefined : true));
 
       assert.deepEqual(lost, [{ id: old.id, replacement: attachment.id }]);
-      assert.deepEqual(heard, [[old, attachment.key]]);
+      assert.deepEqual(heard, [[old, attachment.session()]]);
       assert.equal((await read(attachment.id))?.status, "running");
-      assert.equal(attachment.overdue, false);
+      assert.equal(attachment.overdue(), false);
       await attachment.detach();
       assert.equal((await read(attachment.id))?.status, "success");
       assert.equal((await read(old.id))?.status, "unknown");
@@ -184,7 +184,7 @@ for (const backend of backends) {
         until("it was refused again", async () => (refused > 3 ? true : undefined)),
         100,
       );
-      assert.deepEqual([attachment.id, attachment.overdue], [id, true]);
+      assert.deepEqual([attachment.id, attachment.overdue()], [id, true]);
       full = false;
       await whileTimePasses(
         clock,
