@@ -11,7 +11,7 @@ import {
   type ListenerOptions,
 } from "../events/define.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
-import type { LiveContext } from "../events/live/live-run.ts";
+import { LiveContext, type LiveRun } from "../events/live/live-run.ts";
 import type { ListenerParts } from "../events/listen.ts";
 import type { Rooms } from "../open/rooms.ts";
 
@@ -65,51 +65,18 @@ function isLive(options: object): options is LiveOptions<never, never> {
   return "live" in options && options.live === true;
 }
 
-/** What a live listener's function gets from this front door: the event, and the book around it. */
-export function liveContext(run: LiveContext, rooms: Rooms): LiveListenerContext {
-  return new HandlerContext(run, rooms);
-}
-
-// One is made for every run, so it holds two fields and makes the rest when a handler asks for it.
-class HandlerContext implements LiveListenerContext {
-  readonly #run: LiveContext;
+/** What a live listener's function gets from this front door. One is made for every run, so it makes the book only when a handler
+ *  asks for it. */
+export class LiveHandlerContext extends LiveContext implements LiveListenerContext {
   readonly #rooms: Rooms;
   #book: Book | undefined;
 
-  constructor(run: LiveContext, rooms: Rooms) {
-    this.#run = run;
+  constructor(run: LiveRun, rooms: Rooms) {
+    super(run);
     this.#rooms = rooms;
   }
 
-  get event(): LiveListenerContext["event"] {
-    return this.#run.event;
-  }
-
-  get listener(): string {
-    return this.#run.listener;
-  }
-
-  get runId(): string {
-    return this.#run.runId;
-  }
-
-  get tenant(): string {
-    return this.#run.tenant;
-  }
-
-  get attempt(): number {
-    return this.#run.attempt;
-  }
-
-  get signal(): AbortSignal {
-    return this.#run.signal;
-  }
-
-  get log(): LiveListenerContext["log"] {
-    return this.#run.log;
-  }
-
   get book(): Book {
-    return (this.#book ??= createBook(this.#rooms, this.#run.tenant));
+    return (this.#book ??= createBook(this.#rooms, this.tenant));
   }
 }

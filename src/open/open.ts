@@ -18,7 +18,7 @@ import { migrations, views } from "./migrations.ts";
 import { filesFolder, openStore } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
 import { jobContext } from "../define/job.ts";
-import { liveContext } from "../define/listener.ts";
+import { LiveHandlerContext } from "../define/listener.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
@@ -27,12 +27,12 @@ import type { Worker, WorkerOptions } from "../jobs/worker/worker-options.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { catchUps } from "../events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "../events/event.ts";
-import { deliveries } from "../events/settled.ts";
+import { deliveries } from "../events/delivery.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
 import type { Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
-import { fires } from "../schedules/settled.ts";
+import { fires } from "../schedules/fire.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
 import type { Durability, Fault } from "../storage/sqlite/connection.ts";
 import { attach } from "../telemetry/attach.ts";
@@ -168,7 +168,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
             store,
             session: jobs.session,
             runsWritten: rollUp.soon,
-            contextFor: (run) => liveContext(run, rooms),
+            contextFor: (run) => new LiveHandlerContext(run, rooms),
           });
     const apps =
       live === undefined
