@@ -2,6 +2,7 @@
 import { systemClock } from "../src/core/clock.ts";
 import { openLiveBus, type LiveBus } from "../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../src/events/live/define.ts";
+import { LiveContext } from "../src/events/live/live-run.ts";
 import { where } from "../src/events/live/where.ts";
 import { openPatternIndex } from "../src/events/topic.ts";
 import { migrations } from "../src/open/migrations.ts";
@@ -30,7 +31,7 @@ export const live: Benchmark = {
       ids: store.ids,
       writer,
       session: () => session,
-      contextFor: (context) => context,
+      contextFor: (run) => new LiveContext(run),
     });
     report.note(
       `one time is a round of ${runsPerRound} runs; 10 ms are 10 µs each. Work is the thread's own processor time`,

@@ -136,7 +136,8 @@ async function prepare(engine: Engine, registrations: readonly Registration[]): 
     const { does, name, site } = registration;
     const schedule =
       does.kind === "schedule"
-        ? await checkSchedule(name, does.schedule, (job) => knownJob(engine, job), {
+        ? await checkSchedule(name, does.schedule, {
+            lookUp: (job) => knownJob(engine, job),
             readTemplate: async () => undefined,
             prepareEvent: undefined,
           })

@@ -7,7 +7,12 @@ import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { countHeld, dropHeld, holdJobs, releaseHeld, toHeldRule } from "../jobs/wait/hold.ts";
 import type { HeldFilter, HeldJobs, HeldRule } from "../jobs/wait/hold.ts";
 import type { Rooms } from "../open/rooms.ts";
-import { countHeldSchedules, holdSchedules, releaseSchedules, type HeldSchedules } from "../schedules/held.ts";
+import {
+  countHeldSchedules,
+  holdSchedules,
+  releaseSchedules,
+  type HeldSchedules,
+} from "../schedules/write-schedule.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import { endCopiedSessions, goneSessions, runningSessions, type SessionRow } from "../telemetry/session.ts";
 

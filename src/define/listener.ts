@@ -11,7 +11,7 @@ import {
   type ListenerOptions,
 } from "../events/define.ts";
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
-import type { LiveContext } from "../events/live/live-run.ts";
+import { LiveContext, type LiveRun } from "../events/live/live-run.ts";
 import type { ListenerParts } from "../events/listen.ts";
 import { roomsIn } from "../open/rooms.ts";
 import type { Store } from "../storage/store.ts";
@@ -66,51 +66,22 @@ function isLive(options: object): options is LiveOptions<never, never> {
   return "live" in options && options.live === true;
 }
 
-/** What a live listener's function gets from this front door: the event, and the book around it. */
-export function liveContexts(store: Store): (run: LiveContext) => LiveListenerContext {
-  return (run) => new HandlerContext(run, store);
+/** What live listeners' functions get from this front door. */
+export function liveContexts(store: Store): (run: LiveRun) => LiveContext & LiveListenerContext {
+  return (run) => new LiveHandlerContext(run, store);
 }
 
-// One is made for every run, so it holds two fields and makes the rest when a handler asks for it.
-class HandlerContext implements LiveListenerContext {
-  readonly #run: LiveContext;
+// One is made for every run, so it makes the book only when a handler asks for it.
+class LiveHandlerContext extends LiveContext implements LiveListenerContext {
   readonly #store: Store;
   #book: Book | undefined;
 
-  constructor(run: LiveContext, store: Store) {
-    this.#run = run;
+  constructor(run: LiveRun, store: Store) {
+    super(run);
     this.#store = store;
   }
 
-  get event(): LiveListenerContext["event"] {
-    return this.#run.event;
-  }
-
-  get listener(): string {
-    return this.#run.listener;
-  }
-
-  get runId(): string {
-    return this.#run.runId;
-  }
-
-  get tenant(): string {
-    return this.#run.tenant;
-  }
-
-  get attempt(): number {
-    return this.#run.attempt;
-  }
-
-  get signal(): AbortSignal {
-    return this.#run.signal;
-  }
-
-  get log(): LiveListenerContext["log"] {
-    return this.#run.log;
-  }
-
   get book(): Book {
-    return (this.#book ??= createBook(roomsIn(this.#store), this.#run.tenant));
+    return (this.#book ??= createBook(roomsIn(this.#store), this.tenant));
   }
 }

@@ -8,25 +8,20 @@ import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
-import type { RunContext } from "../jobs/run/context.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import type { Ended, JobKind } from "../jobs/kind.ts";
 import { jobsChannel, type JobRow } from "../jobs/job.ts";
-import { laneOf } from "../jobs/claim/lane.ts";
+import type { Ended, JobKind } from "../jobs/kind.ts";
+import type { RunContext } from "../jobs/run/context.ts";
 import { deliverAgain, lastDeliveries } from "./dead-letters.ts";
-import { newDelivery, type Delivered } from "./publish.ts";
+import { letAllGo } from "./delivery.ts";
 import { catchUpKind, type EventRow } from "./event.ts";
-import { topicsOf } from "./listener-index.ts";
-import { closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
-import { letAllGo } from "./order.ts";
+import { topicsOf, closeListeners, deliveryName, lastSeq, stampListeners, type ListenerRow } from "./listener.ts";
+import { newDelivery, type Delivered } from "./publish.ts";
 import { matchesTopic } from "./topic.ts";
 
 export type CatchUpParams = { readonly catchUp: number };
-
-export function isCatchUp(params: unknown): params is CatchUpParams {
-  return typeof params === "object" && params !== null && "catchUp" in params;
-}
 
 /** Makes the catch-up job of a listener, unless it has an open one. */
 export async function beginCatchUp(tx: Tx, listener: ListenerRow): Promise<void> {
@@ -76,8 +71,7 @@ type Step = "more" | "last" | "done";
 async function hearSlice(tx: Tx, seq: number): Promise<Step> {
   const listener = await hold(tx, seq);
   if (listener === undefined) return "done";
-  const to = listener.heard_to ?? 0;
-  const heard = await hear(tx, listener, to);
+  const heard = await hear(tx, listener, listener.heard_to ?? 0);
   if (heard === undefined) return "last";
   await tx.run(sql`update daybook_listener set heard_seq = ${heard.last} where seq = ${seq}`);
   await letAllGo(tx, heard.waiting);
@@ -91,15 +85,17 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
   if (listener === undefined) return "done";
   const to = await lastSeq(tx, listener.tenant_id);
   const heard = await hear(tx, listener, to);
-  if (heard !== undefined && heard.last < to) {
+  const isLast = heard === undefined || heard.last >= to;
+  if (isLast) {
+    await tx.run(
+      sql`update daybook_listener set heard_seq = ${to}, heard_to = null, state = 'live' where seq = ${seq}`,
+    );
+    await stampListeners(tx);
+  } else {
     await tx.run(sql`update daybook_listener set heard_seq = ${heard.last}, heard_to = ${to} where seq = ${seq}`);
-    await letAllGo(tx, heard.waiting);
-    return "more";
   }
-  await tx.run(sql`update daybook_listener set heard_seq = ${to}, heard_to = null, state = 'live' where seq = ${seq}`);
-  await stampListeners(tx);
   await letAllGo(tx, heard?.waiting ?? []);
-  return "done";
+  return isLast ? "done" : "more";
 }
 
 /** Jobs that bring a listener into the past, as a kind. */

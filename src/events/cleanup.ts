@@ -1,5 +1,4 @@
 // Cleanup removes events by age, one transaction per slice. Events that a listener has not finished stay, and are counted.
-import { notePruning } from "../telemetry/retention/remove.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
@@ -8,6 +7,7 @@ import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
+import { notePruning } from "../telemetry/retention/remove.ts";
 import { holdListeners } from "./listener.ts";
 
 export type CleanupOptions = {
@@ -30,46 +30,50 @@ export type Cleaned = {
   };
 };
 
-type Slice = {
-  readonly last: number | undefined;
-  readonly old: readonly Row[];
-  readonly removable: number[];
-  unfinished: number;
-  dead: number;
-  unheard: number;
-};
-
 type Stretch = { readonly tenant: string; readonly after: number; readonly until: number };
+type Row = {
+  readonly seq: number;
+  readonly published_at: number;
+  readonly open: number | null;
+  readonly dead: number | null;
+};
+/** What becomes of an old event: it goes, or one of the reasons to stay. The newest event of the book counts as neither. */
+type Fate = "removed" | "newest" | keyof Cleaned["kept"];
+type Slice = { readonly last: number | undefined; readonly fates: Map<Fate, Row[]> };
 
 export async function cleanup(store: Store, tenant: string, options: CleanupOptions): Promise<Cleaned> {
   refuseUnknown(options, ["olderThan", "dryRun"], "cleanup");
   if (options.olderThan === undefined) throw invalid('cleanup needs "olderThan": events.cleanup({ olderThan: "30d" })');
   const until = store.time.atLeast() - durationMs(options.olderThan, "olderThan");
-  const total = { removed: 0, unfinished: 0, dead: 0, unheard: 0 };
-  for (let after = 0; ;) {
+  const total = { removed: 0, newest: 0, unfinished: 0, deadLettered: 0, unheard: 0 };
+  for (let after: number | undefined = 0; after !== undefined;) {
     const stretch = { tenant, after, until };
-    const slice =
+    const slice: Slice =
       options.dryRun === true
         ? await store.readsLong((reader) => findSlice(reader, stretch))
         : await store.write((tx) => cleanSlice(tx, stretch, options), { tenant });
-    total.removed += slice.removable.length;
-    total.unfinished += slice.unfinished;
-    total.dead += slice.dead;
-    total.unheard += slice.unheard;
-    if (slice.last === undefined) break;
+    for (const [fate, rows] of slice.fates) total[fate] += rows.length;
     after = slice.last;
   }
-  const { removed, unfinished, dead, unheard } = total;
-  return { removed, kept: { unfinished, deadLettered: dead, unheard } };
+  const { removed, unfinished, deadLettered, unheard } = total;
+  return { removed, kept: { unfinished, deadLettered, unheard } };
 }
 
-type Row = { seq: number; published_at: number; open: number | null; dead: number | null };
-
-// No listener can start in the past while a slice is decided.
 async function cleanSlice(tx: Tx, stretch: Stretch, { olderThan }: CleanupOptions): Promise<Slice> {
+  // No listener can start in the past while a slice is decided.
   await holdListeners(tx);
   const slice = await findSlice(tx, stretch);
-  if (slice.removable.length > 0) await remove(tx, slice, toJson({ olderThan }, { what: "cleanup" }));
+  const removed = slice.fates.get("removed") ?? [];
+  if (removed.length === 0) return slice;
+  const seqs = anyOf(
+    "integer",
+    removed.map(({ seq }) => seq),
+  );
+  await tx.run(sql`delete from daybook_dead_letter where event_seq ${seqs}`);
+  await tx.run(sql`delete from daybook_event where seq ${seqs}`);
+  const filter = toJson({ olderThan }, { what: "cleanup" });
+  const made = removed.map((row) => row.published_at);
+  await notePruning(tx, { tenant: tx.tenant, what: "event", filter, removed: removed.length, made });
   return slice;
 }
 
@@ -81,33 +85,18 @@ async function findSlice(asked: Asked, { tenant, after, until }: Stretch): Promi
         and line.kind is not null limit 1) as open,
       (select 1 from daybook_dead_letter dead_letter where dead_letter.event_seq = event.seq and dead_letter.ended_at is null limit 1) as dead
     from daybook_event event where tenant_id = ${tenant} and seq > ${after} order by seq limit ${limits.pruneRowsMax}`);
-  const old = rows.filter((row) => row.published_at < until);
-  const { heard, newest } = await boundsOf(asked, tenant);
-  // Numbers follow the order of publishing, apart from small differences between clocks: a slice without old events is the end.
-  const last = old.length === 0 ? undefined : rows.at(-1)?.seq;
-  const slice: Slice = { last, old, removable: [], unfinished: 0, dead: 0, unheard: 0 };
-  for (const { seq, open, dead } of old) {
-    if (dead !== null) slice.dead++;
-    else if (open !== null) slice.unfinished++;
-    else if (seq > heard) slice.unheard++;
-    else if (seq !== newest) slice.removable.push(seq);
-  }
-  return slice;
-}
-
-// The newest event of the book stays, because SQLite derives the next number from it: if that number were reused, the new
-// event's deliveries would be taken for the old one's.
-async function boundsOf(asked: Asked, tenant: string): Promise<{ heard: number; newest: number }> {
   const [heard] = await asked.all<{ seq: number | null }>(sql`select min(heard_seq) as seq from daybook_listener
     where tenant_id = ${tenant} and state = 'catching_up'`);
   const [newest] = await asked.all<{ seq: number | null }>(sql`select max(seq) as seq from daybook_event`);
-  return { heard: heard?.seq ?? Number.MAX_SAFE_INTEGER, newest: newest?.seq ?? 0 };
-}
-
-async function remove(tx: Tx, { removable: seqs, old }: Slice, filter: string): Promise<void> {
-  await tx.run(sql`delete from daybook_dead_letter where event_seq ${anyOf("integer", seqs)}`);
-  await tx.run(sql`delete from daybook_event where seq ${anyOf("integer", seqs)}`);
-  const gone = new Set(seqs);
-  const made = old.filter(({ seq }) => gone.has(seq)).map((row) => row.published_at);
-  await notePruning(tx, { tenant: tx.tenant, what: "event", filter, removed: seqs.length, made });
+  const fateOf = ({ seq, open, dead }: Row): Fate => {
+    if (dead !== null) return "deadLettered";
+    if (open !== null) return "unfinished";
+    if (seq > (heard?.seq ?? Number.MAX_SAFE_INTEGER)) return "unheard";
+    // The newest event of the book stays, because SQLite derives the next number from it: if that number were reused, the new
+    // event's deliveries would be taken for the old one's.
+    return seq === newest?.seq ? "newest" : "removed";
+  };
+  const old = rows.filter((row) => row.published_at < until);
+  // Numbers follow the order of publishing, apart from small differences between clocks: a slice without old events is the end.
+  return { last: old.length === 0 ? undefined : rows.at(-1)?.seq, fates: Map.groupBy(old, fateOf) };
 }

@@ -5,35 +5,28 @@
 //                         ▲  │         │
 //                         │  │         └──────► dead           its redrive failed: the same letter, one redrive more
 //                         │  └────────────────► discarded      with a reason
-import { pinJob, unpinJob } from "../jobs/prune/bundle.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
-import type { JobEnded } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
+import type { JobEnded } from "../jobs/kind.ts";
+import { pinJob, unpinJob } from "../jobs/prune/bundle.ts";
 import { deadLetterTopic, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";
 import { insertEvent, newEvent } from "./publish.ts";
 
 export type DeadLetterStatus = "dead" | "redriving" | "recovered" | "discarded";
 
+export type DeadLetterError = { readonly type: string; readonly message: string };
+
 export type DeadLetterRow = {
-  seq: number;
-  tenant_id: string;
-  id: string;
-  event_seq: number;
-  listener_seq: number;
-  order_key: string | null;
-  job_id: string;
-  status: DeadLetterStatus;
-  attempts: number;
-  error_type: string;
-  error_message: string;
-  first_failed_at: number;
-  failed_at: number;
-  redrives: number;
-  ended_at: number | null;
-  reason: string | null;
+  readonly seq: number;
+  readonly tenant_id: string;
+  readonly id: string;
+  readonly order_key: string | null;
+  readonly job_id: string;
+  readonly status: DeadLetterStatus;
+  readonly ended_at: number | null;
 };
 
 /** Locks and returns the letter of a delivery; undefined when it has none. */
@@ -68,11 +61,9 @@ export async function writeLetter(tx: Tx, job: JobRow, ended: JobEnded): Promise
   if (event.topic !== deadLetterTopic) await tellDead(tx, { id, job, event, error });
 }
 
-async function tellDead(
-  tx: Tx,
-  letter: { id: string; job: JobRow; event: EventRow; error: { type: string; message: string } },
-): Promise<void> {
-  const { id, job, event, error } = letter;
+type Dead = { readonly id: string; readonly job: JobRow; readonly event: EventRow; readonly error: DeadLetterError };
+
+async function tellDead(tx: Tx, { id, job, event, error }: Dead): Promise<void> {
   const payload = JSON.stringify({
     attempts: job.attempt,
     deadLetterId: id,
@@ -86,6 +77,10 @@ async function tellDead(
   await insertEvent(tx, { ...row, cause_run_id: job.run_id, root_run_id: job.root_run_id ?? job.run_id });
 }
 
+export async function setLetterDead(tx: Tx, { seq }: DeadLetterRow): Promise<void> {
+  await tx.run(sql`update daybook_dead_letter set status = 'dead' where seq = ${seq}`);
+}
+
 /** Ends a letter: retention may then remove its event and its job. */
 export async function endLetter(
   tx: Tx,
@@ -97,7 +92,7 @@ export async function endLetter(
     where seq = ${letter.seq}`);
 }
 
-function listenerOf(job: Pick<JobRow, "tenant_id" | "name">): ReturnType<typeof sql> {
+function listenerOf(job: JobRow): Sql {
   return sql`select seq from daybook_listener where tenant_id = ${job.tenant_id}
     and name = ${job.name.slice(deliveryName("").length)}`;
 }

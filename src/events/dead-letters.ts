@@ -1,30 +1,20 @@
-// What people do about dead letters: redrive them, or give them up with a reason.
+// What people do about dead letters: look at them, redrive them, or give them up with a reason.
 import { checkCount } from "../core/count.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { conflict, invalid, notFound, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
+import { checkPage, cutPage, type Page } from "../core/page.ts";
 import { quote, storableText } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
-import { anyOf, forUpdate, lockNames } from "../storage/word.ts";
-import { sql, type Sql } from "../storage/sql.ts";
+import { refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
+import { makeEach } from "../storage/make-each.ts";
+import { sql, joinSql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
+import { lockNames, forUpdate, anyOf } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { makeRetry } from "../jobs/settle/outcome.ts";
-import { type DeadLetterStatus, endLetter, type DeadLetterRow, letterOf } from "./dead-letter.ts";
+import { letterOf, endLetter, type DeadLetterRow, type DeadLetterStatus, type DeadLetterError } from "./dead-letter.ts";
+import { letNextGo } from "./delivery.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
-import { letNextGo } from "./order.ts";
-import {
-  checkFilter,
-  listLetters,
-  noLetter,
-  readGroups,
-  readLetter,
-  whichLetters,
-  type DeadLetterGroup,
-  type DeadLetterPage,
-  type DeadLetterRecord,
-  type LetterFilter,
-} from "./read-dead-letter.ts";
 
 export type RedriveOptions = {
   /** Counts the letters and redrives none. */
@@ -36,7 +26,7 @@ export type RedriveOptions = {
 export type DeadLetters = {
   get(id: string): Promise<DeadLetterRecord>;
   /** The newest first. Letters that have ended are listed only if `status` asks for them. */
-  list(filter?: LetterFilter & { status?: DeadLetterStatus; limit?: number; after?: string }): Promise<DeadLetterPage>;
+  list(filter?: LettersAsked): Promise<DeadLetterPage>;
   /** By listener and error, the most frequent first. */
   groups(): Promise<DeadLetterGroup[]>;
   /** Delivers the same event to the same listener once more. A letter that fails again stays the same letter. */
@@ -108,8 +98,7 @@ async function each(
 /** Runs a failed delivery once more, as the next job of its chain, even beyond its attempts. The letter stays until that job
  *  succeeds. */
 async function redriveLetter(tx: Tx, id: string, delayMs = 0): Promise<{ jobId: string }> {
-  const letter = await lockLetter(tx, id);
-  if (letter.status !== "dead") throw refused(letter, "redriven");
+  const letter = await lockDead(tx, id, "redriven");
   const first = sql`select seq from daybook_job job where tenant_id = ${letter.tenant_id} and id = ${letter.job_id}`;
   const [last] = await lastOfChains(tx, first);
   if (last === undefined || last.finished_at === null) throw refused({ ...letter, status: "redriving" }, "redriven");
@@ -132,30 +121,28 @@ async function discardLetter(tx: Tx, id: string, reason: string): Promise<void> 
   // The order key is locked before the letter, as it is where a delivery ends.
   const { order_key: key } = await findLetter(tx, id);
   if (key !== null) await lockNames(tx, [`${tx.tenant}\n${key}`]);
-  const letter = await lockLetter(tx, id);
-  if (letter.status !== "dead") throw refused(letter, "discarded");
+  const letter = await lockDead(tx, id, "discarded");
   await endLetter(tx, letter, { status: "discarded", reason: storableText(reason, limits.errorMessageBytesMax) });
   await letNextGo(tx, { tenant_id: letter.tenant_id, limit_key: letter.order_key });
 }
 
-async function lockLetter(tx: Tx, id: string): Promise<DeadLetterRow> {
-  await tx.get(sql`select seq from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id} ${forUpdate}`);
-  return findLetter(tx, id);
+async function lockDead(tx: Tx, id: string, verb: string): Promise<DeadLetterRow> {
+  const letter = await findLetter(tx, id, sql`${forUpdate}`);
+  if (letter.status !== "dead") throw refused(letter, verb);
+  return letter;
 }
 
-async function findLetter(tx: Tx, id: string): Promise<DeadLetterRow> {
+async function findLetter(tx: Tx, id: string, locked = sql``): Promise<DeadLetterRow> {
   const row = await tx.get<DeadLetterRow>(
-    sql`select * from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id}`,
+    sql`select * from daybook_dead_letter where tenant_id = ${tx.tenant} and id = ${id} ${locked}`,
   );
   if (row === undefined) throw noLetter(id);
   return row;
 }
 
-function refused(letter: Pick<DeadLetterRow, "id" | "status">, verb: string): DaybookError {
-  const advice = letter.status === "redriving" ? "wait for its redrive, or cancel that job" : "it has ended";
-  return new DaybookError("conflict", `dead letter ${letter.id} is ${letter.status} and cannot be ${verb}: ${advice}`, {
-    details: { id: letter.id, status: letter.status },
-  });
+function refused({ id, status }: Pick<DeadLetterRow, "id" | "status">, verb: string): DaybookError {
+  const advice = status === "redriving" ? "wait for its redrive, or cancel that job" : "it has ended";
+  return conflict(`dead letter ${id} is ${status} and cannot be ${verb}: ${advice}`, { id, status });
 }
 
 /** The last delivery of each of these events to a listener, by the event's number; nothing for an event without one. */
@@ -188,4 +175,120 @@ async function lastOfChains(tx: Tx, first: Sql): Promise<JobRow[]> {
 
 async function noteRedrive(tx: Tx, { seq }: DeadLetterRow): Promise<void> {
   await tx.run(sql`update daybook_dead_letter set status = 'redriving', redrives = redrives + 1 where seq = ${seq}`);
+}
+
+export type DeadLetterRecord = {
+  readonly id: string;
+  readonly status: DeadLetterStatus;
+  readonly listener: string;
+  readonly eventId: string;
+  readonly topic: string;
+  readonly payload: unknown;
+  readonly rootEventId: string;
+  readonly chainDepth: number;
+  /** The last job of its delivery that failed. */
+  readonly jobId: string;
+  readonly attempts: number;
+  readonly error: DeadLetterError;
+  readonly firstFailedAt: number;
+  readonly failedAt: number;
+  readonly redrives: number;
+  readonly endedAt: number | null;
+  readonly reason: string | null;
+};
+
+export type DeadLetterPage = Page<DeadLetterRecord>;
+
+/** Letters that failed alike. */
+export type DeadLetterGroup = {
+  readonly listener: string;
+  readonly error: DeadLetterError;
+  readonly count: number;
+  readonly firstFailedAt: number;
+  readonly lastFailedAt: number;
+};
+
+export type LetterFilter = {
+  readonly listener?: string;
+  readonly topic?: string;
+  /** The type of the error and, if given, its message. */
+  readonly error?: { readonly type: string; readonly message?: string };
+};
+
+function whichLetters(tenant: string, { listener, topic, error }: LetterFilter): Sql {
+  return joinSql([
+    sql`letter.tenant_id = ${tenant}`,
+    ...(listener === undefined ? [] : [sql`and listener.name = ${listener}`]),
+    ...(topic === undefined ? [] : [sql`and event.topic = ${topic}`]),
+    ...(error === undefined ? [] : [sql`and letter.error_type = ${error.type}`]),
+    ...(error?.message === undefined ? [] : [sql`and letter.error_message = ${error.message}`]),
+  ]);
+}
+
+function checkFilter(filter: LetterFilter, others: readonly string[] = []): void {
+  refuseUnknownFilter(filter, ["listener", "topic", "error", ...others], "the filter of dead letters");
+  if (filter.error !== undefined && typeof filter.error.type !== "string") {
+    throw invalid('error is { type, message? }: give the "type" of the errors that are meant');
+  }
+}
+
+async function readLetter(store: Store, tenant: string, id: string): Promise<DeadLetterRecord> {
+  const [row] = await store.read<LetterRow>(
+    sql`${selectLetters} where letter.tenant_id = ${tenant} and letter.id = ${id}`,
+  );
+  if (row === undefined) throw noLetter(id);
+  return toRecord(row);
+}
+
+function noLetter(id: string): DaybookError {
+  return notFound(`there is no dead letter ${id}`, { id });
+}
+
+async function readGroups(store: Store, tenant: string): Promise<DeadLetterGroup[]> {
+  const rows = await store.readHeavy<WithError<DeadLetterGroup>>(sql`select listener.name as listener,
+      letter.error_type as "errorType", letter.error_message as "errorMessage", count(*) as count,
+      min(letter.failed_at) as "firstFailedAt", max(letter.failed_at) as "lastFailedAt"
+    from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
+    where letter.tenant_id = ${tenant} and letter.ended_at is null
+    group by listener.name, letter.error_type, letter.error_message
+    order by count(*) desc, max(letter.failed_at) desc limit ${limits.pageMax}`);
+  return rows.map(withError);
+}
+
+type WithError<Record> = Omit<Record, "error"> & { readonly errorType: string; readonly errorMessage: string };
+
+function withError<Row extends { errorType: string; errorMessage: string }>({
+  errorType: type,
+  errorMessage: message,
+  ...row
+}: Row) {
+  return { ...row, error: { type, message } };
+}
+
+type LetterRow = WithError<DeadLetterRecord> & { readonly payload: string; readonly ".seq": number };
+
+const selectLetters = sql`select letter.id, letter.status, listener.name as listener, event.id as "eventId", event.topic,
+    event.payload, event.root_event_id as "rootEventId", event.chain_depth as "chainDepth", letter.job_id as "jobId",
+    letter.attempts, letter.error_type as "errorType", letter.error_message as "errorMessage",
+    letter.first_failed_at as "firstFailedAt", letter.failed_at as "failedAt", letter.redrives,
+    letter.ended_at as "endedAt", letter.reason, letter.seq as ".seq"
+  from daybook_dead_letter letter join daybook_listener listener on listener.seq = letter.listener_seq
+  join daybook_event event on event.seq = letter.event_seq`;
+
+type LettersAsked = LetterFilter & { status?: DeadLetterStatus; limit?: number; after?: string };
+
+async function listLetters(store: Store, tenant: string, filter: LettersAsked): Promise<DeadLetterPage> {
+  checkFilter(filter, ["status", "limit", "after"]);
+  const { status } = filter;
+  const { limit, after } = checkPage(filter);
+  const ended = status === undefined ? sql`letter.ended_at is null` : sql`letter.status = ${status}`;
+  const { rows, more } =
+    await store.readPage<LetterRow>(sql`${selectLetters} where ${whichLetters(tenant, filter)} and ${ended}
+    and letter.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by letter.seq desc limit ${limit + 1}`);
+  const page = cutPage(rows, limit, (row) => row[".seq"], undefined, more || rows.length > limit);
+  return { items: await makeEach(page.items, toRecord), next: page.next };
+}
+
+function toRecord({ ".seq": _seq, payload, ...row }: LetterRow): DeadLetterRecord {
+  return { ...withError(row), payload: JSON.parse(payload) as unknown };
 }

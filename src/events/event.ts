@@ -7,7 +7,10 @@
 //                             └─► dead letter             its last try failed; a person redrives or discards it
 //
 // The deliveries of one event to one listener are one chain of jobs, from its first try to its last redrive.
+import type { Cause } from "../core/cause.ts";
+import { invalid } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
+import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 
 export type EventRow = {
@@ -86,7 +89,7 @@ export function toInfo(row: EventRow): EventInfo {
     topic: row.topic,
     priority: row.priority,
     key: row.key,
-    headers: row.headers === null ? {} : (JSON.parse(row.headers) as Record<string, string>),
+    headers: headersOf(row),
     publishedAt: row.published_at,
     availableAt: row.available_at,
     rootEventId: row.root_event_id,
@@ -95,4 +98,83 @@ export function toInfo(row: EventRow): EventInfo {
     causeRunId: row.cause_run_id,
     replayOf: row.replay_of,
   };
+}
+
+/** An event as a live listener hears it. */
+export type LiveEvent<Payload = unknown> = {
+  /** Null when it was emitted: then it is not in the book. */
+  readonly id: string | null;
+  readonly tenant: string;
+  readonly topic: string;
+  /** All listeners share this object: do not change it. */
+  readonly payload: Payload;
+  readonly key: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** When it was emitted or published, in epoch milliseconds. */
+  readonly at: number;
+  /** How many events led to this one. */
+  readonly chainDepth: number;
+  /** The nearest event of the chain that is in the book (it may be this one), and the root of that chain. */
+  readonly stored: { readonly id: string; readonly rootId: string } | null;
+  /** The run that emitted or published it, if any, and the run that began the chain. */
+  readonly causeRunId: string | null;
+  readonly rootRunId: string | null;
+};
+
+/** A published event as live listeners hear it. */
+export function toLiveEvent(row: EventRow): LiveEvent {
+  return {
+    id: row.id,
+    tenant: row.tenant_id,
+    topic: row.topic,
+    payload: JSON.parse(row.payload) as unknown,
+    key: row.key,
+    headers: headersOf(row),
+    at: row.published_at,
+    chainDepth: row.chain_depth,
+    stored: { id: row.id, rootId: row.root_event_id },
+    causeRunId: row.cause_run_id,
+    rootRunId: row.root_run_id,
+  };
+}
+
+function headersOf({ headers }: EventRow): Record<string, string> {
+  return headers === null ? {} : (JSON.parse(headers) as Record<string, string>);
+}
+
+/** The event that caused a new one. An event that a listener publishes is caused by the event it was handed, also when a job
+ *  lies between: a listener that enqueues a job which publishes what the listener hears is the same circle. */
+export type Parent = NonNullable<Cause["event"]>;
+
+/** An event that live listeners hear and the book does not keep, one step further in the chain of what caused it. */
+export function unstoredEvent(
+  said: Pick<LiveEvent, "tenant" | "topic" | "payload" | "at">,
+  cause: Cause | undefined,
+  parent: Parent | undefined = cause?.event,
+): LiveEvent {
+  const depth = cause?.depth ?? parent?.depth;
+  const idOf = (runId: string | undefined): string | null => (runId === undefined || runId === "" ? null : runId);
+  return {
+    ...said,
+    id: null,
+    key: null,
+    headers: {},
+    chainDepth: depth === undefined ? 0 : depth + 1,
+    stored: parent === undefined ? null : { id: parent.id, rootId: parent.rootId },
+    causeRunId: idOf(cause?.runId),
+    rootRunId: idOf(cause?.rootRunId),
+  };
+}
+
+/** Stops two listeners that feed each other before they fill the disk. */
+export function refuseTooDeep(topic: string, chainDepth: number, parent: Parent | null | undefined): void {
+  if (chainDepth <= limits.chainDepthMax) return;
+  const { id: parentEventId = null, rootId: rootEventId = null } = parent ?? {};
+  const began =
+    parentEventId === null ? "" : ` It began with event ${rootEventId}; event ${parentEventId} is heard now.`;
+  throw invalid(
+    `"${topic}" would be number ${chainDepth} in a chain of events that cause each other, after the limit of ` +
+      `${limits.chainDepthMax}: is a listener saying what it listens to?${began}`,
+    { details: { topic, chainDepth, parentEventId, rootEventId } },
+  );
 }

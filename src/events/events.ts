@@ -1,14 +1,21 @@
 // The verbs of events, on the book and in a transaction.
+import { currentCause } from "../core/cause.ts";
 import { invalid } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { anyOf } from "../storage/word.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import { cleanup, type Cleaned, type CleanupOptions } from "./cleanup.ts";
-import type { AnyEvent, Event } from "./define.ts";
-import { prepareEvent, type PublishOptions } from "./prepare.ts";
-import { publishEvent, type Published } from "./publish.ts";
-import { listEvents, readEvent, readLineage } from "./read-event.ts";
+import { prepareEvent, isEvent, type AnyEvent, type Event, type PublishOptions } from "./define.ts";
+import type { EventRow } from "./event.ts";
+import { findLive } from "./listener.ts";
+import { publishEvent, insertEvent, newEvent, type Published } from "./publish.ts";
+import { listEvents, readEvent, readLineage, findEvent, whichEvents } from "./read-event.ts";
 import type { EventFilter, EventPage, EventRecord, EventTree } from "./read-event.ts";
-import { replay, type Replayed, type ReplayFilter, type ReplayOptions } from "./replay.ts";
+import { matchesTopic } from "./topic.ts";
 
 /** What this room knows of a program: the engine, and the event definitions by topic. */
 export type EventsRoom = {
@@ -66,9 +73,68 @@ export function eventVerbs(room: EventsRoom, within: Within): EventVerbs {
 }
 
 /** The definition of an event or a topic; a topic without a definition has no schema. */
-export function lookUp({ definitions }: Pick<EventsRoom, "definitions">, wanted: AnyEvent | string): AnyEvent {
+export function lookUp({ definitions }: Pick<EventsRoom, "definitions">, wanted: unknown): AnyEvent {
   if (typeof wanted === "string") return definitions.get(wanted) ?? { kind: "event", topic: wanted, schema: undefined };
+  if (!isEvent(wanted)) throw invalid(`event is ${quote(wanted)}: give an event, or a topic such as "order.paid"`);
   const known = definitions.get(wanted.topic);
   if (known === undefined || known === wanted) return wanted;
   throw invalid(`two definitions have the topic "${wanted.topic}": publish the one that is in "use"`);
+}
+
+export type ReplayFilter = Pick<EventFilter, "topic" | "since" | "until">;
+
+export type ReplayOptions = {
+  /** Only this listener hears it; default every listener that is live now. */
+  readonly listener?: string;
+  /** Counts the events and publishes nothing. */
+  readonly dryRun?: boolean;
+};
+
+export type Replayed = {
+  readonly count: number;
+  /** The new events, in the order of the old ones; empty after a dry run. */
+  readonly events: readonly Published[];
+};
+
+/** Each past event becomes a new one that begins a chain of its own, oldest first, one transaction per slice. */
+async function replay(
+  store: Store,
+  tenant: string,
+  which: string | ReplayFilter,
+  options: ReplayOptions = {},
+): Promise<Replayed> {
+  refuseUnknown(options, ["listener", "dryRun"], "replay");
+  const found = typeof which === "string" ? [await findEvent(store, tenant, which)] : await find(store, tenant, which);
+  const ids = found.map(({ id }) => id);
+  if (options.dryRun === true) return { count: ids.length, events: [] };
+  const events: Published[] = [];
+  for (let from = 0; from < ids.length; from += sliceMax) {
+    const slice = ids.slice(from, from + sliceMax);
+    events.push(...(await store.write((tx) => replaySlice(tx, slice, options.listener), { tenant })));
+  }
+  return { count: events.length, events };
+}
+
+const sliceMax = 100;
+
+async function find(store: Store, tenant: string, filter: ReplayFilter): Promise<{ id: string }[]> {
+  refuseUnknown(filter, ["topic", "since", "until"], "replay");
+  const rows = await store.readHeavy<{ id: string; topic: string }>(
+    sql`select id, topic from daybook_event event where ${whichEvents(tenant, filter)} order by seq`,
+  );
+  return rows.filter(({ topic }) => filter.topic === undefined || matchesTopic(filter.topic, topic));
+}
+
+async function replaySlice(tx: Tx, ids: readonly string[], listener: string | undefined): Promise<Published[]> {
+  // A listener that is still catching up would get the new event twice: now, and when it catches up with it.
+  const only = listener === undefined ? undefined : [await findLive(tx, listener, "replay to it when it is live")];
+  const rows = await tx.all<EventRow>(
+    sql`select * from daybook_event where tenant_id = ${tx.tenant} and id ${anyOf("text", ids)} order by seq`,
+  );
+  const made: Published[] = [];
+  for (const { topic, payload, priority, key, headers, id } of rows) {
+    const again = { topic, payload, priority, key, headers, cause: currentCause(), replayOf: id };
+    made.push(await insertEvent(tx, newEvent(tx, tx.tenant, again, undefined), only));
+  }
+  return made;
 }

@@ -1,23 +1,20 @@
 // Listen: one run of a delivery, from its event to the listener's function. Workers run it like any job.
 import { currentCause, withCause } from "../core/cause.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid, notFound, type DaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import type { RunContext } from "../jobs/run/context.ts";
 import { defineJob, type AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";
-import { catchUp, isCatchUp } from "./catch-up.ts";
-import type { AnyEvent, AnyListener } from "./define.ts";
-import { toInfo, type EventInfo, eventColumns, type EventRow } from "./event.ts";
+import type { RunContext } from "../jobs/run/context.ts";
+import { catchUp, type CatchUpParams } from "./catch-up.ts";
+import { unfitPayload, validatePayload, type AnyEvent, type AnyListener } from "./define.ts";
+import { toInfo, eventColumns, type EventInfo, type EventRow } from "./event.ts";
 import { deliveryName } from "./listener.ts";
-import { unfitPayload, validatePayload } from "./prepare.ts";
 import type { DeliveryParams } from "./publish.ts";
 
 /** What a listener's context has besides a job's. */
-export type ListenerParts = {
-  readonly event: EventInfo;
-};
+export type ListenerParts = { readonly event: EventInfo };
 
 /** The job that a worker runs for this listener. */
 export function listenerJob(listener: AnyListener): AnyJob {
@@ -29,10 +26,10 @@ export function listenerJob(listener: AnyListener): AnyJob {
       byHand: () => {
         throw notByHand(name);
       },
-      run: (engine, params, context) =>
-        isCatchUp(params)
-          ? catchUp(engine, params, context)
-          : listen(engine, listener, params as DeliveryParams, context),
+      run: (engine, given, context) => {
+        const params = given as CatchUpParams | DeliveryParams;
+        return "catchUp" in params ? catchUp(engine, params, context) : listen(engine, listener, params, context);
+      },
     },
   };
 }
@@ -44,12 +41,9 @@ async function listen(
   context: RunContext,
 ): Promise<unknown> {
   const { tenant, runId } = context.job;
-  if (typeof id !== "string") {
-    throw notByHand(listener.name);
-  }
+  if (typeof id !== "string") throw notByHand(listener.name);
   const row = await loadEvent(engine.store, tenant, id);
-  if (row === undefined)
-    throw new DaybookError("not_found", `event ${id} is no longer in the book`, { details: { id } });
+  if (row === undefined) throw notFound(`event ${id} is no longer in the book`, { id });
   const definition = listener.raw === true ? undefined : listener.events.find(({ topic }) => topic === row.topic);
   const said: unknown = JSON.parse(row.payload);
   const payload = definition?.schema === undefined ? said : await payloadOf(definition, said);
@@ -85,19 +79,18 @@ type Asked = {
  *  a copy of the payload in every job. */
 function loadEvent(store: Store, tenant: string, id: string): Promise<EventRow | undefined> {
   return new Promise((resolve, reject) => {
-    const waiting = waitingFor(store);
+    const waiting = waitingIn(store);
     waiting.push({ tenant, id, resolve, reject });
     if (waiting.length === 1) queueMicrotask(() => void answerAll(store));
   });
 }
 
-function waitingFor({ keep }: Store): Asked[] {
+function waitingIn({ keep }: Store): Asked[] {
   return keep("events to load", () => []);
 }
 
 async function answerAll(store: Store): Promise<void> {
-  const all = waitingFor(store).splice(0);
-  for (const [tenant, asked] of Map.groupBy(all, (each) => each.tenant)) {
+  for (const [tenant, asked] of Map.groupBy(waitingIn(store).splice(0), (each) => each.tenant)) {
     try {
       const ids = [...new Set(asked.map((each) => each.id))];
       const rows = await store.read<EventRow>(

@@ -1,11 +1,14 @@
-// The live listeners of every tenant, in memory, by the patterns they hear: a publish costs what matches, not what exists. The
-// index is valid while its stamp is the book's; a publisher that finds another stamp reads the listeners anew.
+// Who hears a topic. The durable listeners of every tenant stand in memory by their patterns: a publish costs what matches, not
+// what exists. That index is valid while its stamp is the book's; a publisher that finds another stamp reads the listeners anew.
+// The live listeners of this process hear its commits directly, without reading them back from the book.
+import type { Keep } from "../core/remember.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
-import { holdListeners, newTenants, type ListenerRow } from "./listener.ts";
-import { openPatternIndex, type PatternIndex } from "./topic.ts";
+import type { EventRow, LiveEvent } from "./event.ts";
+import { holdListeners, newTenants, topicsOf, type ListenerRow } from "./listener.ts";
+import { matchesTopic, openPatternIndex, type PatternIndex } from "./topic.ts";
 
 /** The listeners of one tenant: the live ones by pattern, and the names of all. */
 type Own = { readonly live: PatternIndex<ListenerRow>; readonly names: Set<string> };
@@ -15,6 +18,8 @@ type Known = {
   readonly tenants: Map<string, Own>;
   /** The listeners for all tenants, for tenants that are still to come. */
   readonly forAll: readonly ListenerRow[];
+  /** By topic: whether a listener of any tenant hears it. Asked whenever a job ends, so the answer is remembered. */
+  readonly heard: Map<string, boolean>;
 };
 
 /** The live listeners of a tenant that hear the topic. None is missed, and no new one begins until the transaction ends. */
@@ -22,21 +27,17 @@ export async function listenersOf(tx: Tx, tenant: string, topic: string): Promis
   const found = await knownAt(tx, await holdListeners(tx));
   const own = found.tenants.get(tenant);
   const missing = found.forAll.filter(({ name }) => own?.names.has(name) !== true);
-  if (missing.length > 0) return listenersOfNew(tx, found, { tenant, topic, missing });
-  return own === undefined ? [] : [...own.live.match(topic)];
-}
-
-type New = { readonly tenant: string; readonly topic: string; readonly missing: readonly ListenerRow[] };
-
-// The copies go into the index once they are committed: after a rollback they do not exist.
-async function listenersOfNew(tx: Tx, found: Known, { tenant, topic, missing }: New): Promise<ListenerRow[]> {
+  const live = own === undefined ? [] : [...own.live.match(topic)];
+  if (missing.length === 0) return live;
   const joined = await join(tx, tenant, missing);
+  // The copies go into the index once they are committed: after a rollback they do not exist.
   tx.afterCommit(() => {
     for (const row of joined) add(found.tenants, row);
+    found.heard.clear();
   });
-  const all = openPatternIndex<ListenerRow>();
-  for (const row of joined) if (row.state === "live") for (const pattern of topicsOf(row)) all.add(pattern, row);
-  return [...(found.tenants.get(tenant)?.live.match(topic) ?? []), ...all.match(topic)];
+  const hears = ({ state, topics }: ListenerRow): boolean =>
+    state === "live" && topicsOf({ topics }).some((pattern) => matchesTopic(pattern, topic));
+  return [...live, ...joined.filter(hears)];
 }
 
 /** Gives a tenant its own copy of these listeners. If another transaction has just done so, that copy is used. All copies are
@@ -56,12 +57,25 @@ async function join(tx: Tx, tenant: string, listeners: readonly ListenerRow[]): 
   );
 }
 
-/** Whether a live listener of any tenant hears one of the topics. It takes no lock: a listener that begins meanwhile begins after
- *  what this transaction publishes. */
-export async function anybodyHears(tx: Tx, topics: readonly string[]): Promise<boolean> {
+/** Whether any tenant has a listener to the ends of jobs. */
+export function wantsJobFacts(tx: Tx): Promise<boolean> {
+  return wantsAny(tx, ["job.completed", "job.failed", "job.cancelled", "job.skipped"]);
+}
+
+/** Whether any tenant has a live or durable listener to one of these topics. It takes no lock: a listener that begins meanwhile
+ *  begins after what this transaction publishes. */
+export async function wantsAny(tx: Tx, topics: readonly string[]): Promise<boolean> {
+  const { facts } = localFeed(tx);
+  if (facts !== undefined && topics.some((topic) => facts.tenants(topic).size > 0)) return true;
   const row = await tx.get<{ stamp: string }>(sql`select stamp from daybook_listener_change where one = 1`);
-  const { tenants } = await knownAt(tx, row?.stamp ?? "");
-  return tenants.values().some(({ live }) => topics.some((topic) => live.match(topic).size > 0));
+  const known = await knownAt(tx, row?.stamp ?? "");
+  return topics.some((topic) => known.heard.get(topic) ?? isHeard(known, topic));
+}
+
+function isHeard({ tenants, heard }: Known, topic: string): boolean {
+  const found = tenants.values().some(({ live }) => live.match(topic).size > 0);
+  heard.set(topic, found);
+  return found;
 }
 
 async function knownAt(tx: Tx, stamp: string): Promise<Known> {
@@ -72,7 +86,7 @@ async function knownAt(tx: Tx, stamp: string): Promise<Known> {
   const tenants = new Map<string, Own>();
   for (const row of rows) add(tenants, row);
   const forAll = rows.filter((row) => row.tenant_id === newTenants && row.state === "live");
-  kept.index = { stamp, tenants, forAll };
+  kept.index = { stamp, tenants, forAll, heard: new Map() };
   return kept.index;
 }
 
@@ -85,6 +99,28 @@ function add(tenants: Map<string, Own>, row: ListenerRow): void {
   if (row.state === "live") for (const pattern of topicsOf(row)) own.live.add(pattern, row);
 }
 
-export function topicsOf({ topics }: Pick<ListenerRow, "topics">): readonly string[] {
-  return JSON.parse(topics) as string[];
+/** Live listeners to facts of the engine. A fact is not stored while no durable listener hears it. */
+type FactFeed = {
+  /** The tenants whose live listeners hear the topic. */
+  tenants(topic: string): ReadonlySet<string>;
+  wants(tenant: string, topic: string): boolean;
+  hear(fact: LiveEvent): void;
+};
+
+/** What this process hears of its own commits: the events, and the facts of the engine. */
+type LocalFeed = { readonly published: Set<(event: EventRow) => void>; facts: FactFeed | undefined };
+
+/** One per open store: two books of one process do not hear each other. */
+export function localFeed({ keep }: { readonly keep: Keep }): LocalFeed {
+  return keep("local feed", () => ({ published: new Set(), facts: undefined }));
+}
+
+/** Hands a new event to the live listeners of this process once it is committed. */
+export function feedPublished(tx: Tx, event: EventRow): void {
+  // A replay is for durable listeners that have to make up for it; live listeners hear the present.
+  const { published } = localFeed(tx);
+  if (event.replay_of !== null || published.size === 0) return;
+  tx.afterCommit(() => {
+    for (const hear of published) hear(event);
+  });
 }

@@ -1,9 +1,10 @@
 // A durable listener as the book keeps it, by its name. All its deliveries are jobs with one name, so jobs' own means to host,
 // pause, limit and explain serve them too.
-import { DaybookError } from "../core/error.ts";
-import { forShare, lockKeyOf, lockNames } from "../storage/word.ts";
+import { conflict, notFound, type DaybookError } from "../core/error.ts";
+import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
+import { lockKeyOf, lockNames, forShare } from "../storage/word.ts";
 
 export type ListenerState = "live" | "catching_up" | "removed";
 
@@ -99,5 +100,20 @@ export async function findListener(tx: Tx, name: string): Promise<ListenerRow> {
   const row = await tx.get<ListenerRow>(sql`select * from daybook_listener
     where tenant_id = ${tx.tenant} and name = ${name} and state <> 'removed'`);
   if (row !== undefined) return row;
-  throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
+  throw noListener(name);
+}
+
+export function noListener(name: string): DaybookError {
+  return notFound(`there is no listener ${quote(name)}`, { name });
+}
+
+/** The listener that is live; `advice` says what to do while it still catches up. */
+export async function findLive(tx: Tx, name: string, advice: string): Promise<ListenerRow> {
+  const row = await findListener(tx, name);
+  if (row.state === "live") return row;
+  throw conflict(`listener "${name}" still catches up: ${advice}`, { name, state: row.state });
+}
+
+export function topicsOf({ topics }: Pick<ListenerRow, "topics">): readonly string[] {
+  return JSON.parse(topics) as string[];
 }

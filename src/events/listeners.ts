@@ -1,19 +1,26 @@
 // Listeners as people see them: what each hears, how far behind it is, and whether a session runs it.
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { cancelUnstarted } from "../jobs/settle/cancel.ts";
-import type { Engine } from "../jobs/engine.ts";
 import { pauseName, resumeName } from "../jobs/claim/gate.ts";
+import type { Engine } from "../jobs/engine.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { lockJobs } from "../jobs/lock-order.ts";
+import { cancelUnstarted } from "../jobs/settle/cancel.ts";
 import { beginCatchUp } from "./catch-up.ts";
-import type { StartFrom } from "./define.ts";
-import { topicsOf } from "./listener-index.ts";
-import { deliveryName, closeListeners, findListener, lastSeq, stampListeners } from "./listener.ts";
+import { isForAll, type StartFrom } from "./define.ts";
+import {
+  topicsOf,
+  deliveryName,
+  closeListeners,
+  findListener,
+  lastSeq,
+  stampListeners,
+  noListener,
+  findLive,
+} from "./listener.ts";
 import { positionOf } from "./register.ts";
 
 export type ListenerRecord = {
@@ -63,8 +70,7 @@ export function listenerVerbs(engine: Engine, tenant: string): Listeners {
   const write = <T>(unit: (tx: Tx) => Promise<T>): Promise<T> => store.write(unit, { tenant });
   const get = async (name: string): Promise<ListenerRecord> => {
     const found = (await readListeners(store, tenant)).find((each) => each.name === name);
-    if (found === undefined)
-      throw new DaybookError("not_found", `there is no listener "${name}"`, { details: { name } });
+    if (found === undefined) throw noListener(name);
     return found;
   };
   const named = async (tx: Tx, name: string): Promise<string> => deliveryName((await findListener(tx, name)).name);
@@ -147,24 +153,17 @@ function toRecord(row: Row, now: number, behind: readonly Behind[]): ListenerRec
  *  position could lie beyond events that it has not reached yet. */
 export async function rewindListener(tx: Tx, name: string, to: Exclude<StartFrom, "now">): Promise<void> {
   await closeListeners(tx);
-  const row = await findListener(tx, name);
-  if (row.state === "catching_up" && to !== "beginning") {
-    throw new DaybookError(
-      "conflict",
-      `listener "${name}" still catches up: wait until it is live, or rewind it to the beginning`,
-      {
-        details: { name },
-      },
-    );
-  }
-  const position =
-    to === "beginning" ? { starts_at: null, starts_seq: 0 } : await positionOf(tx, to, `the rewind of "${name}"`);
+  const isWhole = to === "beginning";
+  const row = isWhole
+    ? await findListener(tx, name)
+    : await findLive(tx, name, "wait until it is live, or rewind it to the beginning");
+  const start = isWhole ? { starts_at: null, starts_seq: 0 } : await positionOf(tx, to, `the rewind of "${name}"`);
   const last = await lastSeq(tx, tx.tenant);
-  await tx.run(sql`update daybook_listener set state = 'catching_up', heard_seq = ${position.starts_seq}, heard_to = ${last},
-      starts_at = ${position.starts_at}, updated_at = ${tx.now}
+  await tx.run(sql`update daybook_listener set state = 'catching_up', heard_seq = ${start.starts_seq}, heard_to = ${last},
+      starts_at = ${start.starts_at}, updated_at = ${tx.now}
     where seq = ${row.seq}`);
   await stampListeners(tx);
-  await beginCatchUp(tx, { ...row, state: "catching_up" });
+  await beginCatchUp(tx, row);
 }
 
 export type SkipTo = "now" | Exclude<StartFrom, string>;
@@ -191,35 +190,31 @@ type Bound = { readonly seq: number; readonly at: number | null };
 
 async function boundOf(tx: Tx, name: string, to: SkipTo): Promise<Bound> {
   await closeListeners(tx);
-  const row = await findListener(tx, name);
   const last = await lastSeq(tx, tx.tenant);
   if (to === "now") {
+    const { seq } = await findListener(tx, name);
     // Events that it has not reached yet are skipped too.
-    if (row.state === "catching_up") {
-      await tx.run(
-        sql`update daybook_listener set state = 'live', heard_seq = ${last}, heard_to = null where seq = ${row.seq}`,
-      );
-      await stampListeners(tx);
-    }
+    const wentLive = await tx.run(sql`update daybook_listener set state = 'live', heard_seq = ${last}, heard_to = null
+      where seq = ${seq} and state = 'catching_up'`);
+    if (wentLive > 0) await stampListeners(tx);
     return { seq: last, at: null };
   }
-  if (row.state === "catching_up") {
-    throw new DaybookError("conflict", `listener "${name}" still catches up: skip to "now", or wait until it is live`, {
-      details: { name },
-    });
-  }
+  await findLive(tx, name, 'skip to "now", or wait until it is live');
   if (typeof to !== "object") throw invalid('skip to "now", { time } or { event: id }');
   const { starts_seq: seq, starts_at: at } = await positionOf(tx, to, `the skip of "${name}"`);
   return at === null ? { seq, at } : { seq: last, at };
 }
 
+type Slice = { readonly name: string; readonly after: number; readonly bound: Bound };
+type Waiting = { id: string; seq: number; status: string; event: number; published_at: number };
+
 async function skipSlice(
   tx: Tx,
   ports: Ports,
-  { name, after, bound }: { readonly name: string; readonly after: number; readonly bound: Bound },
+  { name, after, bound }: Slice,
 ): Promise<{ cancelled: number; last: number | undefined }> {
-  const rows = await tx.all<{ id: string; line: number; status: string; seq: number; published_at: number }>(sql`select
-      job.id, line.seq as line, line.status, line.kind_seq as seq, event.published_at
+  const rows =
+    await tx.all<Waiting>(sql`select job.id, line.seq, line.status, line.kind_seq as event, event.published_at
     from daybook_line line join daybook_job job on job.seq = line.seq join daybook_event event on event.seq = line.kind_seq
     where line.kind = 'delivery' and line.kind_seq > ${after} and line.kind_seq <= ${bound.seq} and line.kind is not null
       and job.tenant_id = ${tx.tenant} and job.name = ${deliveryName(name)}
@@ -231,10 +226,10 @@ async function skipSlice(
   // All at once: one by one they would be locked in the order of their events (lock-order.ts).
   await lockJobs(
     tx,
-    skipped.map(({ line: seq }) => ({ seq })),
+    skipped.map(({ seq }) => ({ seq })),
   );
   for (const { id } of skipped) if (await cancelUnstarted(tx, ports, id)) cancelled++;
-  return { cancelled, last: rows.at(-1)?.seq };
+  return { cancelled, last: rows.at(-1)?.event };
 }
 
 export type RemoveOptions = {
@@ -245,12 +240,10 @@ export type RemoveOptions = {
 /** Ends a listener. Its waiting deliveries stay, and so does its name in the history. */
 export async function removeListener(tx: Tx, name: string, options: RemoveOptions = {}): Promise<void> {
   refuseUnknown(options, ["tenants"], "listeners.remove");
-  if (options.tenants !== undefined && options.tenants !== "all") {
-    throw invalid(`tenants ${quote(options.tenants)} is not "all": leave it out, or say "all"`);
-  }
+  const isAll = isForAll(options.tenants, "listeners.remove");
   await closeListeners(tx);
   const row = await findListener(tx, name);
-  const theirs = options.tenants === "all" ? sql`or (for_all = 1 and name = ${name} and state <> 'removed')` : sql``;
+  const theirs = isAll ? sql`or (for_all = 1 and name = ${name} and state <> 'removed')` : sql``;
   await tx.run(sql`update daybook_listener set state = 'removed', removed_at = ${tx.now}, heard_to = null, updated_at = ${tx.now}
     where seq = ${row.seq} ${theirs}`);
   await stampListeners(tx);

@@ -1,20 +1,26 @@
 // Publish: one row for the event and one job for each delivery, in the caller's transaction.
+//
+// A fact of the engine becomes an event if a listener hears its topic, so users can listen to the system itself. A fact without
+// a listener costs nothing. It is stored for durable listeners; if only live ones hear it, they hear it in the process where it
+// happened, like an emitted event.
 import { heardOf, type Cause } from "../core/cause.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fact.ts";
+import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { lockNames } from "../storage/word.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import { jobsChannel, queuedChannel } from "../jobs/job.ts";
+import { lockNames } from "../storage/word.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
-import { eventPublished, eventsChannel, type EventRow, deliveryKind } from "./event.ts";
-import { listenersOf } from "./listener-index.ts";
-import { type ListenerRow, deliveryName, orderKey } from "./listener.ts";
-import { feedPublished } from "./live/local-feed.ts";
-import { eventPriority, type PreparedEvent } from "./prepare.ts";
+import { insertJobs, type NewJob } from "../jobs/insert.ts";
+import { jobsChannel, queuedChannel, type JobRow } from "../jobs/job.ts";
+import type { JobEnded, ToSay } from "../jobs/kind.ts";
+import { eventPriority, type PreparedEvent } from "./define.ts";
+import { eventPublished, eventsChannel, deliveryKind, refuseTooDeep, catchUpKind, unstoredEvent } from "./event.ts";
+import type { EventRow, Parent, EventInfo } from "./event.ts";
+import { listenersOf, feedPublished, localFeed, wantsAny } from "./listener-index.ts";
+import { deliveryName, orderKey, newTenants, type ListenerRow } from "./listener.ts";
 
 export type Published = {
   readonly id: string;
@@ -27,7 +33,7 @@ export type Published = {
 
 export async function publishEvent(tx: Tx, prepared: PreparedEvent): Promise<Published> {
   const parent = await parentOf(tx, tx.tenant, prepared.cause);
-  if (parent !== undefined) refuseTooDeep(prepared.topic, parent);
+  if (parent !== undefined) refuseTooDeep(prepared.topic, parent.depth + 1, parent);
   return insertEvent(tx, newEvent(tx, tx.tenant, prepared, parent));
 }
 
@@ -98,9 +104,9 @@ async function deliver(tx: Tx, event: EventRow, listeners: readonly ListenerRow[
 }
 
 async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<number | undefined> {
-  const made = await tx.get<
-    Pick<EventRow, "seq">
-  >(sql`insert into daybook_event (tenant_id, id, topic, payload, priority, key,
+  const made = await tx.get<{
+    seq: number;
+  }>(sql`insert into daybook_event (tenant_id, id, topic, payload, priority, key,
       dedupe_key, dedupe_until, headers, published_at, available_at, delay_ms, root_event_id, parent_event_id, chain_depth,
       cause_run_id, root_run_id, replay_of, deliveries)
     values (${row.tenant_id}, ${row.id}, ${row.topic}, ${row.payload}, ${row.priority}, ${row.key},
@@ -113,36 +119,19 @@ async function insertRow(tx: Tx, row: NewEvent, deliveries: number): Promise<num
 
 /** The event that has the id or the dedupe key; undefined when the key has become free. */
 async function existing(tx: Tx, row: NewEvent): Promise<Omit<Published, "created"> | undefined> {
-  const same = await tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from daybook_event
-    where tenant_id = ${row.tenant_id} and id = ${row.id}`);
+  const found = sql`select id, topic, deliveries from daybook_event where tenant_id = ${row.tenant_id}`;
+  const same = await tx.get<Omit<Published, "created">>(sql`${found} and id = ${row.id}`);
   if (same !== undefined) return same;
   const freed = await tx.run(sql`update daybook_event set dedupe_key = null, dedupe_until = null
     where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key} and dedupe_until <= ${tx.now}`);
-  if (freed > 0) return undefined;
-  return tx.get<Omit<Published, "created">>(sql`select id, topic, deliveries from daybook_event
-    where tenant_id = ${row.tenant_id} and dedupe_key = ${row.dedupe_key}`);
+  return freed > 0 ? undefined : tx.get(sql`${found} and dedupe_key = ${row.dedupe_key}`);
 }
-
-/** The event that caused a new one. An event that a listener publishes is caused by the event it was handed, also when a job
- *  lies between: a listener that enqueues a job which publishes what the listener hears is the same circle. */
-export type Parent = { readonly id: string; readonly rootId: string; readonly depth: number };
 
 export async function parentOf(tx: Tx, tenant: string, cause: Cause | undefined): Promise<Parent | undefined> {
   if (cause === undefined) return undefined;
   if (cause.event !== undefined) return cause.event;
   if (cause.parentRunId === null || cause.parentRunId === undefined) return undefined;
   return eventBehind(tx, tenant, cause.parentRunId);
-}
-
-/** Stops two listeners that feed each other before they fill the disk. */
-function refuseTooDeep(topic: string, parent: Parent): void {
-  if (parent.depth < limits.chainDepthMax) return;
-  throw invalid(
-    `"${topic}" would be number ${parent.depth + 1} in a chain of events that cause each other, after the limit of ` +
-      `${limits.chainDepthMax}: it began with event ${parent.rootId}, and event ${parent.id} is heard now. ` +
-      "Is a listener publishing what it listens to?",
-    { details: { topic, rootEventId: parent.rootId, parentEventId: parent.id, chainDepth: parent.depth + 1 } },
-  );
 }
 
 type Step = { kind: string | null; kind_seq: number | null; cause_run_id: string | null; about: string | null };
@@ -212,11 +201,66 @@ export async function newDelivery(tx: Tx, listener: ListenerRow, event: Delivere
   };
 }
 
-// An ordered listener runs one delivery of a key at a time. `order.ts` decides under the lock of that limit.
+// An ordered listener runs one delivery of a key at a time. The kind (delivery.ts) decides under the lock of that limit.
 function limitsJson(concurrency: number | null, ordered: boolean): string | null {
   if (concurrency === null && !ordered) return null;
-  return JSON.stringify({
-    ...(concurrency === null ? {} : { name: concurrency }),
-    ...(ordered ? { key: 1 } : {}),
-  });
+  return JSON.stringify({ name: concurrency ?? undefined, key: ordered ? 1 : undefined });
+}
+
+/** What `job.completed`, `job.failed`, `job.cancelled` and `job.skipped` say: `event<JobEndedPayload>("job.failed")`. */
+export type JobEndedPayload = Omit<JobEnded, "tenant">;
+
+/** Tells that a job ended. Deliveries are left out: a listener to the ends of jobs would hear its own for ever. */
+export async function tellJobEnded(tx: Tx, ended: JobEnded, row: JobRow): Promise<void> {
+  if (row.kind === deliveryKind || row.kind === catchUpKind) return;
+  const { id, name, status, attempt, run, retriedBy } = ended;
+  const payload: JobEndedPayload = { id, name, status, attempt, run, retriedBy };
+  const runId = run?.id ?? row.run_id;
+  const ids = { runId: runId ?? "", rootRunId: row.root_run_id ?? runId ?? "", parentRunId: row.cause_run_id };
+  const cause = { ...ids, ...heardOf(row) };
+  await tell(tx, row.tenant_id, { topic: `job.${status}`, payload, cause });
+}
+
+type Fact = {
+  readonly topic: string;
+  readonly payload: unknown;
+  /** Facts of one key are heard in order, by listeners that ask for it. */
+  readonly key?: string | null;
+  readonly cause?: Cause | undefined;
+};
+
+/** Publishes a fact in one tenant, if it has a listener to it. */
+export async function tell(tx: Tx, tenant: string, { topic, payload, key = null, cause }: Fact): Promise<void> {
+  const isStored = (await listenersOf(tx, tenant, topic)).length > 0;
+  const live = localFeed(tx).facts;
+  if (!isStored && live?.wants(tenant, topic) !== true) return;
+  const parent = await parentOf(tx, tenant, cause);
+  // A circle through the ends of jobs stops here, without failing the job.
+  if (parent !== undefined && parent.depth >= limits.chainDepthMax) return;
+  if (!isStored) {
+    // One through live listeners alone stops at the same depth, although none of it is in the book.
+    const event = unstoredEvent({ tenant, topic, payload, at: tx.now }, cause, parent);
+    if (event.chainDepth <= limits.chainDepthMax) tx.afterCommit(() => live?.hear(event));
+    return;
+  }
+  const by = cause === undefined || cause.runId === "" ? undefined : cause;
+  const fact = { topic, payload: toJson(payload, { what: "payload" }), key, cause: by };
+  await insertEvent(tx, newEvent(tx, tenant, fact, parent));
+}
+
+/** Publishes an event for another room, whether or not it has a listener. It has no cause. Returns its id. */
+export async function say(tx: Tx, tenant: string, said: ToSay, headers: EventInfo["headers"]): Promise<string> {
+  const event = { ...said, headers: toJson(headers, { what: "headers" }) };
+  return (await insertEvent(tx, newEvent(tx, tenant, event, undefined))).id;
+}
+
+/** Publishes a fact in every tenant that has a listener to it, for facts that belong to no tenant (a session's). */
+export async function tellAll(tx: Tx, fact: Fact): Promise<void> {
+  if (!(await wantsAny(tx, [fact.topic]))) return;
+  const live = localFeed(tx).facts?.tenants(fact.topic) ?? [];
+  const tenants = await tx.all<{ tenant_id: string }>(
+    sql`select distinct tenant_id from daybook_listener where state = 'live' and tenant_id <> ${newTenants} order by tenant_id`,
+  );
+  const all = new Set([...tenants.map((row) => row.tenant_id), ...live]);
+  for (const tenant of all) await tell(tx, tenant, fact);
 }

@@ -1,5 +1,5 @@
 // Reads events: one with its deliveries, a page of them, and the tree of what an event caused.
-import { DaybookError } from "../core/error.ts";
+import { notFound, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkPage, cutPage, type Page } from "../core/page.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
@@ -35,14 +35,17 @@ export type EventTree = EventInfo & { readonly caused: readonly EventTree[] };
 
 export async function readEvent(store: Store, tenant: string, id: string): Promise<EventRecord> {
   const row = await findEvent(store, tenant, id);
-  const deliveries = await readDeliveries(store, tenant, [row.seq]);
-  return toRecord(row, deliveries.get(row.seq) ?? []);
+  return toRecord(row, await readDeliveries(store, tenant, [row]));
 }
 
 export async function findEvent(store: Store, tenant: string, id: string): Promise<EventRow> {
   const [row] = await store.read<EventRow>(sql`select * from daybook_event where tenant_id = ${tenant} and id = ${id}`);
   if (row !== undefined) return row;
-  throw new DaybookError("not_found", `there is no event ${id}`, { details: { id } });
+  throw noEvent(id);
+}
+
+function noEvent(id: string): DaybookError {
+  return notFound(`there is no event ${id}`, { id });
 }
 
 /** The newest first. A page of a pattern may hold fewer than its limit although there are more. */
@@ -55,10 +58,8 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   );
   const page = cutPage(rows, limit, (row) => row.seq, undefined, more || rows.length > limit);
   const seen = page.items.filter((row) => filter.topic === undefined || matchesTopic(filter.topic, row.topic));
-  const seqs = seen.map((row) => row.seq);
-  const deliveries = await readDeliveries(store, tenant, seqs);
-  const items = await makeEach(seen, (row) => toRecord(row, deliveries.get(row.seq) ?? []));
-  return { items, next: page.next };
+  const deliveries = await readDeliveries(store, tenant, seen);
+  return { items: await makeEach(seen, (row) => toRecord(row, deliveries)), next: page.next };
 }
 
 /** The events of a filter. Of a pattern, SQL compares only the part before the first wildcard; `matchesTopic` does the rest. */
@@ -87,25 +88,20 @@ export async function readLineage(store: Store, tenant: string, id: string): Pro
     order by seq limit ${limits.lineageEventsMax}`);
   // Cleanup may have removed an event's parent: the event then hangs under the root.
   const known = new Set(rows.map((row) => row.id));
-  const parentOf = (row: EventRow): string =>
-    known.has(row.parent_event_id ?? "") ? (row.parent_event_id ?? "") : root;
-  const children = Map.groupBy(
-    rows.filter((row) => row.id !== root),
-    parentOf,
+  const others = rows.filter((row) => row.id !== root);
+  const children = Map.groupBy(others, ({ parent_event_id: parent }) =>
+    parent !== null && known.has(parent) ? parent : root,
   );
   const first = rows.find((row) => row.id === root) ?? rows[0];
-  if (first === undefined) throw new DaybookError("not_found", `there is no event ${id}`, { details: { id } });
+  if (first === undefined) throw noEvent(id);
   const grow = (row: EventRow): EventTree => ({ ...toInfo(row), caused: (children.get(row.id) ?? []).map(grow) });
   return grow(first);
 }
 
-function toRecord(row: EventRow, deliveries: readonly DeliveryRecord[]): EventRecord {
-  return {
-    ...toInfo(row),
-    payload: JSON.parse(row.payload) as unknown,
-    status: overallStatus(row.deliveries, deliveries),
-    deliveries,
-  };
+function toRecord(row: EventRow, all: ReadonlyMap<number, readonly Row[]>): EventRecord {
+  const deliveries = (all.get(row.seq) ?? []).map(toDelivery);
+  const payload = JSON.parse(row.payload) as unknown;
+  return { ...toInfo(row), payload, status: overallStatus(row.deliveries, deliveries), deliveries };
 }
 
 /** What became of one delivery, by the last job of its chain. `acked`, `skipped` and `discarded` are ends. */
@@ -136,17 +132,14 @@ type Row = Omit<DeliveryRecord, "status" | "error"> & {
 };
 
 /** The deliveries of these events, by the event's number, sorted by the listener's name. */
-export async function readDeliveries(
-  store: Store,
-  tenant: string,
-  events: readonly number[],
-): Promise<Map<number, DeliveryRecord[]>> {
+async function readDeliveries(store: Store, tenant: string, events: readonly EventRow[]): Promise<Map<number, Row[]>> {
   if (events.length === 0) return new Map();
+  const seqs = events.map(({ seq }) => seq);
   const prefix = deliveryName("").length + 1;
   const rows = await store.readHeavy<Row>(sql`
     with recursive chain (seq) as (
       select seq from daybook_job job where tenant_id = ${tenant} and kind = 'delivery' and retry_of is null
-        and kind_seq ${anyOf("integer", events)}
+        and kind_seq ${anyOf("integer", seqs)}
       union all select job.seq from chain cross join daybook_job job where job.retry_of = chain.seq)
     select substr(job.name, ${prefix}) as listener, job.status, job.id as "jobId", job.attempt as attempts,
       job.waits_for as "waitsFor", job.available_at as "availableAt", job.finished_at as "endedAt",
@@ -162,9 +155,7 @@ export async function readDeliveries(
       and letter.listener_seq = listener.seq
     where job.seq = chain.seq and not exists (select 1 from daybook_job child where child.retry_of = job.seq)
     order by job.kind_seq, job.name`);
-  const found = new Map<number, DeliveryRecord[]>();
-  for (const [seq, own] of Map.groupBy(rows, ({ eventSeq }) => eventSeq)) found.set(seq, own.map(toDelivery));
-  return found;
+  return Map.groupBy(rows, ({ eventSeq }) => eventSeq);
 }
 
 function toDelivery(row: Row): DeliveryRecord {
@@ -172,26 +163,19 @@ function toDelivery(row: Row): DeliveryRecord {
   return { ...rest, status: statusOf(row), error: type === null ? null : { type, message: message ?? "" } };
 }
 
+const openStatus = { completed: "acked", running: "claimed", waiting: "pending", queued: "pending" } as const;
+
 function statusOf({ status, letterStatus: letter }: Row): DeliveryStatus {
-  switch (status) {
-    case "completed":
-      return "acked";
-    case "running":
-      return "claimed";
-    case "waiting":
-    case "queued":
-      return "pending";
-    default:
-      if (letter === "dead" || letter === "redriving") return "dead_lettered";
-      return letter === "discarded" ? "discarded" : "skipped";
-  }
+  if (status in openStatus) return openStatus[status as keyof typeof openStatus];
+  if (letter === "dead" || letter === "redriving") return "dead_lettered";
+  return letter === "discarded" ? "discarded" : "skipped";
 }
 
 const ends: ReadonlySet<DeliveryStatus> = new Set(["acked", "skipped", "discarded"]);
 
 /** The status of a whole event: dead_lettered before acked (all deliveries have ended) before claimed before pending; unheard when
- *  nobody listened. `made` is how many deliveries were made; those that retention removed had ended. */
-export function overallStatus(made: number, deliveries: readonly Pick<DeliveryRecord, "status">[]): EventStatus {
+ *  no listener heard it. `made` is how many deliveries were made; those that retention removed had ended. */
+function overallStatus(made: number, deliveries: readonly Pick<DeliveryRecord, "status">[]): EventStatus {
   if (deliveries.some(({ status }) => status === "dead_lettered")) return "dead_lettered";
   if (made + deliveries.length === 0) return "unheard";
   if (deliveries.every(({ status }) => ends.has(status))) return "acked";

@@ -1,6 +1,6 @@
 // Writes a program's listeners into the book: the new ones and those whose settings have changed. Where a listener begins is
 // decided once, when it is first seen. A listener that a program no longer lists stays and goes on collecting.
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid, notFound } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs } from "../core/time.ts";
@@ -12,10 +12,7 @@ import { beginCatchUp } from "./catch-up.ts";
 import type { AnyListener, StartFrom } from "./define.ts";
 import { closeListeners, lastSeq, newTenants, stampListeners, type ListenerRow } from "./listener.ts";
 
-type Settings = Pick<
-  ListenerRow,
-  "topics" | "queue" | "ordered" | "attempts" | "backoff" | "timeout_ms" | "losses" | "concurrency" | "for_all"
->;
+type Settings = ReturnType<typeof settingsOf>;
 
 export async function registerListeners(
   store: Store,
@@ -25,37 +22,31 @@ export async function registerListeners(
   if (listeners.length === 0) return;
   const names = listeners.map(({ name }) => name);
   const rows = await store.read<ListenerRow>(sql`select * from daybook_listener where name ${anyOf("text", names)}`);
-  const isKnown = (each: AnyListener, of: string): boolean =>
-    isSame(
-      rows.find((row) => row.tenant_id === of && row.name === each.name),
-      settingsOf(each),
-    );
+  const isKnown = (each: AnyListener, of: string): boolean => {
+    const row = rows.find(({ tenant_id, name }) => tenant_id === of && name === each.name);
+    return row !== undefined && isSame(row, settingsOf(each));
+  };
   // Most programs start with nothing new: then no publisher has to wait.
   const news = listeners.filter((each) => !isKnown(each, tenant) || (each.allTenants && !isKnown(each, newTenants)));
-  if (news.length > 0) {
-    await store.write(
-      async (tx) => {
-        await closeListeners(tx);
-        for (const each of news) await registerFor(tx, each);
-        await stampListeners(tx);
-      },
-      { tenant },
-    );
-  }
+  if (news.length > 0) await store.write((tx) => registerAll(tx, news), { tenant });
   // A listener may have lost its catch-up job, or its process ended before it made one: make one now.
   const stuck = rows.filter((row) => row.state === "catching_up" && (row.tenant_id === tenant || row.for_all === 1));
   if (stuck.length > 0) await store.write((tx) => resumeCatchUp(tx, stuck), { tenant });
 }
 
-async function registerFor(tx: Tx, listener: AnyListener): Promise<void> {
-  await register(tx, listener, tx.tenant);
-  if (!listener.allTenants) return;
-  for (const tenant of new Set([...(await tenantsFor(tx, listener.name)), newTenants])) {
-    const old = await find(tx, listener.name, tenant);
-    // A tenant's own listener of that name stays.
-    if (tenant === tx.tenant || (old !== undefined && old.for_all === 0 && old.state !== "removed")) continue;
-    await register(tx, listener, tenant);
+async function registerAll(tx: Tx, listeners: readonly AnyListener[]): Promise<void> {
+  await closeListeners(tx);
+  for (const each of listeners) {
+    await register(tx, each, tx.tenant);
+    if (!each.allTenants) continue;
+    for (const tenant of new Set([...(await tenantsFor(tx, each.name)), newTenants])) {
+      const old = await find(tx, each.name, tenant);
+      // A tenant's own listener of that name stays.
+      const isOwn = old !== undefined && old.for_all === 0 && old.state !== "removed";
+      if (tenant !== tx.tenant && !isOwn) await register(tx, each, tenant);
+    }
   }
+  await stampListeners(tx);
 }
 
 /** The tenants that get a listener for all tenants: those that have published an event, or that have the listener already.
@@ -76,10 +67,8 @@ async function register(tx: Tx, listener: AnyListener, tenant: string): Promise<
   if (tenant !== newTenants) await laneOf(tx, tenant, settings.queue);
   const old = await find(tx, listener.name, tenant);
   if (old !== undefined && old.state !== "removed") {
-    await tx.run(
-      sql`update daybook_listener set ${assigned({ ...settings, updated_at: tx.now })} where seq = ${old.seq}`,
-    );
-    return;
+    const changed = assigned({ ...settings, updated_at: tx.now });
+    return void (await tx.run(sql`update daybook_listener set ${changed} where seq = ${old.seq}`));
   }
   const last = await lastSeq(tx, tenant);
   const start = await startOf(tx, listener, last);
@@ -133,14 +122,12 @@ export async function positionOf(tx: Tx, from: Exclude<StartFrom, string>, what:
     sql`select seq from daybook_event where tenant_id = ${tx.tenant} and id = ${from.event}`,
   );
   if (event === undefined) {
-    throw new DaybookError("not_found", `${what} starts from event ${from.event}, which is not in the book`, {
-      details: { id: from.event },
-    });
+    throw notFound(`${what} starts from event ${from.event}, which is not in the book`, { id: from.event });
   }
   return { starts_from: "event", starts_at: null, starts_seq: event.seq - 1 };
 }
 
-function settingsOf(listener: AnyListener): Settings {
+function settingsOf(listener: AnyListener) {
   return {
     topics: JSON.stringify(listener.topics),
     queue: listener.queue,
@@ -154,7 +141,7 @@ function settingsOf(listener: AnyListener): Settings {
   };
 }
 
-function isSame(row: ListenerRow | undefined, settings: Settings): boolean {
-  if (row === undefined || row.state === "removed") return false;
+function isSame(row: ListenerRow, settings: Settings): boolean {
+  if (row.state === "removed") return false;
   return (Object.keys(settings) as (keyof Settings)[]).every((name) => row[name] === settings[name]);
 }

@@ -18,12 +18,10 @@ export function checkPattern(value: string, what = "pattern"): string {
 
 /** Whether a pattern matches a topic; both have been checked. To ask many patterns at once, use an index. */
 export function matchesTopic(pattern: string, topic: string): boolean {
-  const wanted = pattern.split(".");
+  const { path, rest } = pathOf(pattern);
   const said = topic.split(".");
-  const rest = wanted.at(-1) === ">";
-  if (rest) wanted.pop();
-  const fits = rest ? said.length > wanted.length : said.length === wanted.length;
-  return fits && wanted.every((segment, at) => segment === "*" || segment === said[at]);
+  const fits = rest ? said.length > path.length : said.length === path.length;
+  return fits && path.every((segment, at) => segment === "*" || segment === said[at]);
 }
 
 function problemOf(value: unknown): string | undefined {
@@ -36,9 +34,8 @@ function problemOf(value: unknown): string | undefined {
   }
   if (!value.isWellFormed()) return "has a lone surrogate; clean it with text.toWellFormed()";
   if (/[\s\p{Cc}]/u.test(value)) return "has white space or a control character, such as U+0000; remove it";
-  if (value.split(".").includes(""))
-    return "has an empty segment; write one dot between two segments, none at the ends";
-  return undefined;
+  const isWhole = !value.split(".").includes("");
+  return isWhole ? undefined : "has an empty segment; write one dot between two segments, none at the ends";
 }
 
 function wildcardIn(topic: string): string | undefined {

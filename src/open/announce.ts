@@ -1,16 +1,14 @@
 // What the rooms say of themselves becomes events, if a listener wants them.
-import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { quote } from "../core/quote.ts";
-import { say, tell, tellAll, tellJobEnded, wantsAny, wantsJobFacts } from "../events/facts.ts";
-import { isEvent, type AnyEvent } from "../events/define.ts";
-import { lookUp, type EventsRoom } from "../events/events.ts";
-import { prepareEvent } from "../events/prepare.ts";
-import type { CallAnnounce } from "../calls/call.ts";
-import type { Announce } from "../jobs/kind.ts";
-import type { RecordHooks } from "../records/room.ts";
 import type { Tx } from "../storage/store.ts";
 import type { SessionRow } from "../telemetry/session.ts";
+import type { RecordHooks } from "../records/room.ts";
+import type { Announce } from "../jobs/kind.ts";
+import type { CallAnnounce } from "../calls/call.ts";
+import { prepareEvent } from "../events/define.ts";
+import { lookUp, type EventsRoom } from "../events/events.ts";
+import { wantsAny, wantsJobFacts } from "../events/listener-index.ts";
+import { say, tell, tellAll, tellJobEnded } from "../events/publish.ts";
 
 /** Facts of jobs and schedules become events if a listener wants them; what schedules publish does in any case. */
 export function announceTo(definitions: EventsRoom["definitions"]): Announce {
@@ -19,16 +17,11 @@ export function announceTo(definitions: EventsRoom["definitions"]): Announce {
     jobEnded: tellJobEnded,
     tell,
     prepareEvent: async (event, payload, options) => {
-      const prepared = await prepareEvent(lookUp({ definitions }, asEvent(event)), payload, options);
+      const prepared = await prepareEvent(lookUp({ definitions }, event), payload, options);
       return { topic: prepared.topic, payload: prepared.payload, priority: prepared.priority };
     },
     say,
   };
-}
-
-function asEvent(given: unknown): AnyEvent | string {
-  if (typeof given === "string" || isEvent(given)) return given;
-  throw invalid(`event is ${quote(given)}: give an event, or a topic such as "order.paid"`);
 }
 
 /** A session fell silent, and was ended by another. */

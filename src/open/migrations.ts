@@ -1,15 +1,13 @@
 // What the rooms put into the schema: their tables, and the views that a book has on request.
 import type { Migration } from "../storage/migrate.ts";
 import { appMigrations, appViews } from "../apps/migrations.ts";
-import { eventMigrations } from "../events/migrations.ts";
+import { eventMigrations, eventViews } from "../events/migrations.ts";
 import { jobMigrations } from "../jobs/migrations.ts";
 import { callMigrations, callViews } from "../calls/migrations.ts";
 import { recordMigrations, recordViews } from "../records/migrations.ts";
-import { scheduleMigrations } from "../schedules/migrations.ts";
+import { scheduleMigrations, scheduleViews } from "../schedules/migrations.ts";
 import { telemetryMigrations, telemetryViews } from "../telemetry/migrations.ts";
-import { eventViews } from "../events/seed-views.ts";
 import { jobViews } from "../jobs/seed-views.ts";
-import { scheduleViews } from "../schedules/seed-views.ts";
 import type { View } from "../storage/view.ts";
 
 /** In the order of their numbers, which is the order in which they are applied. */

@@ -66,11 +66,7 @@ export const scheduleChecks: readonly Check[] = [
     find: (_dialect, now) => sql`select name as finding, seq from daybook_schedule
       where ${isAhead(latestNow(now))} and removed_at is null`,
     advice: mendAdvice,
-    async mend(tx, seqs) {
-      let count = 0;
-      for (const seq of seqs) if (await stepBack(tx, seq)) count++;
-      return count;
-    },
+    mend: (tx, seqs) => countEach(seqs, (seq) => stepBack(tx, seq)),
   },
   {
     promise: "D4",
@@ -78,10 +74,12 @@ export const scheduleChecks: readonly Check[] = [
     find: (_dialect, now) => sql`select name as finding, seq from daybook_schedule
       where kind = 'once' and anchor_at > ${latestNow(now)} and removed_at is null`,
     advice: mendAdvice,
-    async mend(tx, seqs) {
-      let count = 0;
-      for (const seq of seqs) if (await countAnew(tx, seq)) count++;
-      return count;
-    },
+    mend: (tx, seqs) => countEach(seqs, (seq) => countAnew(tx, seq)),
   },
 ];
+
+async function countEach(seqs: readonly number[], mend: (seq: number) => Promise<boolean>): Promise<number> {
+  let count = 0;
+  for (const seq of seqs) if (await mend(seq)) count++;
+  return count;
+}

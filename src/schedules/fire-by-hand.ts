@@ -4,15 +4,15 @@ import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import { jobsChannel } from "../jobs/job.ts";
+import type { NewJob } from "../jobs/insert.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { slotsAfter, type Fire } from "./decide.ts";
-import { jobFor, sayFor } from "./fire.ts";
-import { nextFireAt, timingOf, type DecisionKind, type ScheduleRow, findSchedule } from "./schedule.ts";
+import { decisionRow, insertSkips, passedBy, type DecisionRow } from "./decision.ts";
+import { fireSlot, insertFires } from "./fire.ts";
+import { nextFireAt, findSchedule, type DecisionKind, type ScheduleRow } from "./schedule.ts";
 import { targetOf } from "./target.ts";
 import type { Slot } from "./timing/slot.ts";
-import { decisionRow, insertDecisions, insertSkips, passedBy, type DecisionRow } from "./write-decisions.ts";
+import { restoreTiming } from "./timing/timing.ts";
 
 /** The job that was made, or the event that was published. */
 export type Triggered =
@@ -23,12 +23,12 @@ export type Triggered =
 export async function triggerSchedule(tx: Tx, ports: Ports, name: string): Promise<Triggered> {
   const row = await findSchedule(tx, name);
   const taken = await slotsIn(tx, row, { from: tx.now, to: tx.now + 1000 });
-  const timing = timingOf(row);
+  const timing = restoreTiming(row);
   // Never at the time of a regular slot, which is still to be decided.
   let at = tx.now;
   while (taken.has(at) || timing.next(at - 1)?.at === at) at++;
   const [made] = await fireSlots(tx, ports, row, { slots: [{ at, local: "", dst: null }], kind: "manual" });
-  return row.target === "event" ? { jobId: null, eventId: made ?? "" } : { jobId: made ?? "", eventId: null };
+  return { jobId: made?.job_id ?? null, eventId: made?.event_id ?? null } as Triggered;
 }
 
 export type Backfilled = {
@@ -47,19 +47,17 @@ export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, d
   if (to > tx.now) throw invalid("backfill is for the past: the end is in the future");
   const row = await findSchedule(tx, name);
   if (row.pruned_until !== null && from <= row.pruned_until) {
-    const until = isoTime(row.pruned_until);
-    throw invalid(
-      `backfill: the decisions up to ${until} were pruned, so it is not known what was fired; begin after that`,
-    );
+    const gone = `the decisions up to ${isoTime(row.pruned_until)} were pruned`;
+    throw invalid(`backfill: ${gone}, so it is not known what was fired; begin after that`);
   }
-  const slots = slotsAfter(timingOf(row), from - 1, to, limits.backfillSlotsMax + 1);
+  const slots = slotsAfter(restoreTiming(row), from - 1, to, limits.backfillSlotsMax + 1);
   if (slots.length > limits.backfillSlotsMax) {
     throw invalid(`more than ${limits.backfillSlotsMax} slots in that stretch: backfill it in parts`);
   }
   const taken = await slotsIn(tx, row, { from, to }, sql`and coalesce(job_id, event_id) is not null`);
   const open = slots.filter((slot) => !taken.has(slot.at));
   if (!dryRun && open.length > 0) {
-    await forgetSkipped(tx, row, { first: open[0]?.at ?? 0, last: open.at(-1)?.at ?? 0 });
+    await forgetSkipped(tx, row, { from: open[0]?.at ?? 0, to: open.at(-1)?.at ?? 0 });
     await fireSlots(tx, ports, row, { slots: open, kind: "backfilled" });
     await moveCursor(tx, row, open);
   }
@@ -70,7 +68,7 @@ export async function backfillSchedule(tx: Tx, ports: Ports, { name, from, to, d
 async function moveCursor(tx: Tx, row: ScheduleRow, open: readonly Slot[]): Promise<void> {
   const last = open.at(-1)?.at ?? row.cursor_at;
   if (last <= row.cursor_at) return;
-  const timing = timingOf(row);
+  const timing = restoreTiming(row);
   const first = open.find((slot) => slot.at > row.cursor_at)?.at ?? last;
   await insertSkips(tx, row, timing, { until: first - 1, note: passedBy.filled });
   const next = { ...row, cursor_at: last };
@@ -84,28 +82,20 @@ async function fireSlots(
   ports: Ports,
   row: ScheduleRow,
   { slots, kind }: { readonly slots: readonly Slot[]; readonly kind: DecisionKind },
-): Promise<string[]> {
+): Promise<DecisionRow[]> {
   const target = await targetOf(tx, row);
   if ("refused" in target) throw new DaybookError("conflict", `schedule "${row.name}" cannot fire: ${target.refused}`);
-  const ids: string[] = [];
   const decisions: DecisionRow[] = [];
   const jobs: NewJob[] = [];
   for (const slot of slots) {
     const fire: Fire = { slot, kind, missed: 0, lateMs: tx.now - slot.at };
-    const job = "said" in target ? null : await jobFor(tx, row, fire, target, false);
-    const event = "said" in target ? await sayFor(tx, ports, row, { fire, said: target.said }) : null;
-    if (job !== null) jobs.push(job);
-    ids.push(event ?? job?.id ?? "");
+    const fired = await fireSlot(tx, ports, row, { fire, target, jobs });
     const local = slot.local === "" ? null : slot.local;
-    decisions.push(decisionRow(tx, row, { slot_at: slot.at, kind, local, job_id: job?.id ?? null, event_id: event }));
+    decisions.push(decisionRow(tx, row, { slot_at: slot.at, kind, local, ...fired }));
   }
-  await insertDecisions(tx, decisions);
-  if (jobs.length > 0) {
-    await insertJobs(tx, jobs);
-    tx.wake(jobsChannel);
-  }
+  await insertFires(tx, { decisions, jobs });
   await tx.run(sql`update daybook_schedule set last_fired_at = ${tx.now} where seq = ${row.seq}`);
-  return ids;
+  return decisions;
 }
 
 type Between = { readonly from: number; readonly to: number };
@@ -118,17 +108,14 @@ async function slotsIn(tx: Tx, row: ScheduleRow, { from, to }: Between, which = 
 
 /** Removes the skips of this stretch, so that a slot that is decided anew has one decision, the new one. A span that reaches beyond
  *  the stretch keeps the rest of its slots. */
-export async function forgetSkipped(
-  tx: Tx,
-  row: ScheduleRow,
-  { first, last }: { readonly first: number; readonly last: number },
-): Promise<void> {
-  await tx.run(sql`delete from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
-    and job_id is null and event_id is null and slot_at >= ${first} and until_at <= ${last}`);
-  const cut = await tx.all<{ seq: number; slot_at: number; until_at: number; slots: number }>(sql`select seq, slot_at,
-      until_at, slots from daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
-    and job_id is null and event_id is null and slot_at <= ${last} and until_at >= ${first}`);
-  const timing = timingOf(row);
+export async function forgetSkipped(tx: Tx, row: ScheduleRow, { from: first, to: last }: Between): Promise<void> {
+  const skipped = sql`daybook_decision where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq}
+    and job_id is null and event_id is null`;
+  await tx.run(sql`delete from ${skipped} and slot_at >= ${first} and until_at <= ${last}`);
+  const cut = await tx.all<{ seq: number; slot_at: number; until_at: number }>(
+    sql`select seq, slot_at, until_at from ${skipped} and slot_at <= ${last} and until_at >= ${first}`,
+  );
+  const timing = restoreTiming(row);
   for (const span of cut) {
     // The rest of the span lies before the stretch, behind it, or on both sides.
     const before = timing.span(span.slot_at - 1, Math.min(span.until_at, first - 1), limits.missedSlotsMax);

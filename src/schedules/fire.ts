@@ -1,31 +1,30 @@
 // Fires what is due: reads the schedules that are due, decides their slots, and writes decisions, jobs or events, and cursors in
-// one transaction. On PostgreSQL other processes skip the rows that this one has locked; the unique slot is the last guard.
+// one transaction. On PostgreSQL other processes skip the rows that this one has locked; the unique slot is the last guard. When a
+// job of a schedule ends, failures in a row may pause the schedule, and the next queued job may go.
+//
+// The order of locks on PostgreSQL: jobs, then schedules by their numbers. A transaction that ends jobs holds them and waits for
+// their schedules; so one that fires holds schedules and never waits, neither for a schedule nor for a job.
 import { DaybookError } from "../core/error.ts";
 import { killPoint } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { rowSet, skipLocked, anyOf, skipLockedOf } from "../storage/word.ts";
-import { cancelJob } from "../jobs/settle/cancel.ts";
+import { rowSet, skipLocked, anyOf, skipLockedOf, forUpdate } from "../storage/word.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
+import type { Prepared } from "../jobs/define.ts";
 import { newJob } from "../jobs/enqueue.ts";
 import { insertJobs, type NewJob } from "../jobs/insert.ts";
-import { jobsChannel } from "../jobs/job.ts";
-import type { Ports, ToSay } from "../jobs/kind.ts";
-import { laneOf } from "../jobs/claim/lane.ts";
-import { waitsKey } from "../jobs/wait/park.ts";
+import { jobsChannel, type JobRow } from "../jobs/job.ts";
+import type { Ports, ToSay, Ended, JobEnded, JobKind } from "../jobs/kind.ts";
+import { cancelJob } from "../jobs/settle/cancel.ts";
+import { park, queueOne } from "../jobs/state.ts";
+import { waitsKey, release } from "../jobs/wait/park.ts";
 import { decide, type Fire } from "./decide.ts";
-import { undecided } from "./fired-ahead.ts";
-import {
-  nextFireAt,
-  readTiming,
-  scheduleKind,
-  type DecisionKind,
-  type FireInfo,
-  type ScheduleRow,
-} from "./schedule.ts";
+import { undecided, decisionRow, insertDecisions, skipped, type DecisionRow } from "./decision.ts";
+import { nextFireAt, readTiming, scheduleKind, schedulesChannel } from "./schedule.ts";
+import type { DecisionKind, FireInfo, ScheduleRow } from "./schedule.ts";
 import { targetOf, type Target } from "./target.ts";
-import { decisionRow, insertDecisions, skipped, type DecisionRow } from "./write-decisions.ts";
 
 type Written = { decisions: DecisionRow[]; jobs: NewJob[]; rows: ScheduleRow[] };
 
@@ -66,20 +65,13 @@ export async function fireDue(tx: Tx, ports: Ports, { only }: { only?: number } 
   return written.rows.some((row) => (row.next_at ?? tx.now + 1) <= tx.now);
 }
 
-async function tellSkipped(
-  tx: Tx,
-  ports: Ports,
-  rows: readonly ScheduleRow[],
-  decisions: readonly DecisionRow[],
-): Promise<void> {
-  for (const { job_id: job, event_id: event, tenant_id: tenant, schedule_seq: seq, ...decision } of decisions) {
-    if ((job ?? event) !== null) continue;
-    const { slot_at: at, until_at: until, slots, kind, note } = decision;
+async function tellSkipped(tx: Tx, { announce }: Ports, rows: ScheduleRow[], decisions: DecisionRow[]): Promise<void> {
+  for (const decision of decisions) {
+    if ((decision.job_id ?? decision.event_id) !== null) continue;
+    const { slot_at: at, until_at: until, slots, kind, note, schedule_seq: seq } = decision;
     const schedule = rows.find((row) => row.seq === seq)?.name ?? null;
-    await ports.announce?.tell(tx, tenant, {
-      topic: "schedule.skipped",
-      payload: { schedule, at, until, slots, kind, note },
-    });
+    const payload = { schedule, at, until, slots, kind, note };
+    await announce?.tell(tx, decision.tenant_id, { topic: "schedule.skipped", payload });
   }
 }
 
@@ -107,17 +99,12 @@ async function fireAll(
     if (open.length > 0 && row.overlap === "cancel") {
       for (const id of open) await cancelJob(tx, ports, id, row.tenant_id);
     }
-    if ("said" in target) {
-      const id = await sayFor(tx, ports, row, { fire, said: target.said });
-      written.decisions.push({ ...decisionOf(tx, row, fire), event_id: id });
-      Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
-      continue;
-    }
     const waits = open.length > 0 && (row.overlap === "queue" || inLine(row, fire));
-    const job = await jobFor(tx, row, fire, target, waits);
-    written.jobs.push(job);
-    written.decisions.push({ ...decisionOf(tx, row, fire), job_id: job.id });
-    busy.set(row.seq, row.overlap === "cancel" ? [job.id] : [...open, job.id]);
+    const fired = await fireSlot(tx, ports, row, { fire, target, waits, jobs: written.jobs });
+    written.decisions.push({ ...decisionOf(tx, row, fire), ...fired });
+    if (fired.job_id !== null) {
+      busy.set(row.seq, row.overlap === "cancel" ? [fired.job_id] : [...open, fired.job_id]);
+    }
     Object.assign(row, { fires: row.fires + 1, last_fired_at: tx.now });
   }
   return null;
@@ -129,13 +116,21 @@ function inLine({ overlap }: ScheduleRow, { kind }: Fire): boolean {
   return overlap === "skip" && kind === "caught_up";
 }
 
-export async function jobFor(
-  tx: Tx,
-  row: ScheduleRow,
-  fire: Fire,
-  target: Extract<Target, { prepared: unknown }>,
-  waits: boolean,
-): Promise<NewJob> {
+type Fired = Pick<DecisionRow, "job_id" | "event_id">;
+type Firing = { readonly fire: Fire; readonly target: Target; readonly waits?: boolean; readonly jobs: NewJob[] };
+
+/** Publishes the event of one slot, or adds its job to `jobs`. */
+export async function fireSlot(tx: Tx, ports: Ports, row: ScheduleRow, firing: Firing): Promise<Fired> {
+  const { fire, target, waits = false, jobs } = firing;
+  if ("said" in target) return { job_id: null, event_id: await sayFor(tx, ports, row, fire, target.said) };
+  const job = await jobFor(tx, row, fire, target.prepared);
+  const order = { tenant: row.tenant_id, waitsFor: "order", key: row.id } as const;
+  const waiting = { status: "waiting", waits_for: "order", waits_key: waitsKey(order) } as const;
+  jobs.push(waits ? { ...job, ...waiting } : job);
+  return { job_id: job.id, event_id: null };
+}
+
+async function jobFor(tx: Tx, row: ScheduleRow, fire: Fire, prepared: Prepared): Promise<NewJob> {
   const about: FireInfo = {
     name: row.name,
     nominalAt: fire.slot.at,
@@ -144,28 +139,24 @@ export async function jobFor(
     reason: fire.kind,
     missed: fire.missed,
   };
-  const lane = await laneOf(tx, row.tenant_id, target.prepared.queue);
-  const order = { tenant: row.tenant_id, waitsFor: "order", key: row.id } as const;
   return {
-    ...newJob(tx, lane, target.prepared),
-    ...(waits ? ({ status: "waiting", waits_for: "order", waits_key: waitsKey(order) } as const) : {}),
+    ...newJob(tx, await laneOf(tx, row.tenant_id, prepared.queue), prepared),
     tenant_id: row.tenant_id,
     kind: scheduleKind,
     kind_seq: row.seq,
-    registration: target.prepared.registration ?? row.name,
+    registration: prepared.registration ?? row.name,
     about: JSON.stringify({ schedule: about }),
   };
 }
 
-/** Publishes the event of this slot. Its headers say which slot that is, as `job.schedule` does for a job. */
-export async function sayFor(
-  tx: Tx,
-  { announce }: Ports,
-  { tenant_id: tenant, name }: ScheduleRow,
-  { fire: { slot, kind }, said }: { readonly fire: Fire; readonly said: ToSay },
-): Promise<string> {
+// The headers of the event say which slot it is of, as `job.schedule` does for a job.
+async function sayFor(tx: Tx, { announce }: Ports, row: ScheduleRow, fire: Fire, said: ToSay): Promise<string> {
   if (announce === undefined) throw new DaybookError("internal", "this process has no room of events: report it");
-  return announce.say(tx, tenant, said, { schedule: name, slot: isoTime(slot.at), reason: kind });
+  return announce.say(tx, row.tenant_id, said, {
+    schedule: row.name,
+    slot: isoTime(fire.slot.at),
+    reason: fire.kind,
+  });
 }
 
 function decisionOf(tx: Tx, row: ScheduleRow, { slot, kind, missed }: Fire): DecisionRow {
@@ -187,17 +178,20 @@ const rowColumns = {
   paused_note: "text",
 } as const;
 
-async function write(tx: Tx, { decisions, jobs, rows }: Written): Promise<void> {
+export async function insertFires(tx: Tx, { decisions, jobs }: Pick<Written, "decisions" | "jobs">): Promise<void> {
   await insertDecisions(tx, decisions);
   killPoint("schedules.decided");
-  if (jobs.length > 0) {
-    await insertJobs(tx, jobs);
-    tx.wake(jobsChannel);
-  }
+  if (jobs.length === 0) return;
+  await insertJobs(tx, jobs);
+  tx.wake(jobsChannel);
+}
+
+async function write(tx: Tx, written: Written): Promise<void> {
+  await insertFires(tx, written);
   killPoint("schedules.fired");
   await tx.run(sql`update daybook_schedule as schedule set cursor_at = v.cursor_at, next_at = v.next_at, fires = v.fires,
       last_fired_at = v.last_fired_at, paused_at = v.paused_at, paused_note = v.paused_note
-    from ${rowSet("v", rowColumns, rows)} where schedule.seq = v.seq`);
+    from ${rowSet("v", rowColumns, written.rows)} where schedule.seq = v.seq`);
 }
 
 /** The open jobs of schedules, which a new slot may overlap with. */
@@ -239,4 +233,57 @@ async function read(
   return tx.all(sql`select line.kind_seq, job.id from daybook_line line cross join daybook_job job
     where line.kind = ${scheduleKind} and line.kind_seq ${anyOf("integer", seqs)} and line.kind is not null
       and job.seq = line.seq and job.tenant_id = ${tenant} order by line.seq ${locking ? skipLockedOf("line") : sql``}`);
+}
+
+type Row = Pick<ScheduleRow, "seq" | "id" | "failures" | "pause_after" | "paused_at">;
+
+/** Locks the schedules of a batch of ended jobs, before the first of them needs its own. */
+async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
+  if (tx.dialect === "sqlite") return;
+  await tx.all(sql`select seq from daybook_schedule where seq ${anyOf("integer", seqs)} order by seq ${forUpdate}`);
+}
+
+/** The jobs that schedules make, as a kind. */
+export const fires: JobKind = { ended: scheduledJobEnded, lock: lockSchedules };
+
+async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
+  for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);
+}
+
+async function chainEnded(tx: Tx, job: JobRow, { status }: JobEnded): Promise<void> {
+  const row = await tx.get<Row>(sql`select seq, id, failures, pause_after, paused_at from daybook_schedule
+    where seq = ${job.kind_seq} ${forUpdate}`);
+  if (row === undefined) return;
+  await letNextGo(tx, job, row.id);
+  if (row.pause_after === null || (status !== "failed" && status !== "completed")) return;
+  const failures = status === "failed" ? row.failures + 1 : 0;
+  const pauses = row.paused_at === null && failures >= row.pause_after;
+  if (failures === row.failures) return;
+  await tx.run(sql`update daybook_schedule set failures = ${failures} where seq = ${row.seq}`);
+  if (!pauses) return;
+  await tx.run(sql`update daybook_schedule set paused_at = ${tx.now}, next_at = null,
+      paused_note = ${`${failures} jobs in a row failed, the last one was ${job.id}`} where seq = ${row.seq}`);
+  tx.wake(schedulesChannel);
+}
+
+type Next = { readonly seq: number; readonly lane_seq: number; readonly available_at: number };
+
+// Whatever the policy is now: the jobs that wait were made while it was "queue". A waiting job that is cancelled ends too, and
+// then the running one still goes on.
+async function letNextGo(tx: Tx, job: JobRow, scheduleId: string): Promise<void> {
+  const order = { tenant: job.tenant_id, waitsFor: "order", key: scheduleId } as const;
+  const next = await tx.get<Next>(sql`select seq, lane_seq, available_at from daybook_line
+    where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null
+      and waits_for = 'order' and waits_key = ${waitsKey(order)} order by seq limit 1`);
+  if (next === undefined) return;
+  const ahead = await tx.get(sql`select seq from daybook_line
+    where kind = ${scheduleKind} and kind_seq = ${job.kind_seq} and kind is not null and seq <> ${job.seq} and (waits_for is null or waits_for <> 'order') limit 1`);
+  if (ahead !== undefined) return;
+  // Behind a job that was held in a copy of the book, the next one is held too.
+  if (job.waits_for === "release") {
+    return park(tx, [{ ...next, waits_for: "release", waits_key: scheduleKind }]);
+  }
+  if ((await release(tx, order, 1, [next.lane_seq])) > 0) return;
+  // Another transaction has it locked, to move or edit it. Wait for it: no sweep would release it later.
+  if (await queueOne(tx, next.seq, "order")) tx.wake(jobsChannel);
 }

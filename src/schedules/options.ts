@@ -2,16 +2,15 @@
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
-import { isPlain, toJson } from "../core/json.ts";
+import { toJson, isPlain } from "../core/json.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { refuseUnknown } from "../core/suggest.ts";
+import { refuseUnknown, checkWord } from "../core/suggest.ts";
 import { timeMs } from "../core/time.ts";
 import type { FireOverlap, Missed, ScheduleRow } from "./schedule.ts";
-import { checkTarget } from "./target.ts";
-import type { CheckedTarget, Around, LookUp, TargetOptions, StoredTarget } from "./target.ts";
+import { checkTarget, type CheckedTarget, type Around, type TargetOptions, type StoredTarget } from "./target.ts";
 import { createTiming, timingKeys, restoreTiming } from "./timing/timing.ts";
-import type { Timing, TimingInput, TimingOptions } from "./timing/timing.ts";
+import type { Timing, TimingInput, TimingOptions, StoredTiming } from "./timing/timing.ts";
 
 export type Policies = {
   /** What to do with slots that were due while no process worked: run the latest (default), all, or none. */
@@ -37,33 +36,22 @@ type Alone<When> = When extends unknown
   : never;
 
 export type CheckedSchedule = CheckedTarget &
-  Pick<
-    ScheduleRow,
-    | ("kind" | "expression" | "zone" | "gap" | "ambiguous" | "starts_at" | "ends_at" | "anchor_at")
-    | ("missed" | "max_lateness_ms" | "overlap" | "jitter_ms" | "max_fires" | "pause_after")
-  > & {
+  StoredTiming &
+  Pick<ScheduleRow, "missed" | "max_lateness_ms" | "overlap" | "jitter_ms" | "max_fires" | "pause_after"> & {
     readonly timing: Timing;
     /** The delay of "in", which counts from the moment the schedule is written; until then the timing counts from 1970. */
     readonly inMs: number | null;
   };
 
-const known = [
-  ...timingKeys,
-  ...(["anchor", "zone", "gap", "ambiguous", "start", "end"] as const),
-  ...(["missed", "maxLateness", "overlap", "jitter", "maxFires", "pauseAfterFailures"] as const),
-  ...(["job", "template", "params", "queue", "priority", "tags", "event", "payload"] as const),
-];
+const timingOptionKeys = ["zone", "gap", "ambiguous", "start", "end"];
+const policyKeys = ["missed", "maxLateness", "overlap", "jitter", "maxFires", "pauseAfterFailures"];
+const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
+const known = [...timingKeys, "anchor", ...timingOptionKeys, ...policyKeys, ...targetKeys];
 
-export async function checkSchedule(
-  name: string,
-  options: ScheduleOptions,
-  lookUp: LookUp,
-  around: Around,
-): Promise<CheckedSchedule> {
+export async function checkSchedule(name: string, options: ScheduleOptions, around: Around): Promise<CheckedSchedule> {
   checkName(name, "schedule name");
   const { timing, jitter_ms } = checkWhen(name, options);
   const inMs = "in" in options && options.in !== undefined ? durationMs(options.in, "in") : null;
-  const { kind, expression, zone, gap, ambiguous, start, end, anchor } = timing.stored;
   const {
     missed = "latest",
     overlap = options.event === undefined ? "skip" : "allow",
@@ -71,22 +59,13 @@ export async function checkSchedule(
     maxFires,
     pauseAfterFailures,
   } = options;
-  oneOf("missed", missed, ["latest", "all", "skip"]);
-  oneOf("overlap", overlap, ["skip", "queue", "cancel", "allow"]);
   return {
-    kind,
-    expression,
-    zone,
-    gap,
-    ambiguous,
-    starts_at: start,
-    ends_at: end,
-    anchor_at: anchor,
+    ...timing.stored,
     timing,
     inMs,
-    ...(await checkTarget(name, options, lookUp, around)),
-    missed,
-    overlap,
+    missed: checkWord(missed, ["latest", "all", "skip"], "missed"),
+    overlap: checkWord(overlap, ["skip", "queue", "cancel", "allow"], "overlap"),
+    ...(await checkTarget(name, options, around)),
     max_lateness_ms: maxLateness === undefined ? null : durationMs(maxLateness, "maxLateness"),
     jitter_ms,
     max_fires: maxFires === undefined ? null : checkCount(maxFires, "maxFires", 1),
@@ -94,11 +73,9 @@ export async function checkSchedule(
   };
 }
 
-export function checkWhen(
-  name: string,
-  options: object,
-  now?: number,
-): { readonly timing: Timing; readonly jitter_ms: number } {
+type When = { readonly timing: Timing; readonly jitter_ms: number };
+
+export function checkWhen(name: string, options: object, now?: number): When {
   refuseOthers(name, options);
   const { jitter } = options as Pick<Policies, "jitter">;
   return {
@@ -114,14 +91,13 @@ export function refuseOthers(name: string, options: object): void {
 }
 
 export function checkTiming(name: string, options: object, now?: number): Timing {
-  const given = timingKeys.filter((key) => key in options && (options as Record<string, unknown>)[key] !== undefined);
+  const given = timingKeys.filter((key) => Reflect.get(options, key) !== undefined);
   if (given.length !== 1) {
     const what = given.length === 0 ? "says not when" : `says when in ${given.length} ways (${given.join(", ")})`;
     throw invalid(`schedule "${name}" ${what}: give one of cron, every, at, in, daily`);
   }
-  const picked = pick(options, [...timingKeys, "anchor"]);
-  const rest = pick(options, ["zone", "gap", "ambiguous", "start", "end"]);
-  return createTiming(picked as unknown as TimingInput, rest, now);
+  const when = pick(options, [...timingKeys, "anchor"]) as TimingInput;
+  return createTiming(when, pick(options, timingOptionKeys), now);
 }
 
 function pick(options: object, keys: readonly string[]): object {
@@ -130,18 +106,13 @@ function pick(options: object, keys: readonly string[]): object {
   );
 }
 
-function oneOf(what: string, value: string, allowed: readonly string[]): void {
-  if (allowed.includes(value)) return;
-  throw invalid(`${what} ${JSON.stringify(value)} is not known: ${allowed.map((each) => `"${each}"`).join(", ")}`);
-}
-
 /** Counts "in" from now; returns any other schedule as it is. The moment is kept as the anchor, so that a program that starts again
  *  does not put the fire off. */
 export function countedFrom(now: number, checked: CheckedSchedule): CheckedSchedule {
   if (checked.inMs === null) return checked;
   const { zone, gap, ambiguous } = checked;
   const timing = createTiming({ in: checked.inMs }, { zone, gap, ambiguous }, now);
-  return { ...checked, expression: timing.expression, anchor_at: timing.stored.anchor, timing };
+  return { ...checked, expression: timing.expression, anchor_at: timing.stored.anchor_at, timing };
 }
 
 /** Whether the row was made by the same "in". */
@@ -150,7 +121,7 @@ export function isCounted({ kind, expression, anchor_at: anchor }: ScheduleRow, 
 }
 
 export function keepMoment({ expression, anchor_at }: ScheduleRow, checked: CheckedSchedule): CheckedSchedule {
-  const timing = restoreTiming({ ...checked.timing.stored, expression, anchor: anchor_at });
+  const timing = restoreTiming({ ...checked.timing.stored, expression, anchor_at });
   return { ...checked, expression, anchor_at, timing };
 }
 
@@ -198,14 +169,9 @@ function timingFrom({ kind, expression, anchor_at: anchor }: ScheduleRow): objec
 
 function targetFrom(row: ScheduleRow): object {
   const { prepared, overrides, settings } = JSON.parse(row.job) as StoredTarget;
-  const said = { event: row.target_name, payload: JSON.parse(prepared.params) as unknown, ...settings };
-  if (row.target === "event") return said;
-  return row.target === "template"
-    ? { template: row.target_name, params: overrides, ...settings }
-    : { job: row.target_name, params: JSON.parse(prepared.params) as unknown, ...settings };
+  const params: unknown = row.target === "template" ? overrides : JSON.parse(prepared.params);
+  return { [row.target]: row.target_name, [row.target === "event" ? "payload" : "params"]: params, ...settings };
 }
-
-const targetKeys = ["job", "template", "params", "queue", "priority", "tags", "event", "payload"];
 
 /** Keeps what the job's definition said when the schedule was made, unless the edit is about the job: a process that does not know
  *  the definition (the command line) must not lose its attempts, timeout and limits. */

@@ -1,15 +1,13 @@
 // Reads schedules and their decisions, and says why a schedule did or did not run.
-import { describeError, invalid } from "../core/error.ts";
-import { checkLimit, cutPage, type Page, type PageOptions } from "../core/page.ts";
-import { quote } from "../core/quote.ts";
+import { checkLimit, cutPage, checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { isoTime } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
-import { timingOf, unknownSchedule, offsetOf } from "./schedule.ts";
+import { unknownSchedule, offsetOf, readTiming } from "./schedule.ts";
 import type { DecisionKind, FireOverlap, Missed, ScheduleRow, ScheduleSource } from "./schedule.ts";
 import type { StoredTarget } from "./target.ts";
-import type { Timing } from "./timing/timing.ts";
+import { restoreTiming, type Timing } from "./timing/timing.ts";
 
 export type ScheduleRecord = {
   readonly id: string;
@@ -92,23 +90,17 @@ export async function listDecisions(
   filter: ScheduleFilter,
 ): Promise<DecisionPage> {
   refuseUnknown(filter, ["limit", "after"], "the list of decisions");
-  const limit = checkLimit(filter.limit);
+  const { limit, after } = checkPage(filter);
   const { seq } = await readOne(store, tenant, name);
-  const after: Sql = filter.after === undefined ? sql`` : sql`and slot_at < ${checkCursor(filter.after)}`;
   const rows =
-    await store.readHeavy<DecisionRecord>(sql`${selectDecisions} where tenant_id = ${tenant} and schedule_seq = ${seq} ${after}
-    order by slot_at desc limit ${limit + 1}`);
+    await store.readHeavy<DecisionRecord>(sql`${selectDecisions} where tenant_id = ${tenant} and schedule_seq = ${seq}
+      and slot_at < ${after ?? Number.MAX_SAFE_INTEGER} order by slot_at desc limit ${limit + 1}`);
   return cutPage(rows, limit, (row) => row.at);
 }
 
 const selectDecisions = sql`select slot_at as "at", until_at as "untilAt", slots, kind, decided_at as "decidedAt", local,
     job_id as "jobId", event_id as "eventId", note
   from daybook_decision`;
-
-function checkCursor(after: string): number {
-  if (/^-?\d{1,15}$/.test(after)) return Number(after);
-  throw invalid(`after is ${quote(after)}, which is not the "next" of a page of decisions`);
-}
 
 export function toSchedule(row: ScheduleRow): ScheduleRecord {
   const { prepared, overrides } = JSON.parse(row.job) as StoredTarget;
@@ -145,11 +137,8 @@ export function toSchedule(row: ScheduleRow): ScheduleRecord {
 
 // A schedule that this machine cannot read (an unknown zone) must not hide the others of a list.
 function wordsOf(row: ScheduleRow): string {
-  try {
-    return timingOf(row).words;
-  } catch (error) {
-    return `${row.kind} ${row.expression} (${row.zone}): ${describeError(error).message}`;
-  }
+  const timing = readTiming(row);
+  return "words" in timing ? timing.words : `${row.kind} ${row.expression} (${row.zone}): ${timing.unreadable}`;
 }
 
 /** Why a schedule did or did not run at a time: the decision about that slot, or the reason why there is none. */
@@ -174,7 +163,7 @@ const meanings: Readonly<Record<DecisionKind, string>> = {
 };
 
 export async function whySchedule(store: Store, row: ScheduleRow, at: number): Promise<Why> {
-  const timing = timingOf(row);
+  const timing = restoreTiming(row);
   // A person names a minute; the slot may be at any second of it.
   const until = at % 60_000 === 0 ? at + 59_999 : at;
   const [found] =
@@ -185,24 +174,19 @@ export async function whySchedule(store: Store, row: ScheduleRow, at: number): P
   // A slot of a timing that has been edited since still has its decision.
   if (found !== undefined && (isSlot || found.slots === 1)) {
     const because = [meanings[found.kind]];
-    if (found.slots > 1) {
-      because.push(
-        `The decision is about ${found.slots} slots, from ${isoTime(found.at)} to ${isoTime(found.untilAt)}.`,
-      );
-    }
+    const span = `${found.slots} slots, from ${isoTime(found.at)} to ${isoTime(found.untilAt)}`;
+    if (found.slots > 1) because.push(`The decision is about ${span}.`);
     if (found.note !== null) because.push(`Its note: ${found.note}.`);
     if (found.jobId !== null) because.push(`Its job is ${found.jobId}; "jobs explain" tells what became of that.`);
     if (found.eventId !== null) because.push(`Its event is ${found.eventId}; "events show" tells who heard it.`);
     return { isSlot: true, decision: found, because };
   }
-  return { isSlot, decision: null, because: undecided(store, row, isSlot ? slot.at : at, isSlot) };
+  const because = isSlot ? whyUndecided(row, slot.at, store.clock.now()) : noSlot(row, timing, at);
+  return { isSlot, decision: null, because };
 }
 
-function undecided(store: Store, row: ScheduleRow, at: number, isSlot: boolean): string[] {
-  const timing = timingOf(row);
-  const now = store.clock.now();
+function whyUndecided(row: ScheduleRow, at: number, now: number): string[] {
   const fireAt = at + offsetOf(row);
-  if (!isSlot) return noSlot(row, timing, at);
   if (row.paused_at !== null && at >= row.paused_at) {
     const note = row.paused_note === null ? "" : ` (${row.paused_note})`;
     return [`It is paused since ${isoTime(row.paused_at)}${note}: resume it, and it goes on with what is due then.`];

@@ -7,6 +7,7 @@
 //      ▼
 //   fired · late · caught_up · shifted_dst · skipped_missed · skipped_overlap · skipped_paused · backfilled · manual
 import { describeError, type DaybookError } from "../core/error.ts";
+import { checkName } from "../core/name.ts";
 import { noSuch } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
@@ -34,20 +35,12 @@ export type Missed = "latest" | "all" | "skip";
 export type FireOverlap = "skip" | "queue" | "cancel" | "allow";
 export type ScheduleSource = "code" | "api";
 
-export type ScheduleRow = {
+export type ScheduleRow = StoredTiming & {
   seq: number;
   tenant_id: string;
   id: string;
   name: string;
   source: ScheduleSource;
-  kind: StoredTiming["kind"];
-  expression: string;
-  zone: string;
-  gap: StoredTiming["gap"];
-  ambiguous: StoredTiming["ambiguous"];
-  starts_at: number | null;
-  ends_at: number | null;
-  anchor_at: number | null;
   target: "job" | "template" | "event";
   target_name: string;
   /** JSON of what a fire enqueues; see target.ts. */
@@ -85,15 +78,10 @@ export const schedulesChannel = "schedules";
 /** The kind of the jobs that schedules make. */
 export const scheduleKind = "schedule";
 
-export function timingOf(row: ScheduleRow): Timing {
-  const { kind, expression, zone, gap, ambiguous, starts_at: start, ends_at: end, anchor_at: anchor } = row;
-  return restoreTiming({ kind, expression, zone, gap, ambiguous, start, end, anchor });
-}
-
-/** The same for callers that must go on when a timing cannot be read, such as a zone that this machine does not know. */
+/** The timing of a schedule, for callers that must go on when a timing cannot be read, such as a zone that this machine does not know. */
 export function readTiming(row: ScheduleRow): Timing | { readonly unreadable: string } {
   try {
-    return timingOf(row);
+    return restoreTiming(row);
   } catch (error) {
     return { unreadable: `it cannot be read: ${describeError(error).message}` };
   }
@@ -108,7 +96,7 @@ export function offsetOf({ id, jitter_ms: jitterMs }: Pick<ScheduleRow, "id" | "
 }
 
 /** When the slot after the cursor is fired; null when the schedule is over, paused, held, or has reached its maximum. */
-export function nextFireAt(row: ScheduleRow, timing: Timing = timingOf(row)): number | null {
+export function nextFireAt(row: ScheduleRow, timing: Timing = restoreTiming(row)): number | null {
   if (row.paused_at !== null || row.removed_at !== null || row.held === 1) return null;
   if (row.max_fires !== null && row.fires >= row.max_fires) return null;
   const next = timing.next(row.cursor_at);
@@ -132,6 +120,7 @@ export async function lockSchedule(tx: Tx, name: string): Promise<ScheduleRow | 
 type Read = (statement: Sql) => Awaitable<{ name: string }[]>;
 
 export async function unknownSchedule(read: Read, tenant: string, name: string): Promise<DaybookError> {
+  if (typeof name !== "string") checkName(name, "schedule name");
   const names = await read(
     sql`select name from daybook_schedule where tenant_id = ${tenant} and removed_at is null order by name limit 1000`,
   );

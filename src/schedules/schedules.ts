@@ -4,19 +4,21 @@ import { invalid } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
 import type { Store } from "../storage/store.ts";
-import { knownJob, type ReadRows } from "../jobs/definition.ts";
+import type { ReadRows } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
+import { pruneDecisions, type PruneDecisions, type PrunedDecisions } from "./decision.ts";
 import { backfillSchedule, triggerSchedule, type Backfilled, type Triggered } from "./fire-by-hand.ts";
 import { keepTarget, mergeOptions, checkSchedule, checkWhen, countedFrom, refuseOthers } from "./options.ts";
 import type { ScheduleChanges, Policies, ScheduleOptions } from "./options.ts";
-import { pruneDecisions, type PruneDecisions, type PrunedDecisions } from "./prune-decisions.ts";
 import { listDecisions, listSchedules, readOne, toSchedule, whySchedule } from "./read-schedule.ts";
 import type { DecisionPage, ScheduleFilter, SchedulePage, ScheduleRecord, Why } from "./read-schedule.ts";
-import { timingOf, findSchedule, offsetOf, type ScheduleRow } from "./schedule.ts";
-import { readTemplateIn, type LookUp, type ReadTemplate } from "./target.ts";
-import type { TimingInput, TimingOptions, Timing } from "./timing/timing.ts";
+import { findSchedule, offsetOf, type ScheduleRow } from "./schedule.ts";
+import { readTemplateIn, aroundOf } from "./target.ts";
+import { slotAt } from "./timing/slot.ts";
+import { restoreTiming, type TimingInput, type TimingOptions, type Timing } from "./timing/timing.ts";
+import { zoneOf } from "./timing/zone.ts";
 import { pauseSchedule, removeSchedule, resumeSchedule, createSchedule, editSchedule } from "./write-schedule.ts";
 
 export type Made = ScheduleRecord & {
@@ -74,20 +76,18 @@ export function scheduleVerbs(
   within: Within,
   read?: ReadRows,
 ): ScheduleVerbs {
-  const lookUp: LookUp = (name) => knownJob(engine, name, read);
-  const readTemplate: ReadTemplate = (template) => within((tx) => readTemplateIn(tx)(template));
-  const around = { readTemplate, prepareEvent: engine.announce?.prepareEvent };
+  const around = aroundOf(engine, (template) => within((tx) => readTemplateIn(tx, template)), read);
   return {
     async create(name: string, options: ScheduleOptions<never>) {
       refuseTenants(name, options);
-      const checked = await checkSchedule(name, options, lookUp, around);
+      const checked = await checkSchedule(name, options, around);
       const row = await within((tx) => createSchedule(tx, name, checked));
       return { ...toSchedule(row), warning: checked.warning };
     },
     async edit(name, changes) {
       refuseTenants(name, changes);
       const old = await within((tx) => findSchedule(tx, name));
-      const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), lookUp, around));
+      const checked = keepTarget(old, changes, await checkSchedule(name, mergeOptions(old, changes), around));
       const edit = { checked, revision: old.revision };
       const row = await within((tx) => editSchedule(tx, name, edit));
       return { ...toSchedule(row), warning: checked.warning };
@@ -135,12 +135,10 @@ async function preview(
   const after = options.after === undefined ? store.clock.now() : timeMs(options.after, "after");
   if (typeof what === "string") {
     const row = await readOne(store, tenant, what);
-    if (options.edit === undefined) return previewFires(timingOf(row), row, { after, count, zone });
+    if (options.edit === undefined) return previewFires(restoreTiming(row), row, { after, count, zone });
     refuseOthers(what, options.edit);
-    const checked = await checkSchedule(what, mergeOptions(row, options.edit), (name) => knownJob(engine, name), {
-      readTemplate: async () => undefined,
-      prepareEvent: engine.announce?.prepareEvent,
-    });
+    const around = aroundOf(engine, async () => undefined);
+    const checked = await checkSchedule(what, mergeOptions(row, options.edit), around);
     const edited = countedFrom(store.clock.now(), checked);
     return previewFires(edited.timing, { ...row, ...edited }, { after, count, zone });
   }
@@ -167,26 +165,13 @@ function previewFires(
   { after, count, zone }: { readonly after: number; readonly count: number; readonly zone: string },
 ): FirePreview[] {
   checkCount(count, "count", 1, 1000);
-  const format = formatIn(zone);
+  const there = zoneOf(zone);
   const offset = offsetOf(row);
   const fires: FirePreview[] = [];
   const most = Math.min(count, (row.max_fires ?? Number.POSITIVE_INFINITY) - (row.fires ?? 0));
   for (let slot = timing.next(after); slot !== null && fires.length < most; slot = timing.next(slot.at)) {
     const { at, local, dst } = slot;
-    fires.push({ at, fireAt: at + offset, local, there: format(at), dst });
+    fires.push({ at, fireAt: at + offset, local, there: slotAt(there, at).local, dst });
   }
   return fires;
-}
-
-function formatIn(zone: string): (at: number) => string {
-  try {
-    const format = new Intl.DateTimeFormat("sv-SE", {
-      timeZone: zone,
-      dateStyle: "short",
-      timeStyle: "medium",
-    });
-    return (at) => format.format(at).replace(" ", "T");
-  } catch {
-    throw invalid(`zone "${zone}" is not known: use a name such as "Europe/Madrid" or "UTC"`);
-  }
 }

@@ -1,16 +1,15 @@
 // A clock that ran ahead has decided slots that are still to come. Once it is right again, what it decided in a future that never
 // was is void, and the cursor steps back to before the first of these slots, so that they are decided at their time, or as missed
 // when that has passed. What had fired stays, and is not fired again.
-import { limits } from "../core/limits.ts";
 import type { Behind } from "../core/clock.ts";
+import { limits } from "../core/limits.ts";
 import { isoTime, timeMs } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { skipLocked } from "../storage/word.ts";
-import { undecided } from "./fired-ahead.ts";
+import { skipLocked, assigned } from "../storage/word.ts";
+import { undecided, passedBy } from "./decision.ts";
 import { forgetSkipped } from "./fire-by-hand.ts";
 import { nextFireAt, offsetOf, readTiming, schedulesChannel, type ScheduleRow } from "./schedule.ts";
-import { passedBy } from "./write-decisions.ts";
 
 type Which = {
   /** How far ahead a cursor is taken for another machine's: as far as clocks may differ, unless this process saw its own be wrong. */
@@ -53,7 +52,7 @@ export async function stepBack(
   const next: ScheduleRow = { ...row, cursor_at: cursorAt, ahead_until: Math.max(row.cursor_at, row.ahead_until ?? 0) };
   let nextAt = row.next_at;
   if (!("unreadable" in timing)) {
-    await forgetSkipped(tx, row, { first: cursorAt + 1, last: row.cursor_at });
+    await forgetSkipped(tx, row, { from: cursorAt + 1, to: row.cursor_at });
     nextAt = nextFireAt(next, await undecided(tx, next, timing));
   }
   await tx.run(sql`update daybook_schedule set cursor_at = ${cursorAt}, ahead_until = ${next.ahead_until}, next_at = ${nextAt}
@@ -64,7 +63,7 @@ export async function stepBack(
 
 const none = Number.MAX_SAFE_INTEGER;
 
-/** The first slot that a clock which ran ahead left out. Somebody who made, changed, resumed, filled or released the schedule by that
+/** The first slot that a clock which ran ahead left out. A person who made, changed, resumed, filled or released the schedule by that
  *  clock has passed by what was due before, and that is not made up for. */
 async function firstVoid(tx: Tx, row: ScheduleRow): Promise<number> {
   if (row.updated_at > tx.now) return none;
@@ -87,12 +86,17 @@ export async function countAnew(tx: Tx, seq: number): Promise<boolean> {
   const row = await tx.get<ScheduleRow>(sql`select * from daybook_schedule where seq = ${seq} and kind = 'once'
     and anchor_at > ${tx.now + limits.clockAheadMs} and removed_at is null ${skipLocked}`);
   if (row === undefined || row.anchor_at === null) return false;
-  const at = tx.now + timeMs(row.expression, "at") - row.anchor_at;
-  const next: ScheduleRow = { ...row, expression: isoTime(at), anchor_at: tx.now, cursor_at: tx.now };
-  await tx.run(sql`update daybook_schedule set expression = ${next.expression}, anchor_at = ${tx.now}, cursor_at = ${tx.now},
-    next_at = ${nextFireAt(next)} where seq = ${seq}`);
-  tx.wake(schedulesChannel);
+  await moveOnce(tx, { ...row, cursor_at: row.anchor_at }, tx.now - row.anchor_at);
   return true;
+}
+
+/** Moves the one moment of a schedule, and all that is counted from it. */
+async function moveOnce(tx: Tx, row: ScheduleRow, byMs: number): Promise<void> {
+  const expression = isoTime(timeMs(row.expression, "at") + byMs);
+  const moved = { expression, anchor_at: (row.anchor_at ?? 0) + byMs, cursor_at: row.cursor_at + byMs };
+  const next_at = nextFireAt({ ...row, ...moved });
+  await tx.run(sql`update daybook_schedule set ${assigned({ ...moved, next_at })} where seq = ${row.seq}`);
+  tx.wake(schedulesChannel);
 }
 
 /** "In ten minutes", written by a clock that was behind, is counted from the right time. Returns what it counted, which a second look
@@ -106,13 +110,6 @@ export async function countOnceFromRight(
     and anchor_at between ${fromMs} and ${toMs} and updated_at between ${fromMs} and ${toMs} and fires = 0
     and removed_at is null ${skipLocked}`);
   const rows = found.filter(({ seq }) => !counted.includes(seq));
-  for (const row of rows) {
-    const at = timeMs(row.expression, "at") + byMs;
-    const anchor = (row.anchor_at ?? 0) + byMs;
-    const next: ScheduleRow = { ...row, expression: isoTime(at), anchor_at: anchor, cursor_at: row.cursor_at + byMs };
-    await tx.run(sql`update daybook_schedule set expression = ${next.expression}, anchor_at = ${anchor},
-      cursor_at = ${next.cursor_at}, next_at = ${nextFireAt(next)} where seq = ${row.seq}`);
-  }
-  if (rows.length > 0) tx.wake(schedulesChannel);
+  for (const row of rows) await moveOnce(tx, row, byMs);
   return rows.map(({ seq }) => seq);
 }

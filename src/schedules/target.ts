@@ -6,18 +6,12 @@ import { toJson } from "../core/json.ts";
 import { sql } from "../storage/sql.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import { forShare } from "../storage/word.ts";
-import {
-  defineJob,
-  limitsOf,
-  prepareJob,
-  type AnyJob,
-  type Job,
-  type EnqueueOptions,
-  type Prepared,
-} from "../jobs/define.ts";
-import { findDefinition, neverHostedWarning, type ReadRows } from "../jobs/definition.ts";
+import { defineJob, limitsOf, prepareJob } from "../jobs/define.ts";
+import type { AnyJob, Job, EnqueueOptions, Prepared } from "../jobs/define.ts";
+import { findDefinition, neverHostedWarning, knownJob, type ReadRows } from "../jobs/definition.ts";
+import type { Engine } from "../jobs/engine.ts";
 import type { Announce, ToSay } from "../jobs/kind.ts";
-import { mergeParams, readTemplate } from "../jobs/template/template.ts";
+import { mergeParams, readTemplate, definedOnly } from "../jobs/template/template.ts";
 import type { ScheduleRow } from "./schedule.ts";
 
 export type TargetOptions<Input = unknown> = Pick<EnqueueOptions, "queue" | "priority" | "tags"> &
@@ -61,48 +55,47 @@ export type StoredTarget = {
   readonly unknown?: true;
 };
 
-/** An event as it is stored, with its payload in place of a job's params. */
-type StoredEvent = {
-  readonly prepared: Pick<Prepared, "params" | "priority">;
-  readonly overrides: null;
-  readonly settings: Pick<EnqueueOptions, "priority">;
-};
-
 export type CheckedTarget = Pick<ScheduleRow, "target" | "target_name" | "job"> & {
   /** No program has hosted its job yet. That is allowed, with a warning. */
   readonly unknown: boolean;
   readonly warning: string | null;
 };
 
-/** Finds a job's definition, in this process or in the book. */
-export type LookUp = (name: string) => Awaitable<AnyJob | undefined>;
-
 /** Reads a template as it is now; its job's definition is stored with the schedule. */
-export type ReadTemplate = (name: string) => Promise<{ job_name: string; params: string } | undefined>;
+type ReadTemplate = (name: string) => Promise<{ job_name: string; params: string } | undefined>;
 
-/** What checking a target needs besides the definitions. */
+/** What checking a target needs: the definitions of jobs, in this process or in the book, templates and events. */
 export type Around = {
+  readonly lookUp: (name: string) => Awaitable<AnyJob | undefined>;
   readonly readTemplate: ReadTemplate;
   readonly prepareEvent: Announce["prepareEvent"] | undefined;
 };
 
-export const readTemplateIn =
-  (tx: Tx): ReadTemplate =>
-  async (name) =>
-    tx.get(sql`select job_name, params from daybook_job_template where tenant_id = ${tx.tenant} and name = ${name}`);
+export function aroundOf(
+  engine: Pick<Engine, "definitions" | "store" | "announce">,
+  readTemplate: ReadTemplate,
+  read?: ReadRows,
+): Around {
+  return {
+    lookUp: (name) => knownJob(engine, name, read),
+    readTemplate,
+    prepareEvent: engine.announce?.prepareEvent,
+  };
+}
+
+export async function readTemplateIn(tx: Tx, name: string): ReturnType<ReadTemplate> {
+  return tx.get(
+    sql`select job_name, params from daybook_job_template where tenant_id = ${tx.tenant} and name = ${name}`,
+  );
+}
 
 export async function checkTarget(
   name: string,
   options: TargetOptions,
-  lookUp: LookUp,
-  { readTemplate, prepareEvent }: Around,
+  { lookUp, readTemplate, prepareEvent }: Around,
 ): Promise<CheckedTarget> {
   const { job, template, event, params, queue, priority, tags } = options;
-  const settings = {
-    ...(queue === undefined ? {} : { queue }),
-    ...(priority === undefined ? {} : { priority }),
-    ...(tags === undefined ? {} : { tags }),
-  };
+  const settings = definedOnly({ queue, priority, tags }) as StoredTarget["settings"];
   if ([job, template, event].filter((each) => each !== undefined).length !== 1) {
     throw invalid(`schedule "${name}" fires one thing: give "job", "template" or "event"`);
   }
@@ -110,29 +103,25 @@ export async function checkTarget(
     throw invalid(`schedule "${name}" makes jobs, which have "params": "payload" is for "event"`);
   }
   if (event !== undefined) return checkEvent(name, options, prepareEvent);
-  if (template !== undefined) {
-    const now = await readTemplate(template);
-    const known = now === undefined ? undefined : await lookUp(now.job_name);
-    const given = now === undefined || known === undefined ? {} : mergeParams(JSON.parse(now.params), params);
-    const definition = known ?? defineJob(template, { run: () => undefined });
-    const stored: StoredTarget = {
-      prepared: withoutCause(await prepareJob(definition, given, settings)),
-      overrides: params ?? null,
-      settings,
-      ...(known === undefined ? { unknown: true } : {}),
-    };
-    const warning = now === undefined ? null : warningOf(now.job_name, known);
-    const job = toJson(stored, { what: "schedule" });
-    return { target: "template", target_name: template, job, unknown: false, warning };
-  }
-  const jobName = typeof job === "string" ? job : (job as AnyJob).name;
-  const known = typeof job === "string" ? await lookUp(job) : (job as AnyJob);
-  const definition = known ?? defineJob(jobName, { run: () => undefined });
-  const prepared = withoutCause(await prepareJob(definition, params, settings));
-  const unknown = known === undefined;
-  const stored: StoredTarget = { prepared, overrides: null, settings, ...(unknown ? { unknown } : {}) };
-  const warning = warningOf(jobName, known);
-  return { target: "job", target_name: jobName, job: toJson(stored, { what: "schedule" }), unknown, warning };
+  const from = template === undefined ? undefined : await readTemplate(template);
+  const jobName = template !== undefined ? from?.job_name : typeof job === "string" ? job : (job as AnyJob).name;
+  const known = typeof job === "object" ? (job as AnyJob) : jobName === undefined ? undefined : await lookUp(jobName);
+  const target_name = template ?? jobName ?? "";
+  const definition = known ?? defineJob(target_name, { run: () => undefined });
+  const merged = from === undefined || known === undefined ? {} : mergeParams(JSON.parse(from.params), params);
+  const stored: StoredTarget = {
+    prepared: withoutCause(await prepareJob(definition, template === undefined ? params : merged, settings)),
+    overrides: template === undefined ? null : (params ?? null),
+    settings,
+    ...(known === undefined ? { unknown: true } : {}),
+  };
+  return {
+    target: template === undefined ? "job" : "template",
+    target_name,
+    job: toJson(stored, { what: "schedule" }),
+    unknown: template === undefined && known === undefined,
+    warning: jobName === undefined ? null : warningOf(jobName, known),
+  };
 }
 
 function warningOf(jobName: string, known: AnyJob | undefined): string | null {
@@ -155,22 +144,14 @@ async function checkEvent(
   if (prepareEvent === undefined) throw new DaybookError("internal", "this process has no room of events: report it");
   const settings = options.priority === undefined ? {} : { priority: options.priority };
   const { topic, payload, priority } = await prepareEvent(options.event, options.payload, settings);
-  const stored: StoredEvent = { prepared: { params: payload, priority }, overrides: null, settings };
-  return {
-    target: "event",
-    target_name: topic,
-    job: toJson(stored, { what: "schedule" }),
-    unknown: false,
-    warning: null,
-  };
+  // The payload stands in the place of a job's params.
+  const stored = { prepared: { params: payload, priority }, overrides: null, settings };
+  const job = toJson(stored, { what: "schedule" });
+  return { target: "event", target_name: topic, job, unknown: false, warning: null };
 }
 
-function withoutCause({
-  cause: _cause,
-  traceparent: _trace,
-  warning: _said,
-  ...prepared
-}: Prepared): StoredTarget["prepared"] {
+function withoutCause(given: Prepared): StoredTarget["prepared"] {
+  const { cause: _cause, traceparent: _trace, warning: _said, ...prepared } = given;
   return prepared;
 }
 
@@ -241,20 +222,4 @@ async function withSettings(tx: Tx, stored: StoredTarget, jobName: string): Prom
     ...limitsOf(found, JSON.parse(prepared.params)),
     ...owner,
   };
-}
-
-/** Refuses a missing or archived template when the schedule is made. */
-export async function refuseMissingTemplate(tx: Tx, row: Pick<ScheduleRow, "target" | "target_name">): Promise<void> {
-  if (row.target !== "template") return;
-  const found = await tx.get<{ archived_at: number | null }>(
-    sql`select archived_at from daybook_job_template where tenant_id = ${tx.tenant} and name = ${row.target_name} ${forShare}`,
-  );
-  if (found !== undefined && found.archived_at === null) return;
-  throw new DaybookError(
-    found === undefined ? "not_found" : "conflict",
-    found === undefined
-      ? `there is no template "${row.target_name}": create it first`
-      : `template "${row.target_name}" is archived and makes no new jobs: restore it, or use another`,
-    { details: { template: row.target_name } },
-  );
 }

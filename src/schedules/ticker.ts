@@ -1,10 +1,10 @@
 // One timer to the earliest due slot. It is set anew at least every minute, so a machine that slept or whose clock was set
 // is noticed, and whenever a schedule is made or changed. Every process that works may have one: a slot is decided once.
-import type { Ports } from "../jobs/kind.ts";
 import type { Timer } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Engine } from "../jobs/engine.ts";
+import type { Ports } from "../jobs/kind.ts";
 import { fireDue } from "./fire.ts";
 import { schedulesChannel } from "./schedule.ts";
 import { stepBackAll } from "./step-back.ts";
@@ -17,7 +17,7 @@ export type Ticker = {
 
 const lookEveryMs = 60_000;
 const retryMs = 1000;
-// Somebody else holds what is due, and is about to decide it or to let it go.
+// Another process holds what is due, and is about to decide it or to let it go.
 const heldMs = 100;
 
 /** `beforeLook` is called at most once a minute, before what is due is fired. */
@@ -56,8 +56,7 @@ export function startTicker(
   }
 
   function tick(): Promise<void> {
-    // A look that is under way may have begun before what we are asked about: there is another one, and whoever asks
-    // waits for it as well.
+    // A look that is under way may have begun before the change that this call is about: the caller waits for another look.
     again = true;
     ticking ??= lookWhileAsked().finally(() => (ticking = undefined));
     return ticking;
@@ -82,7 +81,7 @@ export function startTicker(
       const at = await earliest();
       armedFor = at ?? Number.POSITIVE_INFINITY;
       const inMs = at === null ? lookEveryMs : at - store.clock.now();
-      // It has come due since: nobody holds it.
+      // It has come due since: no other process holds it.
       if (at !== null && inMs <= 0 && at > firedUntil) again = true;
       waitMs = Math.min(lookEveryMs, inMs > 0 ? inMs : heldMs);
       if (inMs <= 0) clock = store.waitClock;

@@ -6,11 +6,10 @@
 import { isDaybookError } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { knownJob } from "../jobs/definition.ts";
 import type { Engine } from "../jobs/engine.ts";
-import { type AnySchedule, checkSchedule, type CheckedSchedule } from "./options.ts";
+import { checkSchedule, type AnySchedule, type CheckedSchedule } from "./options.ts";
 import { lockSchedule } from "./schedule.ts";
-import { readTemplateIn, type ReadTemplate } from "./target.ts";
+import { readTemplateIn, aroundOf } from "./target.ts";
 import { upsertSchedule } from "./write-schedule.ts";
 
 const triesMax = 5;
@@ -23,20 +22,19 @@ export type ScheduleWriter = {
 };
 
 export function createScheduleWriter(
-  { store, definitions, announce }: Pick<Engine, "store" | "definitions" | "announce">,
+  engine: Pick<Engine, "store" | "definitions" | "announce">,
   tenant: string,
   schedules: readonly AnySchedule[],
 ): ScheduleWriter {
+  const { store } = engine;
   const written = new Set<string>([tenant]);
   const forAll = schedules.filter(({ options }) => options.tenants === "all");
-  const readTemplate: ReadTemplate = (name) => store.write((tx) => readTemplateIn(tx)(name), { tenant });
-
-  const around = { readTemplate, prepareEvent: announce?.prepareEvent };
+  const around = aroundOf(engine, (name) => store.write((tx) => readTemplateIn(tx, name), { tenant }));
 
   async function check(some: readonly AnySchedule[]): Promise<[string, CheckedSchedule][]> {
     const all: [string, CheckedSchedule][] = [];
     for (const { name, options } of some) {
-      all.push([name, await checkSchedule(name, options, (job) => knownJob({ store, definitions }, job), around)]);
+      all.push([name, await checkSchedule(name, options, around)]);
     }
     return all;
   }
@@ -44,15 +42,7 @@ export function createScheduleWriter(
   async function write(to: string, all: readonly [string, CheckedSchedule][]): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
-        await store.write(
-          async (tx) => {
-            for (const [name, checked] of all) {
-              if (to === tenant || !(await isTheirOwn(tx, name))) await upsertSchedule(tx, name, checked);
-            }
-          },
-          { tenant: to },
-        );
-        return;
+        return await store.write((tx) => upsertAll(tx, all, to === tenant), { tenant: to });
       } catch (error) {
         // Another process has just made one of them: the next try finds it.
         if (!isDaybookError(error) || error.code !== "conflict" || tries >= triesMax) throw error;
@@ -84,8 +74,11 @@ export function createScheduleWriter(
   };
 }
 
-// A tenant's own schedule of that name stays.
-async function isTheirOwn(tx: Tx, name: string): Promise<boolean> {
-  const row = await lockSchedule(tx, name);
-  return row !== undefined && row.removed_at === null && row.source === "api";
+async function upsertAll(tx: Tx, all: readonly [string, CheckedSchedule][], isOurs: boolean): Promise<void> {
+  for (const [name, checked] of all) {
+    const row = isOurs ? undefined : await lockSchedule(tx, name);
+    // Another tenant's own schedule of that name stays.
+    const isTheirs = row !== undefined && row.removed_at === null && row.source === "api";
+    if (!isTheirs) await upsertSchedule(tx, name, checked);
+  }
 }

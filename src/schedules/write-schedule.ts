@@ -1,15 +1,17 @@
 // Makes, changes, pauses and removes schedules. A new, edited or resumed schedule begins now and never catches up on what was
 // due before. A removed name keeps its row and its cursor, so making it again cannot repeat a slot.
-import { DaybookError, invalid } from "../core/error.ts";
+import { invalid, conflict, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { isoTime } from "../core/time.ts";
-import { sql } from "../storage/sql.ts";
-import type { Tx } from "../storage/store.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Tx, Store } from "../storage/store.ts";
 import { assigned, oneRow } from "../storage/word.ts";
-import { cancelUnstarted } from "../jobs/settle/cancel.ts";
 import type { Engine } from "../jobs/engine.ts";
+import { cancelUnstarted } from "../jobs/settle/cancel.ts";
+import { readActive } from "../jobs/template/template.ts";
 import { onTimeMs } from "./decide.ts";
+import { insertSkips, passedBy } from "./decision.ts";
 import { countedFrom, isCounted, keepMoment, type CheckedSchedule } from "./options.ts";
 import {
   findSchedule,
@@ -18,17 +20,16 @@ import {
   offsetOf,
   readTiming,
   schedulesChannel,
-  timingOf,
   scheduleKind,
 } from "./schedule.ts";
 import type { ScheduleRow, ScheduleSource } from "./schedule.ts";
-import { isSameTarget, refuseMissingTemplate } from "./target.ts";
-import { insertSkips } from "./write-decisions.ts";
+import { isSameTarget } from "./target.ts";
+import { restoreTiming } from "./timing/timing.ts";
 
 export async function createSchedule(tx: Tx, name: string, checked: CheckedSchedule): Promise<ScheduleRow> {
   const old = await lockSchedule(tx, name);
   if (old !== undefined && old.removed_at === null) {
-    throw new DaybookError("conflict", `schedule "${name}" exists: edit it, or remove it first`, { details: { name } });
+    throw conflict(`schedule "${name}" exists: edit it, or remove it first`, { name });
   }
   return put(tx, name, countedFrom(tx.now, checked), "api", old);
 }
@@ -52,19 +53,15 @@ export async function editSchedule(
   const old = await findSchedule(tx, name);
   refuseCode(old, "edit");
   if (old.revision !== revision) {
-    throw new DaybookError("conflict", `schedule "${name}" was edited by another at this moment: look again`, {
-      details: { name },
-    });
+    throw conflict(`schedule "${name}" was edited by another at this moment: look again`, { name });
   }
   const isMoment = checked.inMs === null && old.kind === "once" && old.expression === checked.expression;
   return put(tx, name, isMoment ? keepMoment(old, checked) : countedFrom(tx.now, checked), "api", old);
 }
 
-export function refuseCode({ name, source }: ScheduleRow, verb: string): void {
+function refuseCode({ name, source }: ScheduleRow, verb: string): void {
   if (source !== "code") return;
-  throw new DaybookError("conflict", `schedule "${name}" is defined in code: ${verb} it there, or pause it here`, {
-    details: { name },
-  });
+  throw conflict(`schedule "${name}" is defined in code: ${verb} it there, or pause it here`, { name });
 }
 
 const timingKeys = ["kind", "expression", "zone", "gap", "ambiguous", "starts_at", "ends_at", "anchor_at"] as const;
@@ -95,35 +92,22 @@ async function put(
   source: ScheduleSource,
   old: ScheduleRow | undefined,
 ): Promise<ScheduleRow> {
-  await refuseMissingTemplate(tx, checked);
+  if (checked.target === "template") await readActive(tx, checked.target_name);
   const { timing, unknown: _unknown, inMs: _inMs, warning: _warning, ...settings } = checked;
   const begun = old === undefined || old.removed_at !== null;
   // An edit that lets a finished schedule go on starts it anew.
   const over = !begun && old.next_at === null && old.paused_at === null && old.held === 0;
   const until = begun || over ? tx.now : passedUntil(tx, old, checked, source);
   if (!begun && !over && until !== null) await passBy(tx, old, until);
-  const unpaused = { paused_at: null, paused_note: null };
-  const begin = { ...unpaused, fires: 0, failures: 0, removed_at: null, held: 0, created_at: tx.now };
-  const base: ScheduleRow = old ?? {
-    ...begin,
-    ...settings,
-    seq: 0,
-    tenant_id: tx.tenant,
-    id: tx.ids(),
-    name,
-    source,
-    cursor_at: tx.now,
-    ahead_until: null,
-    next_at: null,
-    last_fired_at: null,
-    pruned_until: null,
-    revision: 0,
-    updated_at: tx.now,
-  };
+  const counts = { fires: 0, failures: 0, held: 0 };
+  const begin = { ...counts, paused_at: null, paused_note: null, removed_at: null, created_at: tx.now };
+  const never = { ahead_until: null, next_at: null, last_fired_at: null, pruned_until: null };
+  const unmade = { ...never, ...begin, seq: 0, tenant_id: tx.tenant, name, cursor_at: tx.now, revision: 0 };
+  const base = old ?? { ...unmade, id: tx.ids() };
   const row: ScheduleRow = {
     ...base,
-    ...settings,
     ...(begun ? begin : {}),
+    ...settings,
     source,
     updated_at: tx.now,
     revision: base.revision + 1,
@@ -148,7 +132,7 @@ async function passBy(tx: Tx, old: ScheduleRow, until: number): Promise<void> {
   if (!("unreadable" in timing)) await insertSkips(tx, old, timing, { until, note: "it was edited" });
 }
 
-export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
+async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<void> {
   tx.wake(schedulesChannel);
   const { seq, tenant_id, id, name, ahead_until: _ahead, last_fired_at: _last, pruned_until: _pruned, ...saved } = row;
   if (!isNew) return void (await tx.run(sql`update daybook_schedule set ${assigned(saved)} where seq = ${seq}`));
@@ -156,9 +140,7 @@ export async function save(tx: Tx, row: ScheduleRow, isNew: boolean): Promise<vo
     sql`insert into daybook_schedule ${oneRow({ tenant_id, id, name, ...saved })} on conflict do nothing`,
   );
   if (made === 1) return;
-  throw new DaybookError("conflict", `schedule "${name}" was made by another at this moment: look again`, {
-    details: { name },
-  });
+  throw conflict(`schedule "${name}" was made by another at this moment: look again`, { name });
 }
 
 export async function pauseSchedule(tx: Tx, name: string, note: string | null): Promise<void> {
@@ -178,7 +160,7 @@ function checkNote(note: unknown): void {
 export async function resumeSchedule(tx: Tx, name: string): Promise<void> {
   const row = await findSchedule(tx, name);
   if (row.paused_at === null) return;
-  await insertSkips(tx, row, timingOf(row), { until: tx.now, note: "it was paused" });
+  await insertSkips(tx, row, restoreTiming(row), { until: tx.now, note: "it was paused" });
   const cursor_at = Math.max(row.cursor_at, tx.now);
   const next = { ...row, paused_at: null, paused_note: null, failures: 0, cursor_at };
   await save(tx, { ...next, next_at: nextFireAt(next) }, false);
@@ -203,7 +185,7 @@ async function end(tx: Tx, row: ScheduleRow): Promise<void> {
 
 /** Cancels the waiting jobs of retired schedules of code whose names begin with `begin`: no program has their handlers any more, so
  *  they would wait for ever. Running jobs go on. Each cancel is its own transaction, because jobs are locked before schedules
- *  (settled.ts); if it stops half way, the next call does the rest. */
+ *  (fire.ts); if it stops half way, the next call does the rest. */
 export async function cancelFires(engine: Engine, tenant: string, begin: string): Promise<void> {
   const { store } = engine;
   const open = await store.read<{ id: string }>(sql`select job.id
@@ -215,4 +197,50 @@ export async function cancelFires(engine: Engine, tenant: string, begin: string)
   for (const { id } of open) {
     await store.write((tx) => cancelUnstarted(tx, engine, id), { tenant });
   }
+}
+
+/** Run on a copy of the book: its schedules do not fire until a person releases them. Slots before the release are passed by,
+ *  because the original may have fired them; later slots fire as usual. */
+export const holdSchedules: readonly Sql[] = [
+  sql`update daybook_schedule set held = 1, next_at = null where removed_at is null`,
+];
+
+export type HeldSchedules = { readonly tenant: string; readonly count: number };
+
+export function countHeldSchedules(store: Store, tenant: string | undefined): Promise<HeldSchedules[]> {
+  return store.readHeavy<HeldSchedules>(sql`select tenant_id as tenant, count(*) as count from daybook_schedule
+    where held = 1 and removed_at is null ${ofTenant(tenant)} group by 1 order by 1`);
+}
+
+function ofTenant(tenant: string | undefined): Sql {
+  return tenant === undefined ? sql`` : sql`and tenant_id = ${tenant}`;
+}
+
+/** Lets held schedules fire from now on, a few hundred per transaction. Returns how many. */
+export async function releaseSchedules(store: Store, tenant: string | undefined): Promise<number> {
+  for (let released = 0; ;) {
+    const slice = await store.write((tx) => releaseSlice(tx, tenant));
+    released += slice;
+    if (slice < limits.schedulesPerTickMax) return released;
+  }
+}
+
+async function releaseSlice(tx: Tx, tenant: string | undefined): Promise<number> {
+  const held = await tx.all<ScheduleRow>(sql`select * from daybook_schedule where held = 1 and removed_at is null
+    ${ofTenant(tenant)} order by seq limit ${limits.schedulesPerTickMax}`);
+  for (const row of held) {
+    const timing = readTiming(row);
+    // A paused schedule passes by its slots when it is resumed; an unreadable one pauses when it is due.
+    if (row.paused_at !== null || "unreadable" in timing) {
+      const nextAt = row.paused_at === null ? tx.now : null;
+      await tx.run(sql`update daybook_schedule set held = 0, next_at = ${nextAt} where seq = ${row.seq}`);
+      continue;
+    }
+    await insertSkips(tx, row, timing, { until: tx.now, note: passedBy.restored });
+    const next = { ...row, held: 0, cursor_at: Math.max(row.cursor_at, tx.now) };
+    await tx.run(sql`update daybook_schedule set held = 0, cursor_at = ${next.cursor_at},
+      next_at = ${nextFireAt(next, timing)} where seq = ${row.seq}`);
+  }
+  if (held.length > 0) tx.wake(schedulesChannel);
+  return held.length;
 }

@@ -78,6 +78,7 @@ for (const backend of backends) {
     const { book } = await openTest(t, backend, { use: [OrderPaid] });
     const refused: [() => Promise<unknown>, RegExp][] = [
       [() => book.events.publish("", null), /topic "" is empty/],
+      [() => book.events.publish(null as never, null), /event is null: give an event, or a topic/],
       [() => book.events.publish("a..b", null), /empty segment/],
       [() => book.events.publish("a.*", null), /for patterns/],
       [() => book.events.publish("x".repeat(10_240), null), /10240 bytes long/],

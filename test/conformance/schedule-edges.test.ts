@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book, type ManualClock, type OpenOptions } from "../../src/index.ts";
-import { fires } from "../../src/schedules/settled.ts";
+import { fires } from "../../src/schedules/fire.ts";
 import { begunBy, heldJob } from "../jobs/handlers.ts";
 import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore } from "../support/open-test.ts";

@@ -119,5 +119,25 @@ for (const backend of backends) {
       await assert.rejects(book.tenant("acme").schedules.get("hurly"), { message: 'there is no schedule "hurly"' });
       await assert.rejects(schedules.decisions("hourly", { after: "abc" }), { code: "invalid" });
     });
+
+    test("a schedule name that is no text is refused, by readers too", async (t) => {
+      const { schedules } = (await openAt(t, noon)).book;
+      const none = null as never;
+      const verbs: Record<string, () => Promise<unknown>> = {
+        create: () => schedules.create(none, hourly),
+        edit: () => schedules.edit(none, { missed: "all" }),
+        pause: () => schedules.pause(none),
+        resume: () => schedules.resume(none),
+        remove: () => schedules.remove(none),
+        trigger: () => schedules.trigger(none),
+        backfill: () => schedules.backfill(none, noon - 1, noon),
+        get: () => schedules.get(none),
+        decisions: () => schedules.decisions(none),
+        why: () => schedules.why(none, noon),
+      };
+      for (const [verb, call] of Object.entries(verbs)) {
+        await assert.rejects(call, { code: "invalid", message: "schedule name null must be a string" }, verb);
+      }
+    });
   });
 }

@@ -8,7 +8,7 @@ import type { Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { ScheduleOptions } from "../../src/schedules/options.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
-import { fires } from "../../src/schedules/settled.ts";
+import { fires } from "../../src/schedules/fire.ts";
 import { startTicker } from "../../src/schedules/ticker.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { fireAll } from "../schedules/fire-all.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, schedule, type Book, type ManualClock, type OpenOptions } from "../../src/index.ts";
-import { releaseSchedules } from "../../src/schedules/held.ts";
+import { releaseSchedules } from "../../src/schedules/write-schedule.ts";
 import { join } from "node:path";
 import { fireAll } from "../schedules/fire-all.ts";
 import { backends, openTest, openTestStore, testFolder } from "../support/open-test.ts";

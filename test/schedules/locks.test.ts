@@ -4,9 +4,8 @@ import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job, manualClock } from "../../src/index.ts";
 import { settle } from "../../src/jobs/settle/settle.ts";
-import { fireDue } from "../../src/schedules/fire.ts";
+import { fireDue, fires } from "../../src/schedules/fire.ts";
 import { scheduleVerbs } from "../../src/schedules/schedules.ts";
-import { fires } from "../../src/schedules/settled.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { cleanup } from "../support/open-test.ts";
 

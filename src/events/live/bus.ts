@@ -3,12 +3,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { currentCause } from "../../core/cause.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
-import { limits } from "../../core/limits.ts";
-import { openPatternIndex, checkTopic, matchesTopic } from "../topic.ts";
+import { unstoredEvent, refuseTooDeep, type LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
-import { startHearing, type Hearing, type HearingCounts, createRecent, type Recent } from "./hearing.ts";
-import type { LiveEvent } from "./live-event.ts";
+import { startHearing, createRecent, type Hearing, type HearingCounts, type Recent } from "./hearing.ts";
 import type { LiveParts } from "./live-run.ts";
+import { openPatternIndex, checkTopic, matchesTopic } from "../topic.ts";
 
 export type LiveBus = {
   /** The listener hears from now on. A name that is taken is refused. */
@@ -41,6 +40,8 @@ export type LiveListener = HearingCounts & {
 type Attached = {
   readonly definition: LiveDefinition;
   readonly tenant: string;
+  /** Its tenant; "" when it is for all tenants. */
+  readonly scope: string;
   readonly order: number;
   /** By tenant: a listener for all tenants hears each tenant separately. */
   readonly hearings: Map<string, Hearing>;
@@ -50,7 +51,7 @@ type Attached = {
 const routesMax = 1000;
 
 export function openLiveBus(parts: LiveParts): LiveBus {
-  // By tenant; listeners for all tenants are under "".
+  // By scope.
   const indexes = new Map<string, ReturnType<typeof openPatternIndex<Attached>>>();
   const attached = new Map<string, Attached>();
   const recent = new Map<string, Recent>();
@@ -109,10 +110,16 @@ export function openLiveBus(parts: LiveParts): LiveBus {
     return listeners.length;
   }
 
+  function hearRecent(each: Attached): void {
+    const { topics, allTenants } = each.definition;
+    const known = [...recent].filter(([tenant]) => allTenants || tenant === each.tenant);
+    for (const event of known.flatMap(([, events]) => [...events.values()])) {
+      if (topics.some((pattern) => matchesTopic(pattern, event.topic))) hearingOf(each, event.tenant).hear(event);
+    }
+  }
+
   function removeFromIndex(each: Attached): void {
-    const { definition, tenant } = each;
-    const index = indexes.get(definition.allTenants ? "" : tenant);
-    for (const pattern of definition.topics) index?.remove(pattern, each);
+    for (const pattern of each.definition.topics) indexes.get(each.scope)?.remove(pattern, each);
     forgetRoutes();
   }
 
@@ -121,26 +128,18 @@ export function openLiveBus(parts: LiveParts): LiveBus {
     tenants: tenantsOf,
     attach(definition, tenant) {
       if (closed) throw new DaybookError("closed", "the book is closed or closing");
-      const key = nameKey(definition, tenant);
+      const scope = definition.allTenants ? "" : tenant;
+      const key = `${scope} ${definition.name}`;
       if (attached.has(key)) {
         throw invalid(`a live listener named "${definition.name}" is attached already: detach it, or rename one`);
       }
-      const each: Attached = { definition, tenant, order: order++, hearings: new Map() };
+      const each: Attached = { definition, tenant, scope, order: order++, hearings: new Map() };
       attached.set(key, each);
-      const scope = definition.allTenants ? "" : tenant;
       let index = indexes.get(scope);
       if (index === undefined) indexes.set(scope, (index = openPatternIndex()));
       for (const pattern of definition.topics) index.add(pattern, each);
       forgetRoutes();
-      if (definition.immediate) {
-        for (const [of, events] of recent) {
-          if (!definition.allTenants && of !== tenant) continue;
-          for (const event of [...events.values()]) {
-            if (definition.topics.some((pattern) => matchesTopic(pattern, event.topic)))
-              hearingOf(each, of).hear(event);
-          }
-        }
-      }
+      if (definition.immediate) hearRecent(each);
       return {
         async detach() {
           if (attached.get(key) !== each) return;
@@ -158,28 +157,14 @@ export function openLiveBus(parts: LiveParts): LiveBus {
       checkTopic(topic);
       if (closed) throw new DaybookError("closed", "the book is closed or closing");
       const cause = currentCause();
-      const depth = cause?.depth ?? cause?.event?.depth;
-      const chainDepth = depth === undefined ? 0 : depth + 1;
-      if (chainDepth > limits.chainDepthMax) throw tooDeep(topic);
-      const heard = cause?.event;
-      return say({
-        id: null,
-        tenant,
-        topic,
-        payload,
-        key: null,
-        headers: {},
-        at: parts.clock.now(),
-        chainDepth,
-        stored: heard === undefined ? null : { id: heard.id, rootId: heard.rootId },
-        causeRunId: cause?.runId ?? null,
-        rootRunId: cause?.rootRunId ?? null,
-      });
+      const event = unstoredEvent({ tenant, topic, payload, at: parts.clock.now() }, cause);
+      refuseTooDeep(topic, event.chainDepth, cause?.event);
+      return say(event);
     },
     dispatch: (event) => outside(say, event),
     list(tenant) {
       return [...attached.values()]
-        .filter((each) => each.definition.allTenants || each.tenant === tenant)
+        .filter(({ scope }) => scope === "" || scope === tenant)
         .map((each) => ({
           name: each.definition.name,
           hears: each.definition.describe(),
@@ -199,18 +184,6 @@ export function openLiveBus(parts: LiveParts): LiveBus {
 
 const silent: HearingCounts = { heard: 0, runs: 0, leftOut: 0, dropped: 0, running: 0, waiting: 0 };
 
-function nameKey(definition: LiveDefinition, tenant: string): string {
-  return `${definition.allTenants ? "" : tenant} ${definition.name}`;
-}
-
 async function stopAll(listeners: Iterable<Attached>): Promise<void> {
   await Promise.all([...listeners].flatMap((each) => [...each.hearings.values()].map((hearing) => hearing.stop())));
-}
-
-function tooDeep(topic: string): DaybookError {
-  return invalid(
-    `"${topic}" would be number ${limits.chainDepthMax + 1} in a chain of events that cause each other, after the ` +
-      `limit of ${limits.chainDepthMax}: is a listener saying what it listens to?`,
-    { details: { topic, depthMax: limits.chainDepthMax } },
-  );
 }

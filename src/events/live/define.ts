@@ -4,11 +4,10 @@ import { durationMs, formatDuration, type Duration } from "../../core/duration.t
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
-import { quote } from "../../core/quote.ts";
-import { refuseUnknown } from "../../core/suggest.ts";
+import { checkWord, refuseUnknown } from "../../core/suggest.ts";
 import type { RunOwner } from "../../telemetry/run.ts";
 import { checkPriority } from "../../jobs/define.ts";
-import { heardBy, type AnyEvent, type Heard } from "../define.ts";
+import { checkListener, type AnyEvent, type Heard } from "../define.ts";
 import { where, type Predicate, type Where } from "./where.ts";
 
 /** What happens to an event while a handler of the same listener is still running. */
@@ -47,7 +46,9 @@ export type LiveOptions<Payload, Context> = {
   readonly run: (payload: Payload, context: Context) => unknown;
 };
 
-export type LiveDefinition = {
+export type LiveDefinition = Required<
+  Pick<LiveOptions<never, never>, "once" | "immediate" | "priority" | "mode" | "concurrency" | "backlog">
+> & {
   readonly kind: "live";
   readonly name: string;
   readonly topics: readonly string[];
@@ -57,13 +58,7 @@ export type LiveDefinition = {
   readonly forMs: number | null;
   readonly debounceMs: number | null;
   readonly throttleMs: number | null;
-  readonly once: boolean;
-  readonly immediate: boolean;
-  readonly priority: number;
   readonly timeoutMs: number | null;
-  readonly mode: LiveMode;
-  readonly concurrency: number;
-  readonly backlog: number;
   readonly allTenants: boolean;
   /** The app registration that its runs belong to. */
   readonly owner?: RunOwner;
@@ -81,10 +76,8 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
   checkName(name, "listener name");
   const what = `listener "${name}"`;
   refuseUnknown(options, known, what);
-  if (typeof options.run !== "function") throw invalid(`${what} has no run function`);
-  const { mode = "parallel", tenants } = options;
-  if (!modes.includes(mode)) throw invalid(`mode ${quote(mode)} of ${what} is not known: ${modes.join(", ")}`);
-  if (tenants !== undefined && tenants !== "all") throw invalid(`tenants ${quote(tenants)} of ${what} is not "all"`);
+  const shared = checkListener(what, options);
+  const mode = checkWord(options.mode ?? "parallel", modes, `mode of ${what}`);
   refuseIdle(options, mode, what);
   const asked = options.where === undefined ? [] : [options.where].flat();
   const predicate = asked.length === 0 ? null : where.all(...asked);
@@ -92,15 +85,11 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
     const value = options[key];
     return value === undefined ? null : durationMs(value, `${key} of ${what}`, { min: 1 });
   };
-  const heard = heardBy(name, options.on);
-  const topics = [...new Set(heard.map((each) => (typeof each === "string" ? each : each.topic)))];
-  const events = heard.filter((each) => typeof each !== "string");
   const spans = { forMs: span("for"), debounceMs: span("debounce"), throttleMs: span("throttle") };
   return {
     kind: "live",
     name,
-    topics,
-    events,
+    ...shared,
     where: predicate,
     ...spans,
     mode,
@@ -110,9 +99,7 @@ export function defineLive<Payload, Context>(name: string, options: LiveOptions<
     timeoutMs: span("timeout"),
     concurrency: checkCount(options.concurrency ?? limits.liveConcurrency, "concurrency", 1),
     backlog: checkCount(options.backlog ?? limits.liveBacklog, "backlog", 1),
-    allTenants: tenants === "all",
-    run: options.run,
-    describe: () => describe(topics, predicate, spans),
+    describe: () => describe(shared.topics, predicate, spans),
   };
 }
 

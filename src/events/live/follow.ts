@@ -9,7 +9,7 @@ import { sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
 import { eventsChannel, type EventRow } from "../event.ts";
-import { onPublished } from "./local-feed.ts";
+import { localFeed } from "../listener-index.ts";
 
 type Head = Pick<EventRow, "seq" | "tenant_id" | "topic" | "replay_of">;
 
@@ -112,7 +112,8 @@ export async function followPublished(store: Store, follower: Follower): Promise
   }
 
   await begin();
-  const forget = onPublished(store, hearOwn);
+  const { published } = localFeed(store);
+  published.add(hearOwn);
   const stopListening = store.onWake((channel) => {
     // SQLite names a channel for our own commits only, and those have arrived already.
     if (channel === null || (channel === eventsChannel && store.dialect === "postgres")) void look();
@@ -123,7 +124,7 @@ export async function followPublished(store: Store, follower: Follower): Promise
     stop() {
       stopped = true;
       timer?.cancel();
-      forget();
+      published.delete(hearOwn);
       stopListening();
     },
   };

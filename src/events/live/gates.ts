@@ -2,9 +2,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
-import { fittingPayload, unfitPayload } from "../prepare.ts";
+import { fittingPayload, unfitPayload } from "../define.ts";
+import type { LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
-import type { LiveEvent } from "./live-event.ts";
 import { LiveRun, noLongerListening, restarted, type LiveParts } from "./live-run.ts";
 
 type FitParts = {

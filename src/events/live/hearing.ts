@@ -4,9 +4,9 @@
 import type { Timer } from "../../core/clock.ts";
 import { describeError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
+import type { LiveEvent } from "../event.ts";
 import type { LiveDefinition } from "./define.ts";
 import { createFit, createHold, createMode } from "./gates.ts";
-import type { LiveEvent } from "./live-event.ts";
 import { LiveRun, type LiveParts } from "./live-run.ts";
 import { ask, type Predicate } from "./where.ts";
 

@@ -3,22 +3,20 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
-import { refuseVerb } from "../../storage/unit.ts";
 import type { Store } from "../../storage/store.ts";
+import { refuseVerb } from "../../storage/unit.ts";
 import { anyOf } from "../../storage/word.ts";
 import { openRunWriter } from "../../telemetry/run-writer.ts";
 import type { SessionKey } from "../../telemetry/session.ts";
-import type { Event } from "../define.ts";
-import type { EventRow } from "../event.ts";
+import { fittingPayload, type Event } from "../define.ts";
+import { toLiveEvent, type EventRow, type LiveEvent } from "../event.ts";
 import { lookUp, type EventsRoom } from "../events.ts";
-import { fittingPayload } from "../prepare.ts";
-import { checkTopic, matchesTopic } from "../topic.ts";
+import { localFeed } from "../listener-index.ts";
 import { openLiveBus, type LiveAttachment, type LiveBus, type LiveListener } from "./bus.ts";
 import type { LiveDefinition } from "./define.ts";
 import { followPublished } from "./follow.ts";
-import { toLiveEvent, type LiveEvent } from "./live-event.ts";
-import type { LiveContext } from "./live-run.ts";
-import { onFacts } from "./local-feed.ts";
+import type { LiveParts } from "./live-run.ts";
+import { checkTopic, matchesTopic } from "../topic.ts";
 
 export type Live = {
   readonly bus: LiveBus;
@@ -31,7 +29,7 @@ export type Live = {
 export type LiveWiring = {
   readonly store: Store;
   readonly session: () => SessionKey;
-  readonly contextFor: (context: LiveContext) => unknown;
+  readonly contextFor: LiveParts["contextFor"];
   /** Called when runs are on disk. */
   readonly runsWritten?: () => void;
 };
@@ -42,26 +40,18 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
   const bus = openLiveBus({ clock, ids, writer, session, contextFor });
   const later = createDelayed(
     clock,
-    (event: EventRow) => bus.wants(event.tenant_id, event.topic) && void bus.dispatch(toLiveEvent(event)),
+    (event) => bus.wants(event.tenant_id, event.topic) && void bus.dispatch(toLiveEvent(event)),
     () => writer.tooBusy(1),
   );
   // A book without live listeners reads no events for them.
   let following: ReturnType<typeof followPublished> | undefined;
-  let forgetFacts: (() => void) | undefined;
 
   return {
     bus,
     async attach(definition, tenant) {
-      following ??= followPublished(store, {
-        wants: bus.wants,
-        hear: (event) => later.until(event.available_at, event),
-      });
+      following ??= followPublished(store, { wants: bus.wants, hear: later.hear });
       await following;
-      forgetFacts ??= onFacts(store, {
-        tenants: bus.tenants,
-        wants: bus.wants,
-        hear: (fact) => void bus.dispatch(fact),
-      });
+      localFeed(store).facts ??= { tenants: bus.tenants, wants: bus.wants, hear: (fact) => void bus.dispatch(fact) };
       const attachment = bus.attach(definition, tenant);
       if (definition.immediate) {
         for (const event of await lastPublished(store, definition, tenant)) attachment.catchUp(event);
@@ -70,7 +60,7 @@ export function openLive({ store, session, contextFor, runsWritten }: LiveWiring
     },
     async close() {
       (await following?.catch(() => undefined))?.stop();
-      forgetFacts?.();
+      localFeed(store).facts = undefined;
       later.close();
       await bus.close();
       await writer.drain();
@@ -136,15 +126,13 @@ async function lastPublished(
   return rows.map(toLiveEvent);
 }
 
-type Delayed<Event> = { until(at: number, event: Event): void; close(): void };
-
 /** Holds events that were published for a later time, in memory: a process that opens the book after such an event was published
  *  does not hear it live. */
-function createDelayed<Event>(clock: Clock, letGo: (event: Event) => void, full: () => void): Delayed<Event> {
+function createDelayed(clock: Clock, letGo: (event: EventRow) => void, full: () => void) {
   const timers = new Set<Timer>();
   return {
-    until(at, event) {
-      const ms = at - clock.now();
+    hear(event: EventRow): void {
+      const ms = event.available_at - clock.now();
       if (ms <= 0) return letGo(event);
       if (timers.size >= limits.liveDelayedMax) return full();
       const timer = clock.after(ms, () => {
@@ -153,7 +141,7 @@ function createDelayed<Event>(clock: Clock, letGo: (event: Event) => void, full:
       });
       timers.add(timer);
     },
-    close() {
+    close(): void {
       for (const timer of timers) timer.cancel();
       timers.clear();
     },

@@ -5,7 +5,7 @@ import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import type { LiveEvent } from "./live-event.ts";
+import type { LiveEvent } from "../event.ts";
 
 /** What a predicate can see besides the payload. */
 export type Seen = {
@@ -71,12 +71,12 @@ export const where = {
     }, words.join(" "));
   },
   all<Payload = unknown>(...parts: readonly Where<Payload>[]): Predicate<Payload> {
-    const each = several("all", parts);
-    return predicate((payload, seen) => each.every((part) => ask(part, payload, seen)), joined(each, " and "));
+    const { each, words } = several("all", parts, " and ");
+    return predicate((payload, seen) => each.every((part) => ask(part, payload, seen)), words);
   },
   any<Payload = unknown>(...parts: readonly Where<Payload>[]): Predicate<Payload> {
-    const each = several("any", parts);
-    return predicate((payload, seen) => each.some((part) => ask(part, payload, seen)), joined(each, " or "));
+    const { each, words } = several("any", parts, " or ");
+    return predicate((payload, seen) => each.some((part) => ask(part, payload, seen)), words);
   },
   not<Payload = unknown>(part: Where<Payload>): Predicate<Payload> {
     const inner = asPredicate(part);
@@ -93,7 +93,7 @@ export function ask<Payload>(part: Predicate<Payload>, payload: Payload, seen: S
   throw invalid(`the predicate ${quote(part.describe())} answered ${found}; it must answer true or false, at once`);
 }
 
-export function asPredicate<Payload>(part: Where<Payload>): Predicate<Payload> {
+function asPredicate<Payload>(part: Where<Payload>): Predicate<Payload> {
   if (typeof part === "function") return predicate(part, nameOf(part));
   if (typeof part === "object" && part !== null && part.kind === "predicate" && typeof part.test === "function")
     return part;
@@ -110,8 +110,13 @@ function predicate<Payload>(test: (payload: Payload, seen: Seen) => boolean, tex
 }
 
 function reader(path: string): [read: (payload: unknown) => unknown, named: string] {
-  const segments = pathOf(path);
-  return [(payload) => valueAt(payload, segments), path === "" ? "payload" : path];
+  if (typeof path !== "string") throw invalid(`path ${quote(path)} must be a string, such as "state.level"`);
+  if (path === "") return [(payload) => payload, "payload"];
+  const segments = path.split(".");
+  if (segments.includes("") || segments.length > limits.jsonDepthMax) {
+    throw invalid(`path ${quote(path)} is not 1 to ${limits.jsonDepthMax} names with one dot between them`);
+  }
+  return [(payload) => valueAt(payload, segments), path];
 }
 
 function compared(path: string, sign: string, bound: number, holds: (value: number) => boolean): Predicate {
@@ -124,18 +129,13 @@ function compared(path: string, sign: string, bound: number, holds: (value: numb
   }, `${named} ${sign} ${bound}`);
 }
 
-function several<Payload>(verb: string, parts: readonly Where<Payload>[]): readonly Predicate<Payload>[] {
+/** The parts as predicates, and how they read together. */
+function several<Payload>(verb: string, parts: readonly Where<Payload>[], word: string) {
   if (parts.length === 0) throw invalid(`where.${verb}() has no predicates; give it at least one`);
-  return parts.map(asPredicate);
-}
-
-function joined(parts: readonly Predicate<never>[], word: string): string {
-  if (parts.length === 1) return parts[0]?.describe() ?? "";
-  return parts.map((part) => bracketed(part.describe())).join(word);
-}
-
-function bracketed(text: string): string {
-  return text.includes(" and ") || text.includes(" or ") ? `(${text})` : text;
+  const each = parts.map(asPredicate);
+  const [first = "", ...others] = each.map((part) => part.describe());
+  const bracketed = (text: string): string => (/ and | or /.test(text) ? `(${text})` : text);
+  return { each, words: others.length === 0 ? first : [first, ...others].map(bracketed).join(word) };
 }
 
 const shownLengthMax = 60;
@@ -146,16 +146,6 @@ function shown(value: unknown): string {
 
 function cut(text: string): string {
   return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text;
-}
-
-function pathOf(path: string): readonly string[] {
-  if (typeof path !== "string") throw invalid(`path ${quote(path)} must be a string, such as "state.level"`);
-  if (path === "") return [];
-  const segments = path.split(".");
-  if (segments.includes("") || segments.length > limits.jsonDepthMax) {
-    throw invalid(`path ${quote(path)} is not 1 to ${limits.jsonDepthMax} names with one dot between them`);
-  }
-  return segments;
 }
 
 /** The value at a path of the payload's own properties; undefined when there is none. */

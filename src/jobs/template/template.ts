@@ -101,7 +101,8 @@ export async function enqueueFrom(within: Within, from: From): Promise<Awaitable
   throw conflict(`template ${quote(from.template)} is changed all the time: try again`, { template: from.template });
 }
 
-async function readActive(tx: Tx, name: string): Promise<TemplateRecord> {
+/** The template, unless it was archived. */
+export async function readActive(tx: Tx, name: string): Promise<TemplateRecord> {
   const row = await findTemplate((statement) => tx.all(statement), tx.tenant, name, sql`${forShare}`);
   if (row.archivedAt === null) return row;
   const why = `template ${quote(name)} makes no new jobs, ${archivedSince(row.archivedAt)}`;
@@ -132,7 +133,7 @@ function settingsOf(template: TemplateRecord): EnqueueOptions {
   return Object.fromEntries(settings.filter(([, value]) => value !== null));
 }
 
-function definedOnly<T extends object>(given: T): T {
+export function definedOnly<T extends object>(given: T): T {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
 }
 

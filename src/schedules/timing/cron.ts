@@ -1,10 +1,10 @@
-import { remember } from "../../core/remember.ts";
 import { CronPattern } from "croner";
-import { type DaybookError, invalid, isDaybookError } from "../../core/error.ts";
+import { invalid, isDaybookError, type DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
+import { remember } from "../../core/remember.ts";
 import { nearest } from "../../core/suggest.ts";
-import { patternPlan, type Plan, everDue } from "./plan.ts";
+import { patternPlan, everDue, type Plan } from "./plan.ts";
 
 /** The expression as it is stored, its six fields, and what it means. */
 export type Cron = { readonly expression: string; readonly fields: readonly string[]; readonly plan: Plan };

@@ -1,4 +1,4 @@
-import { type Plan, nextWall } from "./plan.ts";
+import { nextWall, type Plan } from "./plan.ts";
 import type { Zone, Period } from "./zone.ts";
 
 /** One moment at which a schedule is due. */

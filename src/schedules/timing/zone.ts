@@ -1,7 +1,7 @@
-import { remember } from "../../core/remember.ts";
 import { createRequire } from "node:module";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
+import { remember } from "../../core/remember.ts";
 import { nearest } from "../../core/suggest.ts";
 
 const require = createRequire(import.meta.url);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { defineLive } from "../../../src/events/live/define.ts";
 import type { LiveContext } from "../../../src/events/live/live-run.ts";
-import type { LiveEvent } from "../../../src/events/live/live-event.ts";
+import type { LiveEvent } from "../../../src/events/event.ts";
 import { where, type Where } from "../../../src/events/live/where.ts";
 import { event } from "../../../src/define/event.ts";
 import { openLive } from "./open-live.ts";
@@ -240,7 +240,7 @@ describe("a definition", () => {
       [{ debounse: "1s" }, /did you mean "debounce"/],
       [{ debounce: 0 }, /debounce of listener "x" is 0; it must be at least 1ms/],
       [{ throttle: "soon" }, /throttle of listener "x" is "soon", which is not a duration/],
-      [{ mode: "serial" }, /mode "serial" of listener "x" is not known: parallel, single, restart, queued/],
+      [{ mode: "serial" }, /mode of listener "x" "serial" is not known\. Known: parallel, single, restart, queued/],
       [{ mode: "single", concurrency: 2 }, /has a concurrency, which is for mode "parallel"/],
       [{ backlog: 2 }, /has a backlog, which is for mode "queued"/],
       [{ for: "1m" }, /has "for" but no "where"/],

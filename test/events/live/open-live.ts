@@ -3,7 +3,7 @@ import { createIds, seededRandom } from "../../../src/core/id.ts";
 import { manualClock, type ManualClock } from "../../../src/core/manual-clock.ts";
 import { openLiveBus, type LiveBus } from "../../../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../../../src/events/live/define.ts";
-import type { LiveContext } from "../../../src/events/live/live-run.ts";
+import { LiveContext } from "../../../src/events/live/live-run.ts";
 import type { EndedRun } from "../../../src/telemetry/run-writer.ts";
 import type { RunLogRow } from "../../../src/telemetry/log.ts";
 
@@ -29,7 +29,7 @@ export function openLive(): TestLive {
     clock,
     ids: createIds(clock, seededRandom(1)),
     session: () => ({ id: "session", seq: 7 }),
-    contextFor: (context) => context,
+    contextFor: (run) => new LiveContext(run),
     writer: {
       ended: (run) => void runs.push(run),
       log: (line) => void logs.push(line),

@@ -1,0 +1,153 @@
+// Decisions as they are written and pruned: one row for a slot, or for a span of slots that none of was fired.
+import { durationMs, type Duration } from "../core/duration.ts";
+import { limits } from "../core/limits.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Tx, Store } from "../storage/store.ts";
+import { insertInto, anyOf, forUpdate, greatest, type RowOf, type Nullable } from "../storage/word.ts";
+import { skip, type Skip } from "./decide.ts";
+import { scheduleKind, type DecisionKind, type ScheduleRow } from "./schedule.ts";
+import { spanOf } from "./timing/slot.ts";
+import type { Timing } from "./timing/timing.ts";
+
+const decisionColumns = {
+  tenant_id: "text",
+  schedule_seq: "integer",
+  slot_at: "integer",
+  until_at: "integer",
+  slots: "integer",
+  kind: "text",
+  decided_at: "integer",
+  local: "text",
+  job_id: "text",
+  event_id: "text",
+  note: "text",
+} as const;
+
+type Columns = RowOf<typeof decisionColumns>;
+
+/** `job_id` or `event_id` is what was fired. */
+export type DecisionRow = Omit<Columns, "kind" | "local" | "job_id" | "event_id" | "note"> &
+  Nullable<Pick<Columns, "local" | "job_id" | "event_id" | "note">> & { kind: DecisionKind };
+
+export async function insertDecisions(tx: Tx, rows: readonly DecisionRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  await tx.run(insertInto("daybook_decision", decisionColumns, rows));
+}
+
+type Decided = Pick<DecisionRow, "slot_at" | "kind" | "local"> & Partial<DecisionRow>;
+
+/** The row of a decision about one slot, which fired nothing, unless `decided` says otherwise. */
+export function decisionRow(tx: Tx, { tenant_id, seq }: ScheduleRow, decided: Decided): DecisionRow {
+  const nothing = { job_id: null, event_id: null, note: null };
+  const slot = { tenant_id, schedule_seq: seq, until_at: decided.slot_at, slots: 1, decided_at: tx.now };
+  return { ...slot, ...nothing, ...decided };
+}
+
+export function skipped(tx: Tx, row: ScheduleRow, { first, last, slots, kind, note }: Skip): DecisionRow {
+  return decisionRow(tx, row, { slot_at: first.at, until_at: last.at, slots, kind, local: first.local, note });
+}
+
+/** Why slots are passed by that another book or a person has fired, or will. They are not made up for. */
+export const passedBy = {
+  restored: "the book was restored from a backup",
+  filled: "a later stretch was filled in",
+} as const;
+
+/** Writes one decision about all slots after the cursor that an edit, a resume or a backfill passes by. */
+export async function insertSkips(
+  tx: Tx,
+  row: ScheduleRow,
+  whole: Timing,
+  { until, note }: { readonly until: number; readonly note: string },
+): Promise<void> {
+  const timing = await undecided(tx, row, whole);
+  const skips: Skip[] = [];
+  const { cursor_at: after, paused_at: paused } = row;
+  if (paused === null) skip(timing, after, until, "skipped_missed", note, skips);
+  else {
+    // Slots before the pause were missed, not paused; they are not made up for either.
+    const before = Math.min(until, paused - 1);
+    skip(timing, after, before, "skipped_missed", "it was paused before anybody had decided", skips);
+    const words = row.paused_note === null ? "it was paused" : `it was paused: ${row.paused_note}`;
+    skip(timing, Math.max(after, before), until, "skipped_paused", words, skips);
+  }
+  await insertDecisions(
+    tx,
+    skips.map((each) => skipped(tx, row, each)),
+  );
+}
+
+/** The timing without the slots after the cursor that a clock which ran ahead has fired: those are not decided again when their time
+ *  comes. */
+export async function undecided(tx: Tx, row: ScheduleRow, timing: Timing): Promise<Timing> {
+  if (row.ahead_until === null || row.ahead_until <= row.cursor_at) return timing;
+  const fired = await tx.all<{ slot_at: number }>(sql`select slot_at from daybook_decision
+    where tenant_id = ${row.tenant_id} and schedule_seq = ${row.seq} and slot_at > ${row.cursor_at}
+    order by slot_at limit ${limits.bulkRowsMax}`);
+  const slots = new Set(fired.map(({ slot_at: at }) => at));
+  const next: Timing["next"] = (after) => {
+    let slot = timing.next(after);
+    while (slot !== null && slots.has(slot.at)) slot = timing.next(slot.at);
+    return slot;
+  };
+  return { ...timing, next, span: (after, until, most) => spanOf(next, after, until, most) };
+}
+
+export type PruneDecisions = {
+  /** Only decisions that were made at least this long ago. */
+  readonly olderThan: Duration;
+  /** Counts the decisions and removes none. */
+  readonly dryRun?: boolean;
+};
+
+export type PrunedDecisions = { readonly dryRun: boolean; readonly decisions: number };
+
+/** Removes old decisions, in slices. The cursor stays, so no slot is decided again, and the schedule remembers up to where its
+ *  decisions are gone. */
+export async function pruneDecisions(store: Store, tenant: string, options: PruneDecisions): Promise<PrunedDecisions> {
+  refuseUnknown(options, ["olderThan", "dryRun"], "the prune of decisions");
+  const decidedBy = store.time.atLeast() - durationMs(options.olderThan, "olderThan");
+  const which = leaving(tenant, decidedBy);
+  if (options.dryRun === true) {
+    const [row] = await store.readLong<{ n: number }>(
+      sql`select count(*) as n from daybook_decision decision ${which}`,
+    );
+    return { dryRun: true, decisions: row?.n ?? 0 };
+  }
+  for (let decisions = 0; ;) {
+    const removed = await store.write((tx) => removeSome(tx, which), { tenant });
+    decisions += removed;
+    if (removed < limits.pruneRowsMax) return { dryRun: false, decisions };
+  }
+}
+
+/** A decision stays until its job and every retry of it have ended: an open job always has its decision. */
+function leaving(tenant: string, decidedBy: number): Sql {
+  return sql`where decision.tenant_id = ${tenant} and decision.decided_at <= ${decidedBy} and not exists (
+    select 1 from daybook_job first join daybook_line line
+        on line.kind = ${scheduleKind} and line.kind_seq = decision.schedule_seq and line.kind is not null
+      join daybook_job later on later.seq = line.seq and coalesce(later.chain_seq, later.seq) = first.seq
+      where first.tenant_id = decision.tenant_id and first.id = decision.job_id)`;
+}
+
+async function removeSome(tx: Tx, which: Sql): Promise<number> {
+  const found = await tx.all<{ seq: number; schedule_seq: number; until_at: number }>(
+    sql`select seq, schedule_seq, until_at from daybook_decision decision ${which} order by seq limit ${limits.pruneRowsMax}`,
+  );
+  if (found.length === 0) return 0;
+  const until = new Map<number, number>();
+  for (const { schedule_seq: schedule, until_at: at } of found) {
+    until.set(schedule, Math.max(at, until.get(schedule) ?? at));
+  }
+  const schedules = [...until.keys()].toSorted((a, b) => a - b);
+  await tx.all(
+    sql`select seq from daybook_schedule where seq ${anyOf("integer", schedules)} order by seq ${forUpdate}`,
+  );
+  for (const [schedule, at] of until) {
+    await tx.run(sql`update daybook_schedule set pruned_until = ${greatest}(coalesce(pruned_until, ${at}), ${at})
+      where seq = ${schedule}`);
+  }
+  const seqs = found.map(({ seq }) => seq);
+  return tx.run(sql`delete from daybook_decision where seq ${anyOf("integer", seqs)}`);
+}
