@@ -16,14 +16,8 @@ import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
 import { tell, tellSetupFailed, type Running } from "./handler.ts";
-import {
-  type InstanceIdentity,
-  type Registration,
-  type Ready,
-  beginOf,
-  namesWithHistory,
-  writeRegistrations,
-} from "./registration.ts";
+import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
+import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
 import { runSetup, within, createSetup } from "./setup.ts";
 import { resolveSource } from "./source.ts";
 
@@ -181,10 +175,9 @@ export async function writeInstance(
 }
 
 /** Writes that the instance has stopped, unless another process has taken it over since. */
-async function writeStopped(tx: Tx, { tenant, app, instance }: InstanceIdentity, sessionSeq: number): Promise<void> {
+async function writeStopped(tx: Tx, identity: InstanceIdentity, sessionSeq: number): Promise<void> {
   await tx.run(sql`update daybook_app_instance set status = 'stopped', changed_at = ${tx.now}
-    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and session_seq = ${sessionSeq}
-      and status in ('starting', 'running')`);
+    where ${ofInstance(identity)} and session_seq = ${sessionSeq} and status in ('starting', 'running')`);
 }
 
 /** A session that others took for dead goes on under a new one: its instances move to the new session. */

@@ -10,13 +10,12 @@
 // the call (attempt/settled.ts).
 //
 // The request that is sent (`content`) is sealed with a key from outside the book; what people see (`request`) is redacted.
-import { DaybookError } from "../core/error.ts";
+import { notFound, type DaybookError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 
-export type CallStatus = "scheduled" | "running" | "succeeded" | "failed" | "cancelled";
-
-export const callStatuses: readonly CallStatus[] = ["scheduled", "running", "succeeded", "failed", "cancelled"];
+export const callStatuses = ["scheduled", "running", "succeeded", "failed", "cancelled"] as const;
+export type CallStatus = (typeof callStatuses)[number];
 
 export const methods = ["GET", "POST", "PUT", "DELETE", "PATCH"] as const;
 export type Method = (typeof methods)[number];
@@ -91,8 +90,8 @@ export function hostOfKey(key: string): string {
   return key.slice(callJobName.length + 1);
 }
 
-export function notFound(id: string): DaybookError {
-  return new DaybookError("not_found", `there is no call ${id}`, { details: { id } });
+export function noSuchCall(id: string): DaybookError {
+  return notFound(`there is no call ${id}`, { id });
 }
 
 /** A fact about a call, stated to the rooms above in the transaction in which it becomes true. */

@@ -6,7 +6,7 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { keyRing, type KeyRing } from "../core/seal.ts";
+import { keyRing } from "../core/seal.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { createBegins, type Begins } from "./attempt/begin.ts";
 import type { AttemptEnd } from "./attempt/end.ts";
@@ -42,34 +42,11 @@ export type CallOptions = {
   readonly lookup?: Lookup;
 };
 
-export type CallSettings = {
-  readonly keys: KeyRing | undefined;
-  allowFor(tenant: string): AllowList;
-  readonly ports: PortPolicy;
-  readonly perHost: {
-    readonly concurrency: number;
-    readonly rate: { readonly max: number; readonly ms: number } | null;
-  };
-  readonly perTenant: { readonly concurrency: number | null };
-  readonly queuedMax: number;
-  readonly responseBytesMax: number;
-  readonly ca: readonly string[];
-  readonly lookup: Lookup | undefined;
-};
+export type CallSettings = ReturnType<typeof callSettings>;
 
-const known = [
-  "key",
-  "allow",
-  "ports",
-  "perHost",
-  "perTenant",
-  "queuedMax",
-  "responseBytesMax",
-  "ca",
-  "lookup",
-] as const;
+const known = ["key", "allow", "ports", "perHost", "perTenant", "queuedMax", "responseBytesMax", "ca", "lookup"];
 
-export function callSettings(options: CallOptions = {}): CallSettings {
+export function callSettings(options: CallOptions = {}) {
   refuseUnknown(options, known, "calls");
   const { perHost = {}, perTenant = {}, ports, ca = [] } = options;
   refuseUnknown(perHost, ["concurrency", "rate"], "calls.perHost");

@@ -13,24 +13,15 @@ import { futureMs, type TimeInput } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { eachRow } from "../storage/word.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
+import type { Limits } from "../jobs/claim/limit.ts";
 import { newJob } from "../jobs/enqueue.ts";
 import { insertJobs } from "../jobs/insert.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
-import { laneOf } from "../jobs/claim/lane.ts";
-import type { Limits } from "../jobs/claim/limit.ts";
 import { neverBlamed } from "../jobs/settle/outcome.ts";
-import {
-  type CallRow,
-  type CallStatus,
-  type CallPolicy,
-  callJobName,
-  callKind,
-  callQueue,
-  hostKey,
-  sealedFor,
-  tellCalls,
-} from "./call.ts";
-import { keptRequest, checkRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
+import { callJobName, callKind, callQueue, hostKey, sealedFor, tellCalls } from "./call.ts";
+import type { CallPolicy, CallRow, CallStatus } from "./call.ts";
+import { checkRequest, keptRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
 
 export type Submitted = {

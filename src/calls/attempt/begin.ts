@@ -10,8 +10,8 @@ import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/context.ts";
 import { passing } from "../../jobs/worker/pending.ts";
 import { type CallRow, type CallPolicy, type CallAnnounce, callKind, sealedFor, tellCalls } from "../call.ts";
-import type { Outgoing } from "../client/exchange.ts";
-import { type RequestContent, type ShownRequest, outgoingHeaders } from "../request/content.ts";
+
+import { outgoingOf, type Outgoing, type RequestContent, type ShownRequest } from "../request/content.ts";
 import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
 import type { CallSettings } from "../room.ts";
 
@@ -148,7 +148,7 @@ function readySend({ keys }: Pick<CallSettings, "keys">, call: Sendable, now: nu
   const content = openContent(keys, call);
   if (content instanceof Error) return content;
   const mark = markWith(keys, call.tenant_id);
-  const outgoing = outgoingOf(content, call, now);
+  const outgoing = outgoingOf(content, { id: call.send_key, now });
   // The url and the body were redacted at submit.
   const { url, body } = JSON.parse(call.request) as ShownRequest;
   return {
@@ -173,10 +173,4 @@ function openContent(keys: CallSettings["keys"], call: Sendable): RequestContent
   // Another process may have the key, so the call is neither sent nor failed.
   const missing = `call ${call.id} is sealed with key ${call.key_id}, which this process does not have`;
   return advise(new DaybookError("unavailable", missing), { counts: false, atLeastMs: keyRetryMs });
-}
-
-function outgoingOf(content: RequestContent, call: Sendable, now: number): Outgoing {
-  const { method, url } = content;
-  const body = content.body === null ? null : Buffer.from(content.body, content.base64 ? "base64" : "utf8");
-  return { method, url: new URL(url), body, headers: outgoingHeaders(content, { id: call.send_key, now, body }) };
 }

@@ -9,7 +9,7 @@ import type { buildConnector, Agent, Dispatcher } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { CallSettings } from "../room.ts";
-import { forbiddenAddress, type AllowList, refusedDestination } from "./destination.ts";
+import { forbiddenAddress, portOf, refusedDestination, type AllowList } from "./destination.ts";
 
 /** Resolves a name to all of its addresses. */
 export type Lookup = (
@@ -62,10 +62,9 @@ export function guardedConnector(build: typeof buildConnector, parts: ConnectorP
   const opened = build({ ...usual, lookup: checked(true) });
 
   return (options, callback) => {
-    const { hostname, protocol } = options;
-    const port = options.port === "" ? (protocol === "https:" ? 443 : 80) : Number(options.port);
+    const { hostname } = options;
     const literal = isIP(hostname);
-    const open = allow.allowsHost(literal === 6 ? `[${hostname}]` : hostname.toLowerCase(), port);
+    const open = allow.allowsHost(literal === 6 ? `[${hostname}]` : hostname.toLowerCase(), portOf(options));
     // A socket does not look up a literal address, so it is checked here.
     if (!open && literal !== 0 && !isAllowed(hostname)) {
       callback(refusedDestination(forbiddenAddress(hostname) ?? hostname), null);

@@ -142,18 +142,11 @@ export function keptRequest(
 }
 
 // Headers that only the client may set.
-const forbidden: ReadonlySet<string> = new Set([
-  ...["host", "connection", "keep-alive", "transfer-encoding", "content-length", "upgrade", "te", "trailer", "expect"],
-  ...["http2-settings", "via", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"],
-  ...[
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-    "date",
-    "accept-charset",
-    "access-control-request-method",
-  ],
-]);
+const forbidden: ReadonlySet<string> = new Set(
+  `host connection keep-alive transfer-encoding content-length upgrade te trailer expect http2-settings via forwarded
+  x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip webhook-id webhook-timestamp webhook-signature date
+  accept-charset access-control-request-method`.split(/\s+/),
+);
 
 const tokenPattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -219,26 +212,30 @@ export function checkUrl(given: unknown): URL {
 
 const example = "https://api.example.com/orders";
 
-type Sent = {
-  /** The Idempotency-Key, and the id of the signature. */
-  readonly id: string;
-  readonly now: number;
+export type Outgoing = {
+  readonly method: Method;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | null;
 };
 
-/** The headers of one request: the client's, the caller's over them, and the signature if there is a secret. */
-export function outgoingHeaders(
-  { headers, secrets }: Pick<RequestContent, "headers" | "secrets">,
-  { id, now, body }: Sent,
-): Record<string, string> {
-  return {
+/** The request as it goes out: with the client's headers, the caller's over them, and the signature if there is a secret. `id` is
+ *  the Idempotency-Key, and the id of the signature. */
+export function outgoingOf(
+  content: RequestContent,
+  { id, now }: { readonly id: string; readonly now: number },
+): Outgoing {
+  const { method, url, secrets } = content;
+  const body = content.body === null ? null : Buffer.from(content.body, content.base64 ? "base64" : "utf8");
+  const headers = {
     accept: "*/*",
     "accept-encoding": "identity",
     "user-agent": "daybook",
     "idempotency-key": id,
-    ...headers,
+    ...content.headers,
     ...(secrets.length === 0 ? {} : signature(id, Math.floor(now / 1000), body ?? Buffer.alloc(0), secrets)),
   };
+  return { method, url: new URL(url), headers, body };
 }
 
 // By Standard Webhooks: the receiver can tell that a request comes from us, is complete and is fresh. While a secret is being

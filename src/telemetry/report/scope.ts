@@ -3,9 +3,9 @@ import { checkCount } from "../../core/count.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { isoTime, timeMs, type TimeInput } from "../../core/time.ts";
-import { joinSql, sql, type Sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { rowSet, seekEach } from "../../storage/word.ts";
+import { andEqual, rowSet, seekEach } from "../../storage/word.ts";
 import { wholeName, dayMs, hourMs, minuteMs } from "../rollup/series.ts";
 import { onlyOwn } from "../session.ts";
 
@@ -37,8 +37,8 @@ export type Scope = {
 
 type SessionPiece = { readonly span: "session"; readonly from_at: number; readonly to_at: number };
 
-/** Whose runs, and who asks. */
-export type Viewer = Pick<Scope, "tenant" | "seenBy">;
+/** Whose runs are asked for, and the tenant that asks. */
+type Viewer = Pick<Scope, "tenant" | "seenBy">;
 
 export async function toScope(store: Store, viewer: Viewer, options: ScopeOptions): Promise<Scope> {
   const { session, since, until, kind, name, app, instance } = options;
@@ -80,14 +80,9 @@ export function together(scope: Scope): Scope {
 
 /** The series of the scope, as a condition. */
 export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scope): Sql {
-  return joinSql([
-    sql`run_series.tenant_id = ${tenant}`,
-    ...(name === undefined ? [sql`and run_series.name <> ${wholeName}`] : []),
-    ...(kind === undefined ? [] : [sql`and run_series.kind = ${kind}`]),
-    ...(name === undefined ? [] : [sql`and run_series.name = ${name}`]),
-    ...(app === undefined ? [] : [sql`and run_series.app = ${app}`]),
-    ...(instance === undefined ? [] : [sql`and run_series.instance = ${instance}`]),
-  ]);
+  const named = name === undefined ? sql`and run_series.name <> ${wholeName}` : sql``;
+  const given = { "run_series.kind": kind, "run_series.name": name, "run_series.app": app };
+  return sql`run_series.tenant_id = ${tenant} ${named} ${andEqual({ ...given, "run_series.instance": instance })}`;
 }
 
 /** The rollups of the scope, each found by a seek. It ends with a condition, so an `and` may follow. */
