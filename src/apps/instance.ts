@@ -2,7 +2,7 @@
 //
 //   starting ──► running ──► stopped
 //        └─────► failed       its setup threw or took too long: it registers nothing, and other instances go on
-import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
+import { DaybookError, describeError, isDaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -29,7 +29,6 @@ export type AppsWiring = {
 };
 
 export type Instance = {
-  readonly identity: InstanceIdentity;
   readonly failed: boolean;
   /** The names that have run in this process; the latest runs may not be on disk yet. */
   readonly acted: Set<string>;
@@ -60,9 +59,13 @@ export async function startInstance(
   let stopped: Promise<void> | undefined;
 
   const write = (unit: (tx: Tx) => Promise<void>): Promise<void> => store.write(unit, { tenant });
-  const say = (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
-    const error = status === "failed" ? describeError(thrown) : null;
-    return writeInstance(tx, identity, { status, error, sessionSeq: engine.session().seq });
+  const say = async (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
+    const { type = null, message = null, trace = null } = status === "failed" ? describeError(thrown) : {};
+    const failure = { error_type: type, error_message: message, error_trace: trace };
+    const row = { session_seq: engine.session().seq, status, ...failure, changed_at: tx.now };
+    const whose = { tenant_id: tenant, app_key: identity.app, instance_index: identity.instance };
+    await tx.run(sql`insert into daybook_app_instance ${oneRow({ ...whose, ...row })}
+      on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
   };
   const place = { app: identity.app, instance: identity.instance, registration: null, runId: null };
 
@@ -112,7 +115,6 @@ export async function startInstance(
     await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);
   }
   return {
-    identity,
     failed,
     acted,
     stop() {
@@ -154,25 +156,6 @@ async function untilFree(run: () => Promise<void>): Promise<void> {
 }
 
 export type InstanceStatus = "starting" | "running" | "failed" | "stopped";
-
-export type InstanceState = {
-  readonly status: InstanceStatus;
-  readonly error: ErrorDescription | null;
-  readonly sessionSeq: number;
-};
-
-export async function writeInstance(
-  tx: Tx,
-  { tenant, app, instance }: InstanceIdentity,
-  { status, error, sessionSeq }: InstanceState,
-): Promise<void> {
-  const { type = null, message = null, trace = null } = error ?? {};
-  const failure = { error_type: type, error_message: message, error_trace: trace };
-  const row = { session_seq: sessionSeq, status, ...failure, changed_at: tx.now };
-  await tx.run(sql`insert into daybook_app_instance
-    ${oneRow({ tenant_id: tenant, app_key: app, instance_index: instance, ...row })}
-    on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
-}
 
 /** Writes that the instance has stopped, unless another process has taken it over since. */
 async function writeStopped(tx: Tx, identity: InstanceIdentity, sessionSeq: number): Promise<void> {

@@ -91,18 +91,13 @@ export function ofInstance({ tenant, app, instance }: InstanceIdentity): Sql {
 export type IfExists = "error" | "skip" | "replace";
 
 /** The registrations of one setup, by name. History follows a name, so an instance uses each name once. */
-export type Roster = {
-  add(registration: Registration, ifExists: IfExists): Registration;
-  readonly all: readonly Registration[];
-};
-
-export function createRoster(what: string): Roster {
+export function createRoster(what: string) {
   const known = new Map<string, Registration>();
   return {
-    get all() {
+    get all(): readonly Registration[] {
       return [...known.values()];
     },
-    add(registration, ifExists) {
+    add(registration: Registration, ifExists: IfExists): Registration {
       const { name } = registration;
       const before = known.get(name);
       if (before !== undefined && ifExists === "error") throw taken(what, before, registration);

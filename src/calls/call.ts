@@ -20,6 +20,7 @@ export type CallStatus = (typeof callStatuses)[number];
 export const methods = ["GET", "POST", "PUT", "DELETE", "PATCH"] as const;
 export type Method = (typeof methods)[number];
 
+/** What statements read of a call. */
 export type CallRow = {
   seq: number;
   tenant_id: string;
@@ -39,13 +40,9 @@ export type CallRow = {
   key_id: string | null;
   /** JSON of `CallPolicy`. */
   policy: string;
-  /** JSON of `CallOutcome`. */
-  outcome: string | null;
   correlation_id: string;
-  idempotency_key: string | null;
   /** The Idempotency-Key of every attempt. */
   send_key: string;
-  resend_of: string | null;
 };
 
 /** How often and for how long a call is tried; a resend uses it again. */
@@ -95,7 +92,7 @@ export function noSuchCall(id: string): DaybookError {
 }
 
 /** A fact about a call, stated to the rooms above in the transaction in which it becomes true. */
-export type CallFact = {
+type CallFact = {
   readonly topic: `call.${"submitted" | "started" | "succeeded" | "failed" | "cancelled"}`;
   readonly tenant: string;
   readonly payload: {

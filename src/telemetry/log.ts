@@ -10,9 +10,9 @@ import { shape, shapePage } from "../storage/shape.ts";
 import { sql } from "../storage/sql.ts";
 import type { Row, Store, Tx } from "../storage/store.ts";
 import { andEqual, anyOf, byNumber, insertInto, type RowOf } from "../storage/word.ts";
-import { momentMs } from "./report/scope.ts";
+import { momentMs, type ScopeOptions } from "./report/scope.ts";
 
-export const logLevels = ["debug", "info", "warn", "error"] as const;
+const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
 const columns = {
@@ -49,12 +49,9 @@ export async function writeLogs(tx: Tx, lines: readonly RunLogRow[]): Promise<vo
   await tx.run(insertInto("daybook_run_log", columns, lines));
 }
 
-export type LogFilter = {
+export type LogFilter = Pick<ScopeOptions, "name" | "app"> & {
   /** This level and above. */
   readonly level?: LogLevel;
-  /** The name of the listener or schedule, or of the job. */
-  readonly name?: string;
-  readonly app?: string;
   readonly since?: TimeInput | Duration;
   readonly until?: TimeInput | Duration;
 };

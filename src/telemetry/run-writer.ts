@@ -160,7 +160,7 @@ function minus(a: Dropped, b: Dropped): Dropped {
 }
 
 export type Dropped = { readonly runs: number; readonly logs: number; readonly events: number };
-export const noDrops: Dropped = { runs: 0, logs: 0, events: 0 };
+const noDrops: Dropped = { runs: 0, logs: 0, events: 0 };
 
 /** What one transaction writes. */
 type RunBatch = {

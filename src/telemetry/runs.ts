@@ -8,10 +8,9 @@ import { sql, type Sql } from "../storage/sql.ts";
 import type { Row, Store } from "../storage/store.ts";
 import { andEqual } from "../storage/word.ts";
 import { readLogsOfRun, type RunLog } from "./log.ts";
-import { findSession, momentMs, piecesOf, rollupsOf, scopeOptions, together } from "./report/scope.ts";
-import type { Piece, Scope } from "./report/scope.ts";
+import { findSession, momentMs, piecesOf, rollupsOf, scopeOptions, together, wholeMinutes } from "./report/scope.ts";
+import type { Scope } from "./report/scope.ts";
 import { readMark } from "./rollup/roll-up.ts";
-import { minuteMs } from "./rollup/series.ts";
 import { noEndedRun, pinRun, runStatuses, selectByNumber, selectRuns, unpinRun } from "./run.ts";
 import type { RunRecord, RunStatus } from "./run.ts";
 
@@ -141,15 +140,8 @@ async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
 
 function scopeOf(tenant: string, filter: RunFilter, { since, until, session }: When): Scope {
   const { kind, app, instance, registration: name } = filter;
-  const to = until ?? 8.64e15;
-  const window = { since: since - (since % minuteMs), until: Math.ceil(to / minuteMs) * minuteMs };
-  const pieces: Scope["pieces"] =
-    session === undefined ? bounded(window) : [{ span: "session", from_at: session, to_at: session + 1 }];
-  return { tenant, seenBy: null, window, filter: { kind, name, app, instance }, pieces };
-}
-
-function bounded(window: { since: number; until: number }): Piece[] {
-  return window.since >= window.until ? [] : piecesOf(window);
+  const window = wholeMinutes(since, until ?? 8.64e15);
+  return { tenant, seenBy: null, window, filter: { kind, name, app, instance }, pieces: piecesOf(window, session) };
 }
 
 /** Whether one of the two other indexes fits. */

@@ -4,6 +4,7 @@
 //   running ──► success   it closed the book
 //           ──► error     an uncaught exception ended it
 //           ──► unknown   another session saw it fall silent; stopped_at is then its last heartbeat
+import type { ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { checkPage, type Page } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
@@ -77,9 +78,7 @@ export async function stopSession(tx: Tx, id: string): Promise<void> {
   if (stopped > 0) tx.afterCommit(() => sessionStopped.state({ id, status: "success" }));
 }
 
-export type SessionError = { type: string; message: string; trace: string | null };
-
-export function failStatement(id: string, error: SessionError, now: number): Sql {
+export function failStatement(id: string, error: ErrorDescription, now: number): Sql {
   return sql`update daybook_session
     set status = 'error', stopped_at = ${greatest}(started_at, ${now}), error_type = ${error.type},
         error_message = ${error.message}, error_trace = ${error.trace}
@@ -143,7 +142,7 @@ export type Session = {
   readonly startedAt: number;
   readonly lastHeartbeatAt: number;
   readonly stoppedAt: number | null;
-  readonly error: Readonly<SessionError> | null;
+  readonly error: Readonly<ErrorDescription> | null;
   readonly metadata: Record<string, unknown> | null;
   /** What its live listeners lost: runs and log lines that were not recorded, and events they were too busy to hear. */
   readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number } | null;

@@ -15,13 +15,13 @@ import { outgoingOf, type Outgoing, type RequestContent, type ShownRequest } fro
 import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
 import type { CallSettings } from "../room.ts";
 
-export type BeginsParts = {
+type BeginsParts = {
   readonly settings: Pick<CallSettings, "keys">;
   readonly announce: CallAnnounce | undefined;
 };
 
 /** The job and the run that begin an attempt. */
-export type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
+type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
 
 export type Begins = ReturnType<typeof createBegins>;
 
@@ -93,7 +93,7 @@ async function beginAll(
   return begun;
 }
 
-// Finds calls by the job's row and not by its params, which somebody may have written by hand. It locks the job and not the
+// Finds calls by the job's row and not by its params, which an operator may have edited. It locks the job and not the
 // call: a transaction that ends a call locks its job first.
 async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
   const rows = jobs.map(({ tenant, id, runId }) => ({ tenant_id: tenant, id, run_id: runId }));
@@ -121,13 +121,13 @@ const attemptColumns = {
   request_body: "text",
 } as const;
 
-// Somebody retried the job of a call that had ended.
+// An operator retried the job of a call that had ended.
 function hasEnded({ id, status }: Pick<CallRow, "id" | "status">): Error {
   const error = new DaybookError("conflict", `call ${id} is ${status}: send it again with resend`);
   return advise(error, { again: false });
 }
 
-export type Sendable = Pick<
+type Sendable = Pick<
   CallRow,
   | ("tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at" | "request" | "content" | "key_id")
   | ("policy" | "send_key")

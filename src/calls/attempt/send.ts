@@ -17,7 +17,7 @@ import { markWith, scrubber } from "../request/redact.ts";
 import type { CallsRoom } from "../room.ts";
 import { cloudEventsJson } from "../sink/broker.ts";
 import type { ReadySend } from "./begin.ts";
-import { adviceAfter, answered, failed, type AttemptEnd } from "./end.ts";
+import { adviceAfter, answered, failed, type AttemptEnd, type Timing } from "./end.ts";
 
 async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal }: RunContext): Promise<unknown> {
   const { call, policy, ...ready } = await room.begins.begin(store, job);
@@ -25,8 +25,8 @@ async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal
   const whose = { tenant: job.tenant, id: call.id, redirects: policy.redirects, signal };
   const end = await send(room, clock, { ...ready, ...whose });
   keep(room.heard, job.runId, end);
-  if (end.errorKind === null) return { status: end.status };
-  const problem = new Error(`${call.method} ${call.host}: ${end.errorMessage ?? end.errorKind}`);
+  if (end.error_kind === null) return { status: end.response_status };
+  const problem = new Error(`${call.method} ${call.host}: ${end.error_message ?? end.error_kind}`);
   problem.name = "CallFailed";
   throw advise(problem, adviceAfter(end, clock.now()));
 }
@@ -41,9 +41,9 @@ type Sending = Pick<ReadySend, "outgoing" | "scrub" | "mark"> & {
 async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Sending): Promise<AttemptEnd> {
   const { outgoing, tenant, id, redirects, signal, scrub, mark } = sending;
   const { host } = outgoing.url;
-  const phases: Phases = { dnsMs: null, connectMs: null, tlsMs: null };
+  const phases: Phases = {};
   const began = clock.monotonic();
-  const timing = (): { phases: Phases; totalMs: number } => ({ phases, totalMs: clock.monotonic() - began });
+  const timing = (): Timing => ({ ...phases, total_ms: clock.monotonic() - began });
   try {
     const allow = settings.allowFor(tenant);
     const most = { redirects, bytesMax: settings.responseBytesMax };
@@ -100,7 +100,7 @@ export function checkWebhook(webhook: Webhook): RequestContent {
   });
 }
 
-export type Delivery = {
+type Delivery = {
   readonly tenant: string;
   /** The same for every attempt: the receiver recognises a repeat by it. */
   readonly id: string;
@@ -119,8 +119,8 @@ export async function deliver(
   const outgoing = outgoingOf({ ...webhook, body }, { id, now: clock.now() });
   const seen = { scrub: scrubber(webhook), mark: markWith(room.settings.keys, tenant) };
   const end = await send(room, clock, { outgoing, ...seen, tenant, id, redirects: 0, signal });
-  if (end.errorKind === null) return;
+  if (end.error_kind === null) return;
   // A refusal is retried too: a receiver may refuse while it is being changed, and attempts are limited.
   const { atLeastMs = 0 } = adviceAfter(end, clock.now());
-  throw advise(new Error(`POST ${outgoing.url.host}: ${end.errorMessage ?? ""}`), { atLeastMs });
+  throw advise(new Error(`POST ${outgoing.url.host}: ${end.error_message ?? ""}`), { atLeastMs });
 }

@@ -23,7 +23,7 @@ export type Answer = {
   readonly firstByteMs: number;
 };
 
-export type ExchangeParts = {
+type ExchangeParts = {
   readonly dispatcher: Dispatcher;
   readonly allow: AllowList;
   readonly ports: PortPolicy;

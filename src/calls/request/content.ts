@@ -42,11 +42,7 @@ export type RequestContent = {
   readonly secrets: readonly string[];
 };
 
-export type ShownRequest = {
-  readonly method: Method;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
+export type ShownRequest = Omit<RequestContent, "base64" | "secrets"> & {
   readonly bodyBytes: number;
   readonly signed: boolean;
 };
@@ -97,7 +93,7 @@ function checkSecrets(given: unknown = []): readonly string[] {
     if (typeof each !== "string" || each.length < 16 || each.length > 512) {
       throw invalid("a webhook secret is a text of 16 to 512 characters"); // which is not shown
     }
-    // Text that is not base64 would decode to a short key or none, and anybody could sign with that.
+    // Text that is not base64 would decode to a short key or none, and a stranger could sign with that.
     if (each.startsWith("whsec_") && !isBase64(each.slice(6))) {
       throw invalid('a webhook secret that begins with "whsec_" goes on with at least 16 bytes as base64');
     }
@@ -109,7 +105,7 @@ function isBase64(text: string): boolean {
   return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && Buffer.from(text, "base64").length >= 16;
 }
 
-export function shownRequest(content: RequestContent, mark: Mark): ShownRequest {
+function shownRequest(content: RequestContent, mark: Mark): ShownRequest {
   const { method, headers, body, base64 } = content;
   const bodyBytes = body === null ? 0 : Buffer.byteLength(body, base64 ? "base64" : "utf8");
   const type = headers["content-type"] ?? "";
@@ -193,7 +189,7 @@ export function checkUrl(given: unknown): URL {
   if (Buffer.byteLength(text) > limits.callUrlBytesMax) {
     throw invalid(`the url is ${Buffer.byteLength(text)} bytes long; at most ${limits.callUrlBytesMax}`);
   }
-  // A URL parser silently drops line breaks, and then nobody knows what was meant.
+  // A URL parser silently drops line breaks, and then the url is not what the caller meant.
   if (/[\s\p{Cc}]/u.test(text)) throw invalid("the url has white space or a control character: encode it");
   // It also accepts backslashes and more than two slashes, which other parsers read differently.
   const url = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]/i.test(text) && !text.includes("\\") ? URL.parse(text) : null;

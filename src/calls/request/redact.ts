@@ -108,20 +108,22 @@ type Secret = { readonly where: string; readonly value: string };
 
 /** Everything in a request whose name marks it as secret. */
 export function secretsOf(content: RequestContent): Secret[] {
-  const found: Secret[] = [];
-  for (const [name, value] of Object.entries(content.headers)) {
-    if (isSecretName(name)) found.push({ where: `the header "${name}"`, value });
-  }
-  found.push(...secretsOfUrl(new URL(content.url)));
-  for (const value of content.secrets) found.push({ where: "a webhook secret", value });
-  found.push(...inBody(content));
-  return found;
+  const inHeaders = Object.entries(content.headers).filter(([name]) => isSecretName(name));
+  return [
+    ...inHeaders.map(([name, value]) => ({ where: `the header "${name}"`, value })),
+    ...secretsOfUrl(new URL(content.url)),
+    ...content.secrets.map((value) => ({ where: "a webhook secret", value })),
+    ...inBody(content),
+  ];
 }
 
 export function secretsOfUrl({ searchParams }: URL): Secret[] {
-  return [...searchParams]
-    .filter(([name]) => isSecretParameter(name))
-    .map(([name, value]) => ({ where: `the query parameter "${name}"`, value }));
+  return secretParameters(searchParams, "the query parameter");
+}
+
+function secretParameters(parameters: URLSearchParams, what: string): Secret[] {
+  const secret = [...parameters].filter(([name]) => isSecretParameter(name));
+  return secret.map(([name, value]) => ({ where: `${what} "${name}"`, value }));
 }
 
 /** The values of cookies that an answer sets; their attributes (`Path=/; Secure`) are not secret. */
@@ -136,9 +138,7 @@ function inBody({ body, base64, headers }: RequestContent): Secret[] {
   if (body === null || base64) return [];
   const type = headers["content-type"] ?? "";
   if (/^application\/x-www-form-urlencoded/i.test(type)) {
-    return [...new URLSearchParams(body)]
-      .filter(([name]) => isSecretParameter(name))
-      .map(([name, value]) => ({ where: `the body's field "${name}"`, value }));
+    return secretParameters(new URLSearchParams(body), "the body's field");
   }
   if (!/\bjson\b/i.test(type)) return [];
   const found: Secret[] = [];
@@ -218,6 +218,6 @@ function readName(name: string): boolean {
   return parts.some((part, index) => words.has(part) || (part === "key" && keyWords.has(parts[index - 1] ?? "")));
 }
 
-export function isSecretParameter(name: string): boolean {
+function isSecretParameter(name: string): boolean {
   return queryWords.has(name.toLowerCase()) || isSecretName(name);
 }

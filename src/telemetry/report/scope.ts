@@ -9,7 +9,7 @@ import { andEqual, rowSet, seekEach } from "../../storage/word.ts";
 import { wholeName, dayMs, hourMs, minuteMs } from "../rollup/series.ts";
 import { onlyOwn } from "../session.ts";
 
-export type SeriesFilter = {
+type SeriesFilter = {
   /** `job`, `listener` (live), `delivery`, `schedule`, `direct`, `call`. */
   readonly kind?: string | undefined;
   /** The name of the listener or schedule, or of the job. */
@@ -32,10 +32,8 @@ export type Scope = {
   readonly seenBy: string | null;
   readonly window: Window;
   readonly filter: SeriesFilter;
-  readonly pieces: readonly (Piece | SessionPiece)[];
+  readonly pieces: readonly Piece[];
 };
-
-type SessionPiece = { readonly span: "session"; readonly from_at: number; readonly to_at: number };
 
 /** Whose runs are asked for, and the tenant that asks. */
 type Viewer = Pick<Scope, "tenant" | "seenBy">;
@@ -55,7 +53,7 @@ export async function toScope(store: Store, viewer: Viewer, options: ScopeOption
   }
   const found = await findSession(store, viewer.seenBy, session);
   const window = { since: found.started_at, until: found.stopped_at ?? now };
-  return { ...viewer, window, filter, pieces: [{ span: "session", from_at: found.seq, to_at: found.seq + 1 }] };
+  return { ...viewer, window, filter, pieces: piecesOf(window, found.seq) };
 }
 
 /** For a tenant, a session that ran nothing of its own does not exist. */
@@ -94,7 +92,7 @@ export function rollupsOf(scope: Scope): Sql {
     where ${ofSeries(scope)}`;
 }
 
-export type WindowOptions = {
+type WindowOptions = {
   /** From when on, or how long ago (`"24h"`, the default). Rounded down to its minute. */
   readonly since?: TimeInput | Duration;
   /** Until when; default now. Rounded up to its minute. */
@@ -104,7 +102,7 @@ export type WindowOptions = {
 /** A stretch of time that rollups can answer for: from a whole minute to a whole minute. */
 export type Window = { readonly since: number; readonly until: number };
 
-export type Piece = { readonly span: "minute" | "hour" | "day"; readonly from_at: number; readonly to_at: number };
+type Piece = { readonly span: "minute" | "hour" | "day" | "session"; readonly from_at: number; readonly to_at: number };
 
 const durationText = /^\d+(?:\.\d+)?\s*[a-z]+$/i;
 
@@ -117,11 +115,19 @@ export function toWindow(now: number, { since = "24h", until }: WindowOptions): 
   const from = momentMs(now, since, "since");
   const to = until === undefined ? now + 1 : momentMs(now, until, "until");
   if (from >= to) throw invalid(`since ${isoTime(from)} is not before until ${isoTime(to)}`);
-  return { since: from - (from % minuteMs), until: Math.ceil(to / minuteMs) * minuteMs };
+  return wholeMinutes(from, to);
 }
 
-/** The window in the largest spans that fit: a year is some hundred rows of each series, not half a million. */
-export function piecesOf({ since, until }: Window): Piece[] {
+/** The smallest stretch of whole minutes with both moments. */
+export function wholeMinutes(since: number, until: number): Window {
+  return { since: down(since, minuteMs), until: up(until, minuteMs) };
+}
+
+/** The window in the largest spans that fit: a year is some hundred rows of each series, not half a million. The runs of a session
+ *  are one piece. */
+export function piecesOf({ since, until }: Window, session?: number): Piece[] {
+  if (session !== undefined) return [{ span: "session", from_at: session, to_at: session + 1 }];
+  if (since >= until) return [];
   const [firstHour, lastHour] = [up(since, hourMs), down(until, hourMs)];
   if (firstHour > lastHour) return [{ span: "minute", from_at: since, to_at: until }];
   const [firstDay, lastDay] = [up(since, dayMs), down(until, dayMs)];

@@ -102,7 +102,7 @@ export function countRuns({ after, to }: Slice): Sql {
     from daybook_run run where seq > ${after} and seq <= ${to} group by 1, 2, 3, 4, 5, 6, 7`;
 }
 
-/** Cancelled and skipped runs are left out: somebody wanted them to end that way. */
+/** Cancelled and skipped runs are left out: a caller or a rule wanted them to end that way. */
 export function readFailures({ after, to }: Slice): Sql {
   return sql`select ${seriesKey}, seq, id, started_at, status, coalesce(error_type, 'Error') as error_type,
       substr(coalesce(error_message, ''), 1, 1000) as error_message
