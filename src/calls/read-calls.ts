@@ -1,7 +1,7 @@
 // Reads calls: one with its attempts, a page of them, or why one has not been sent. No column that is read here holds a secret.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { checkPage, notACursor, type Page } from "../core/page.ts";
+import { checkPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
 import { checkWord, refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
 import { timeMs, type TimeInput, isoTime } from "../core/time.ts";
 import { shape, shapePage } from "../storage/shape.ts";
@@ -94,7 +94,7 @@ const selectAttempts = sql`select id, number, started_at as "startedAt", finishe
     total_ms as "phases.totalMs"
   from daybook_call_attempt`;
 
-export type CallFilter = {
+export type CallFilter = PageOptions & {
   readonly status?: CallStatus | readonly CallStatus[];
   readonly tag?: string;
   /** Calls with at least one tag of `any`, and with every tag of `all`. */
@@ -107,9 +107,6 @@ export type CallFilter = {
   readonly from?: TimeInput;
   /** Due before this time. */
   readonly to?: TimeInput;
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
 };
 
 export type CallPage = Page<CallRecord>;

@@ -23,8 +23,6 @@ type BeginsParts = {
 /** The job and the run that begin an attempt. */
 type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
 
-export type Begins = ReturnType<typeof createBegins>;
-
 export function createBegins(parts: BeginsParts) {
   const write = together(async (tx, jobs: readonly Beginner[]) => {
     const begun = await beginAll(tx, parts, jobs);
