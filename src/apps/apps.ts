@@ -5,7 +5,7 @@ import { sql } from "../storage/sql.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
 import { startInstance, type AppsWiring, type Instance } from "./instance.ts";
-import { beginOf, namesWithHistory, writeRegistrations } from "./registration.ts";
+import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
 
 export type AppsHere = {
   /** Sets up all instances of all apps. An instance that fails does not stop the others. */
@@ -57,8 +57,7 @@ export function openApps(wiring: AppsWiring, tenant: string): AppsHere {
       await store.write(
         async (tx) => {
           await writeRegistrations(tx, identity, [], history);
-          await tx.run(sql`delete from daybook_app_instance
-            where tenant_id = ${tenant} and app_key = ${key} and instance_index = ${instance}`);
+          await tx.run(sql`delete from daybook_app_instance where ${ofInstance(identity)}`);
         },
         { tenant },
       );

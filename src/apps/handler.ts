@@ -19,8 +19,8 @@ export const errorHandlerFailed = defineFact<ErrorPlace & { message: string }>("
 /** A setup failed, so nothing of the instance runs. */
 export const setupFailed = defineFact<ErrorPlace & { message: string }>("app.setup_failed");
 
-/** States that a setup failed. If neither an `onError` nor a subscriber hears it, the process warns: nobody should have to find
- *  out from what the app has not done. */
+/** States that a setup failed. If neither an `onError` nor a subscriber hears it, the process warns: otherwise the operator would only
+ *  see that the app does nothing. */
 export function tellSetupFailed(onError: OnError | undefined, error: unknown, place: ErrorPlace): void {
   const { type, message, trace } = describeError(error);
   if (onError === undefined && !setupFailed.heard) {
@@ -48,7 +48,7 @@ type Watching = {
   readonly place: Omit<ErrorPlace, "runId">;
   /** Whether its runs have a timeout. */
   readonly timeout: boolean;
-  /** The set of its unfinished runs; undefined when somebody else waits for them. */
+  /** The set of its unfinished runs; undefined when the bus waits for them. */
   readonly running: Running | undefined;
   readonly acted: () => void;
 };

@@ -2,7 +2,7 @@
 //
 //   starting ──► running ──► stopped
 //        └─────► failed       its setup threw or took too long: it registers nothing, and other instances go on
-import { DaybookError, describeError, isDaybookError, type ErrorDescription } from "../core/error.ts";
+import { DaybookError, describeError, isDaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
@@ -16,14 +16,8 @@ import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
 import { tell, tellSetupFailed, type Running } from "./handler.ts";
-import {
-  type InstanceIdentity,
-  type Registration,
-  type Ready,
-  beginOf,
-  namesWithHistory,
-  writeRegistrations,
-} from "./registration.ts";
+import { beginOf, namesWithHistory, ofInstance, writeRegistrations } from "./registration.ts";
+import type { InstanceIdentity, Ready, Registration } from "./registration.ts";
 import { runSetup, within, createSetup } from "./setup.ts";
 import { resolveSource } from "./source.ts";
 
@@ -35,7 +29,6 @@ export type AppsWiring = {
 };
 
 export type Instance = {
-  readonly identity: InstanceIdentity;
   readonly failed: boolean;
   /** The names that have run in this process; the latest runs may not be on disk yet. */
   readonly acted: Set<string>;
@@ -66,9 +59,13 @@ export async function startInstance(
   let stopped: Promise<void> | undefined;
 
   const write = (unit: (tx: Tx) => Promise<void>): Promise<void> => store.write(unit, { tenant });
-  const say = (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
-    const error = status === "failed" ? describeError(thrown) : null;
-    return writeInstance(tx, identity, { status, error, sessionSeq: engine.session().seq });
+  const say = async (tx: Tx, status: InstanceStatus, thrown?: unknown): Promise<void> => {
+    const { type = null, message = null, trace = null } = status === "failed" ? describeError(thrown) : {};
+    const failure = { error_type: type, error_message: message, error_trace: trace };
+    const row = { session_seq: engine.session().seq, status, ...failure, changed_at: tx.now };
+    const whose = { tenant_id: tenant, app_key: identity.app, instance_index: identity.instance };
+    await tx.run(sql`insert into daybook_app_instance ${oneRow({ ...whose, ...row })}
+      on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
   };
   const place = { app: identity.app, instance: identity.instance, registration: null, runId: null };
 
@@ -118,7 +115,6 @@ export async function startInstance(
     await write((tx) => say(tx, "failed", thrown)).catch(() => undefined);
   }
   return {
-    identity,
     failed,
     acted,
     stop() {
@@ -162,30 +158,10 @@ async function untilFree(run: () => Promise<void>): Promise<void> {
 
 export type InstanceStatus = "starting" | "running" | "failed" | "stopped";
 
-export type InstanceState = {
-  readonly status: InstanceStatus;
-  readonly error: ErrorDescription | null;
-  readonly sessionSeq: number;
-};
-
-export async function writeInstance(
-  tx: Tx,
-  { tenant, app, instance }: InstanceIdentity,
-  { status, error, sessionSeq }: InstanceState,
-): Promise<void> {
-  const { type = null, message = null, trace = null } = error ?? {};
-  const failure = { error_type: type, error_message: message, error_trace: trace };
-  const row = { session_seq: sessionSeq, status, ...failure, changed_at: tx.now };
-  await tx.run(sql`insert into daybook_app_instance
-    ${oneRow({ tenant_id: tenant, app_key: app, instance_index: instance, ...row })}
-    on conflict (tenant_id, app_key, instance_index) do update set ${excluded(Object.keys(row))}`);
-}
-
 /** Writes that the instance has stopped, unless another process has taken it over since. */
-async function writeStopped(tx: Tx, { tenant, app, instance }: InstanceIdentity, sessionSeq: number): Promise<void> {
+async function writeStopped(tx: Tx, identity: InstanceIdentity, sessionSeq: number): Promise<void> {
   await tx.run(sql`update daybook_app_instance set status = 'stopped', changed_at = ${tx.now}
-    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and session_seq = ${sessionSeq}
-      and status in ('starting', 'running')`);
+    where ${ofInstance(identity)} and session_seq = ${sessionSeq} and status in ('starting', 'running')`);
 }
 
 /** A session that others took for dead goes on under a new one: its instances move to the new session. */

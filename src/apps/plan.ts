@@ -29,13 +29,18 @@ export function planListener(
   const asked = { ...rest, on, live: true, run: watched.run } as LiveOptions<never, never>;
   const live = { ...defineLive(nameOf({ ...parts.identity, name }), asked), owner };
   return {
-    name,
-    handlerMethod: methodOf(handler),
-    args: "[]",
-    kwargs: "{}",
+    ...plain(name, handler),
     settings: listenerSettings(live),
     does: { kind: "listener", live: { ...live, where: watchedWhere(live, watched) } },
   };
+}
+
+/** What all registrations say, and what one without params does. */
+function plain(
+  name: string,
+  handler: Asked["handler"],
+): Pick<Registration, "name" | "handlerMethod" | "args" | "kwargs"> {
+  return { name, handlerMethod: methodOf(handler), args: "[]", kwargs: "{}" };
 }
 
 // A predicate that throws is an error of the listener, although its handler never began.
@@ -99,13 +104,16 @@ export function planSchedule(
     // A late automation is often worse than none, so the job is tried once unless the options ask for more.
     options: { attempts: 1, ...ofJob },
   });
-  const isList = Array.isArray(params);
   return {
-    name,
-    handlerMethod: methodOf(handler),
-    args: isList ? safeJson(params) : "[]",
-    kwargs: isList ? "{}" : safeJson(params),
-    settings: { ...triggerSettings(word, when, others), zone: checked.zone, ...policies(others), ...jobSettings(job) },
+    ...plain(name, handler),
+    [Array.isArray(params) ? "args" : "kwargs"]: safeJson(params),
+    settings: {
+      [word === "at" ? "once" : word]: shown(when),
+      ...settingsOf(others, timingWords),
+      zone: checked.zone,
+      ...settingsOf(others, scheduleWords),
+      ...jobSettings(job),
+    },
     does: {
       kind: "schedule",
       job,
@@ -124,19 +132,9 @@ function split(
   return [Object.fromEntries(entries.filter(isOne)), Object.fromEntries(entries.filter((entry) => !isOne(entry)))];
 }
 
-function triggerSettings(word: TimingWord, when: unknown, others: Readonly<Record<string, unknown>>): Settings {
-  const rest = Object.fromEntries(
-    timingWords.filter((key) => key !== "zone" && key in others).map((key) => [key, shown(others[key])]),
-  );
-  return { [word === "at" ? "once" : word]: shown(when), ...rest };
-}
-
-function policies(others: Readonly<Record<string, unknown>>): Settings {
-  return Object.fromEntries(
-    Object.entries(others)
-      .filter(([key]) => scheduleWords.includes(key))
-      .map(([key, value]) => [key, shown(value)]),
-  );
+/** Those of the options that have one of these names, as plain values. */
+function settingsOf(options: Readonly<Record<string, unknown>>, words: readonly string[]): Settings {
+  return Object.fromEntries(Object.entries(split(options, words)[0]).map(([key, value]) => [key, shown(value)]));
 }
 
 function shown(value: unknown): string | number {
@@ -164,14 +162,7 @@ function dailyCron(time: string): string {
 export function planJob(parts: SetupParts, { name, handler, options }: Asked): Omit<Registration, "site"> {
   const { onError, ...rest } = options as { onError?: never };
   const job = watchedJob(parts, { name, handler, onError, options: rest });
-  return {
-    name,
-    handlerMethod: methodOf(handler),
-    args: "[]",
-    kwargs: "{}",
-    settings: jobSettings(job),
-    does: { kind: "job", job },
-  };
+  return { ...plain(name, handler), settings: jobSettings(job), does: { kind: "job", job } };
 }
 
 type Watching = {

@@ -1,7 +1,8 @@
 // Reads apps, whichever process runs them: their instances, and what these registered.
 import { noSuch } from "../core/suggest.ts";
+import { shape } from "../storage/shape.ts";
 import { sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
+import type { Row, Store } from "../storage/store.ts";
 import { goneSessions } from "../telemetry/session.ts";
 import { checkAppKey } from "./define.ts";
 import type { InstanceStatus } from "./instance.ts";
@@ -44,35 +45,25 @@ export type RegistrationRecord = {
 
 export type AppDetails = AppRecord & { readonly registered: readonly RegistrationRecord[] };
 
-type InstanceRead = Omit<AppInstance, "error"> & {
-  readonly key: string;
-  readonly sessionStatus: string;
-  readonly errorType: string | null;
-  readonly errorMessage: string | null;
-  readonly errorTrace: string | null;
-};
+type InstanceRead = AppInstance & { readonly key: string; readonly sessionStatus: string };
 
-/** By key. There are only as many apps as somebody wrote, so they are not paged. */
+/** By key. There are only as many apps as a program defines, so they are not paged. */
 export async function listApps(store: Store, tenant: string): Promise<AppRecord[]> {
-  const rows = await store.readHeavy<InstanceRead>(sql`select app_instance.app_key as key, instance_index as "index",
-      app_instance.status, app_instance.error_type as "errorType", app_instance.error_message as "errorMessage",
-      app_instance.error_trace as "errorTrace", session.id as "sessionId", session.status as "sessionStatus",
+  const rows = await store.readHeavy<Row>(sql`select app_instance.app_key as key, instance_index as "index",
+      app_instance.status, app_instance.error_type as "error.type", app_instance.error_message as "error.message",
+      app_instance.error_trace as "error.trace", session.id as "sessionId", session.status as "sessionStatus",
       changed_at as "changedAt"
     from daybook_app_instance app_instance join daybook_session session on session.seq = app_instance.session_seq
     where app_instance.tenant_id = ${tenant} order by app_key, instance_index`);
-  const counts = await store.readHeavy<{
-    key: string;
-    kind: RegistrationKind;
-    count: number;
-  }>(sql`select app_key as key,
-      kind, count(*) as count from daybook_registration
-    where tenant_id = ${tenant} and retired_at is null group by app_key, kind`);
+  const counts = await store.readHeavy<{ of: string; count: number }>(sql`select app_key || '/' || kind as "of",
+      count(*) as count
+    from daybook_registration where tenant_id = ${tenant} and retired_at is null group by app_key, kind`);
   const gone = new Set((await goneSessions(store)).map(({ id }) => id));
   const count = (key: string, kind: RegistrationKind): number =>
-    Number(counts.find((row) => row.key === key && row.kind === kind)?.count ?? 0);
-  return [...Map.groupBy(rows, (row) => row.key)].map(([key, instances]) => ({
+    counts.find((row) => row.of === `${key}/${kind}`)?.count ?? 0;
+  return [...Map.groupBy(shape<InstanceRead>(rows), ({ key }) => key)].map(([key, instances]) => ({
     key,
-    instances: instances.map((row) => toInstance(row, gone)),
+    instances: instances.map((instance) => asItIs(instance, gone)),
     registrations: {
       listeners: count(key, "listener"),
       schedules: count(key, "schedule"),
@@ -81,14 +72,9 @@ export async function listApps(store: Store, tenant: string): Promise<AppRecord[
   }));
 }
 
-function toInstance(row: InstanceRead, gone: ReadonlySet<string>): AppInstance {
-  const { key: _key, sessionStatus, errorType: type, errorMessage, errorTrace: trace, ...instance } = row;
-  const runs = sessionStatus === "running" && !gone.has(row.sessionId);
-  return {
-    ...instance,
-    status: runs || row.status === "failed" ? row.status : "stopped",
-    error: type === null ? null : { type, message: errorMessage ?? "", trace },
-  };
+function asItIs({ key: _key, sessionStatus, ...instance }: InstanceRead, gone: ReadonlySet<string>): AppInstance {
+  const runs = sessionStatus === "running" && !gone.has(instance.sessionId);
+  return runs || instance.status === "failed" ? instance : { ...instance, status: "stopped" };
 }
 
 /** One app, with everything that its instances registered, including what is retired. */
@@ -98,11 +84,10 @@ export async function readApp(store: Store, tenant: string, key: string): Promis
   const found = all.find((each) => each.key === key);
   const known = all.map((each) => each.key);
   if (found === undefined) throw noSuch("there is no app", key, known, { app: key });
-  const rows = await store.readHeavy<Omit<RegistrationRecord, "settings"> & { settings: string }>(sql`select id,
-      instance_index as instance, name, kind, handler_method as handler, settings, source_location as location,
+  const rows = await store.readHeavy<Row>(sql`select id, instance_index as instance, name, kind,
+      handler_method as handler, settings as "settings json", source_location as location,
       registration_source as source, first_registered_at as "firstRegisteredAt",
       last_registered_at as "lastRegisteredAt", retired_at as "retiredAt"
     from daybook_registration where tenant_id = ${tenant} and app_key = ${key} order by instance_index, name`);
-  const registered = rows.map((row) => ({ ...row, settings: JSON.parse(row.settings) as Settings }));
-  return { ...found, registered };
+  return { ...found, registered: shape(rows) };
 }

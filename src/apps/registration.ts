@@ -3,7 +3,7 @@ import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf, excluded, forUpdate, greatest, oneRow } from "../storage/word.ts";
 import type { LiveDefinition } from "../events/live/define.ts";
@@ -81,23 +81,23 @@ export function beginOf({ tenant, app, instance }: InstanceIdentity): string {
   return `${tenant}/${app}/${instance}/`;
 }
 
+/** Of a table of apps: the rows of an instance. */
+export function ofInstance({ tenant, app, instance }: InstanceIdentity): Sql {
+  return sql`tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance}`;
+}
+
 /** What to do when the instance has the name already: refuse (default), keep the earlier one if its settings are the same, or
  *  replace it. */
 export type IfExists = "error" | "skip" | "replace";
 
 /** The registrations of one setup, by name. History follows a name, so an instance uses each name once. */
-export type Roster = {
-  add(registration: Registration, ifExists: IfExists): Registration;
-  readonly all: readonly Registration[];
-};
-
-export function createRoster(what: string): Roster {
+export function createRoster(what: string) {
   const known = new Map<string, Registration>();
   return {
-    get all() {
+    get all(): readonly Registration[] {
       return [...known.values()];
     },
-    add(registration, ifExists) {
+    add(registration: Registration, ifExists: IfExists): Registration {
       const { name } = registration;
       const before = known.get(name);
       if (before !== undefined && ifExists === "error") throw taken(what, before, registration);
@@ -155,11 +155,10 @@ export async function writeRegistrations(
   ready: readonly Ready[],
   withHistory: ReadonlySet<string>,
 ): Promise<void> {
-  const { tenant, app, instance } = identity;
   // By name: everything that locks several registrations locks them in this order.
   const sorted = ready.toSorted((a, b) => (a.registration.name < b.registration.name ? -1 : 1));
   const known = await tx.all<Known>(sql`select name, kind from daybook_registration
-    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} order by name ${forUpdate}`);
+    where ${ofInstance(identity)} order by name ${forUpdate}`);
   for (const each of sorted) await upsert(tx, identity, each);
   const kinds = new Map(sorted.map(({ registration: { name, does } }) => [name, does.kind]));
   const gone = known.filter(({ name }) => !kinds.has(name)).map(({ name }) => name);
@@ -203,33 +202,34 @@ async function upsert(tx: Tx, { tenant, app, instance }: InstanceIdentity, ready
 
 async function letGo(
   tx: Tx,
-  { tenant, app, instance }: InstanceIdentity,
+  identity: InstanceIdentity,
   gone: readonly string[],
   withHistory: ReadonlySet<string>,
 ): Promise<void> {
   const [kept, removed] = [gone.filter((name) => withHistory.has(name)), gone.filter((name) => !withHistory.has(name))];
   if (kept.length > 0) {
     await tx.run(sql`update daybook_registration set retired_at = coalesce(retired_at, ${tx.now})
-      where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", kept)}`);
+      where ${ofInstance(identity)} and name ${anyOf("text", kept)}`);
   }
   if (removed.length > 0) {
     await tx.run(sql`delete from daybook_registration
-      where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance} and name ${anyOf("text", removed)}`);
+      where ${ofInstance(identity)} and name ${anyOf("text", removed)}`);
   }
 }
 
 /** Of the names in the book that a setup did not register, those that have runs. */
 export async function namesWithHistory(
   store: Store,
-  { tenant, app, instance }: InstanceIdentity,
+  identity: InstanceIdentity,
   registered: ReadonlySet<string>,
 ): Promise<Set<string>> {
-  const known = await store.read<{ name: string }>(sql`select name from daybook_registration
-    where tenant_id = ${tenant} and app_key = ${app} and instance_index = ${instance}`);
+  const known = await store.read<{ name: string }>(
+    sql`select name from daybook_registration where ${ofInstance(identity)}`,
+  );
   const found = new Set<string>();
   for (const { name } of known) {
     if (registered.has(name)) continue;
-    if (await hasHistory(store, tenant, { app, instance, registration: name })) found.add(name);
+    if (await hasHistory(store, identity.tenant, { ...identity, registration: name })) found.add(name);
   }
   return found;
 }

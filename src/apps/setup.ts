@@ -1,11 +1,9 @@
 // The setup of one instance: the verbs that register, usable while the setup runs, and the run itself.
 import { afterEither, type Clock } from "../core/clock.ts";
-import type { Duration } from "../core/duration.ts";
 import { invalid, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { fitting } from "../core/standard-schema.ts";
-import type { TimeInput } from "../core/time.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyApp } from "./define.ts";
 import type { Running } from "./handler.ts";
@@ -17,30 +15,18 @@ import { callSite } from "./source.ts";
 export type Named = { readonly name: string } & Readonly<Record<string, unknown>>;
 type Handler = (...given: never[]) => unknown;
 
+type ScheduleVerb = (when: unknown, options: Named, handler?: Handler) => Verbs;
+
 /** The verbs with loose types; the front door gives them their precise types. */
-export type Verbs = {
+export type Verbs = Readonly<Record<"daily" | "every" | "cron" | "in" | "once", ScheduleVerb>> & {
   readonly key: string;
   readonly instance: number;
   readonly tenant: string;
   readonly signal: AbortSignal;
   readonly book: unknown;
   on(on: unknown, options: Named, handler?: Handler): Verbs;
-  daily(time: string, options: Named, handler?: Handler): Verbs;
-  every(span: Duration, options: Named, handler?: Handler): Verbs;
-  cron(expression: string, options: Named, handler?: Handler): Verbs;
-  in(span: Duration, options: Named, handler?: Handler): Verbs;
-  once(at: TimeInput, options: Named, handler?: Handler): Verbs;
   job(options: Named, handler?: Handler): AnyJob;
   onStop(run: () => unknown): void;
-};
-
-export type Setup = {
-  readonly verbs: Verbs;
-  readonly registrations: readonly Registration[];
-  /** Functions to call when the instance stops, the last registered first. */
-  readonly onStop: readonly (() => unknown)[];
-  /** Refuses registrations from now on. */
-  end(): void;
 };
 
 /** A checked name and handler, and the rest of the options. */
@@ -60,7 +46,9 @@ export type SetupParts = {
   readonly acted: (name: string) => void;
 };
 
-export function createSetup(parts: SetupParts): Setup {
+export type Setup = ReturnType<typeof createSetup>;
+
+export function createSetup(parts: SetupParts) {
   const { identity, signal } = parts;
   const what = `app "${identity.app}", instance ${identity.instance},`;
   const roster = createRoster(what);
@@ -87,8 +75,8 @@ export function createSetup(parts: SetupParts): Setup {
   }
 
   const schedule =
-    (word: TimingWord) =>
-    (when: unknown, options: Named, handler?: Handler): Verbs => {
+    (word: TimingWord): ScheduleVerb =>
+    (when, options, handler) => {
       const { ifExists, ...asked } = ask(word === "at" ? "once" : word, options, handler);
       add(planSchedule(parts, asked, word, when), ifExists);
       return verbs;
@@ -126,10 +114,12 @@ export function createSetup(parts: SetupParts): Setup {
   };
   return {
     verbs,
+    /** Functions to call when the instance stops, the last registered first. */
     onStop,
     get registrations() {
       return roster.all;
     },
+    /** Refuses registrations from now on. */
     end: () => void (ended = true),
   };
 }

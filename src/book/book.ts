@@ -174,7 +174,7 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     location: store.location,
     tenantId,
     get sessionId() {
-      return attachment?.id ?? null;
+      return attachment?.session().id ?? null;
     },
     sessions: outsideUnits(of, "sessions", openSessions(store, attachment, seenBy)),
     jobs: outsideUnits(of, "jobs", {

@@ -10,17 +10,17 @@
 // the call (attempt/settled.ts).
 //
 // The request that is sent (`content`) is sealed with a key from outside the book; what people see (`request`) is redacted.
-import { DaybookError } from "../core/error.ts";
+import { notFound, type DaybookError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 
-export type CallStatus = "scheduled" | "running" | "succeeded" | "failed" | "cancelled";
-
-export const callStatuses: readonly CallStatus[] = ["scheduled", "running", "succeeded", "failed", "cancelled"];
+export const callStatuses = ["scheduled", "running", "succeeded", "failed", "cancelled"] as const;
+export type CallStatus = (typeof callStatuses)[number];
 
 export const methods = ["GET", "POST", "PUT", "DELETE", "PATCH"] as const;
 export type Method = (typeof methods)[number];
 
+/** What statements read of a call. */
 export type CallRow = {
   seq: number;
   tenant_id: string;
@@ -40,13 +40,9 @@ export type CallRow = {
   key_id: string | null;
   /** JSON of `CallPolicy`. */
   policy: string;
-  /** JSON of `CallOutcome`. */
-  outcome: string | null;
   correlation_id: string;
-  idempotency_key: string | null;
   /** The Idempotency-Key of every attempt. */
   send_key: string;
-  resend_of: string | null;
 };
 
 /** How often and for how long a call is tried; a resend uses it again. */
@@ -91,12 +87,12 @@ export function hostOfKey(key: string): string {
   return key.slice(callJobName.length + 1);
 }
 
-export function notFound(id: string): DaybookError {
-  return new DaybookError("not_found", `there is no call ${id}`, { details: { id } });
+export function noSuchCall(id: string): DaybookError {
+  return notFound(`there is no call ${id}`, { id });
 }
 
 /** A fact about a call, stated to the rooms above in the transaction in which it becomes true. */
-export type CallFact = {
+type CallFact = {
   readonly topic: `call.${"submitted" | "started" | "succeeded" | "failed" | "cancelled"}`;
   readonly tenant: string;
   readonly payload: {

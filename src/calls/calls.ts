@@ -1,5 +1,5 @@
 // The verbs of calls, on the book and in a transaction.
-import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { conflict, invalid, isDaybookError, type DaybookError } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -8,7 +8,7 @@ import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { cancelJob } from "../jobs/settle/cancel.ts";
-import { callKind, notFound, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
+import { callKind, noSuchCall, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
 import { refuseDestination } from "./client/destination.ts";
 import { explainCall, findCall, listCalls } from "./read-calls.ts";
 import type { CallDetails, CallExplanation, CallFilter, CallPage } from "./read-calls.ts";
@@ -59,14 +59,11 @@ export function callVerbs({ room, ports, sends }: CallsParts, within: Within): C
   return {
     async submit(options) {
       const prepared = prepareCall(options);
-      const { idempotencyKey } = prepared;
-      return within(
-        (tx) => {
-          if (sends) refuseAtOnce(room, tx.tenant, prepared);
-          return submitCall(tx, room, prepared);
-        },
-        { shared: idempotencyKey === null },
-      );
+      const submit = (tx: Tx): Promise<Submitted> => {
+        if (sends) refuseAtOnce(room, tx.tenant, prepared);
+        return submitCall(tx, room, prepared);
+      };
+      return within(submit, { shared: prepared.idempotencyKey === null });
     },
     cancel: (id) => within((tx) => cancelCall(tx, ports, id)),
     resend: (id, options = {}) => within((tx) => resendCall(tx, room, id, options)),
@@ -100,7 +97,7 @@ export type CancelledCall = { readonly id: string; readonly status: "cancelled" 
 
 const triesMax = 5;
 
-export async function cancelCall(tx: Tx, ports: Ports, id: string): Promise<CancelledCall> {
+async function cancelCall(tx: Tx, ports: Ports, id: string): Promise<CancelledCall> {
   for (let tries = 0; tries < triesMax; tries++) {
     const job = await openJobOf(tx, id);
     if (job === undefined) break;
@@ -114,8 +111,7 @@ export async function cancelCall(tx: Tx, ports: Ports, id: string): Promise<Canc
   throw await refusal(tx, id, "cancelled");
 }
 
-/** Changes the due time of a call that has not started. */
-export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ id: string; dueAt: number }> {
+async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ id: string; dueAt: number }> {
   refuseUnknown(when, ["at", "in"], "reschedule");
   if (when.at === undefined && when.in === undefined) throw invalid('reschedule needs "at" or "in"');
   const { at, delayMs } = checkWhen(when);
@@ -132,8 +128,8 @@ export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ 
   return { id, dueAt };
 }
 
-/** Removes a call that has ended, with its tags and its attempts. Prune removes its jobs later. */
-export async function deleteCall(tx: Tx, id: string): Promise<void> {
+/** Prune removes its jobs later. */
+async function deleteCall(tx: Tx, id: string): Promise<void> {
   const gone = await tx.run(
     sql`delete from daybook_call where tenant_id = ${tx.tenant} and id = ${id} and finished_at is not null`,
   );
@@ -150,8 +146,7 @@ type Sent = Pick<
   "id" | "name" | "status" | "host" | "content" | "key_id" | "policy" | "correlation_id" | "send_key" | "finished_at"
 >;
 
-/** Sends the request of a call that has ended once more, as a new call. */
-export async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOptions): Promise<Submitted> {
+async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOptions): Promise<Submitted> {
   refuseUnknown(options, ["at", "in", "newKey"], "resend");
   const sent = await tx.get<Sent>(sql`select id, name, status, host, content, key_id, policy, correlation_id, send_key,
       finished_at from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
@@ -193,8 +188,6 @@ async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> 
   const row = await tx.get<{ status: CallStatus }>(
     sql`select status from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
   );
-  if (row === undefined) return notFound(id);
-  return new DaybookError("conflict", `call ${id} is ${row.status} and cannot be ${verb}`, {
-    details: { id, status: row.status },
-  });
+  if (row === undefined) return noSuchCall(id);
+  return conflict(`call ${id} is ${row.status} and cannot be ${verb}`, { id, status: row.status });
 }

@@ -134,8 +134,8 @@ export const callViews: readonly View[] = [
         response_headers, response_body, error_message
       from one`,
   },
-  // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out. What somebody
-  // passed over or gave up will not go out, and is not there: else it would be published for ever, to who asks for the rest.
+  // A sink is a listener whose name begins with "sink:"; the last job of a delivery says whether it went out. A
+  // delivery that an operator passed over or discarded will not go out, so the view leaves it out: it would look unpublished for ever.
   {
     name: "outbox",
     as: sql`select

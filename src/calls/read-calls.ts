@@ -1,23 +1,16 @@
 // Reads calls: one with its attempts, a page of them, or why one has not been sent. No column that is read here holds a secret.
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import { checkPage, cutPage, notACursor, type Page } from "../core/page.ts";
-import { quote } from "../core/quote.ts";
-import { refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
+import { checkPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
+import { checkWord, refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
 import { timeMs, type TimeInput, isoTime } from "../core/time.ts";
-import { sql, joinSql, rawSql, type Sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
+import { shape, shapePage } from "../storage/shape.ts";
+import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
+import type { Row, Store } from "../storage/store.ts";
+import { andEqual, anyOf } from "../storage/word.ts";
 import { explainJob, type Explanation } from "../jobs/explain/explain.ts";
-import {
-  callKind,
-  callStatuses,
-  notFound,
-  type CallOutcome,
-  type CallPolicy,
-  type CallStatus,
-  type ErrorKind,
-} from "./call.ts";
+import { callKind, callStatuses, noSuchCall } from "./call.ts";
+import type { CallOutcome, CallPolicy, CallStatus, ErrorKind } from "./call.ts";
 import type { ShownRequest } from "./request/content.ts";
 
 export type CallRecord = {
@@ -79,81 +72,29 @@ export type CallAttempt = {
 };
 
 const selectCalls = sql`select call.id, call.name, call.status, call.submitted_at as "submittedAt", call.due_at as "dueAt",
-    call.started_at as "startedAt", call.finished_at as "finishedAt", call.host, call.request,
-    case when call.key_id is null then 0 else 1 end as sealed, call.policy, call.outcome,
+    call.started_at as "startedAt", call.finished_at as "finishedAt", call.host,
+    call.request as "request json", case when call.key_id is null then 0 else 1 end as "sealed flag",
+    call.policy as "policy json", call.outcome as "outcome json",
     (select string_agg(tag, '\n' order by tag) from daybook_call_tag call_tag
-      where call_tag.tenant_id = call.tenant_id and call_tag.call_id = call.id) as tags,
+      where call_tag.tenant_id = call.tenant_id and call_tag.call_id = call.id) as "tags lines",
     call.correlation_id as "correlationId", call.idempotency_key as "idempotencyKey", call.send_key as "sendKey",
     call.resend_of as "resendOf", job.id as "jobId", call.seq as ".seq"
   from daybook_call call left join daybook_line line on call.finished_at is null
     and line.kind = ${callKind} and line.kind_seq = call.seq and line.kind is not null
   left join daybook_job job on job.seq = line.seq`;
 
-type CallRead = Omit<CallRecord, "request" | "sealed" | "policy" | "outcome" | "tags"> & {
-  readonly request: string;
-  readonly sealed: number;
-  readonly policy: string;
-  readonly outcome: string | null;
-  readonly tags: string | null;
-  readonly ".seq": number;
-};
-
-function toCall({ ".seq": _seq, ...row }: CallRead): CallRecord {
-  return {
-    ...row,
-    request: JSON.parse(row.request) as ShownRequest,
-    sealed: row.sealed === 1,
-    policy: JSON.parse(row.policy) as CallPolicy,
-    outcome: row.outcome === null ? null : (JSON.parse(row.outcome) as CallOutcome),
-    tags: row.tags === null ? [] : row.tags.split("\n"),
-  };
-}
-
+// The phases are there, each null or not, also before the first is known.
 const selectAttempts = sql`select id, number, started_at as "startedAt", finished_at as "finishedAt", method, url,
-    request_headers as "requestHeaders", request_body as "requestBody", response_status as "status",
-    response_headers as "headers", response_body as "body", response_base64 as "base64", response_bytes as "bytes",
-    response_truncated as "truncated", hops, error_kind as "kind", error_message as "message", dns_ms as "dnsMs",
-    connect_ms as "connectMs", tls_ms as "tlsMs", first_byte_ms as "firstByteMs", total_ms as "totalMs"
+    request_headers as "requestHeaders json", request_body as "requestBody", response_status as "response.status",
+    response_headers as "response.headers json", response_body as "response.body",
+    response_base64 as "response.base64 flag", response_bytes as "response.bytes",
+    response_truncated as "response.truncated flag", coalesce(hops, '[]') as "hops json", error_kind as "error.kind",
+    coalesce(error_message, '') as "error.message", '{}' as "phases json", dns_ms as "phases.dnsMs",
+    connect_ms as "phases.connectMs", tls_ms as "phases.tlsMs", first_byte_ms as "phases.firstByteMs",
+    total_ms as "phases.totalMs"
   from daybook_call_attempt`;
 
-type AttemptRead = Omit<CallAttempt, "requestHeaders" | "response" | "hops" | "error" | "phases"> &
-  CallAttempt["phases"] & {
-    readonly requestHeaders: string;
-    readonly status: number | null;
-    readonly headers: string | null;
-    readonly body: string | null;
-    readonly base64: number;
-    readonly bytes: number | null;
-    readonly truncated: number;
-    readonly hops: string | null;
-    readonly kind: ErrorKind | null;
-    readonly message: string | null;
-  };
-
-function toAttempt(row: AttemptRead): CallAttempt {
-  const { status, headers, body, base64, bytes, truncated, hops, kind, message, ...rest } = row;
-  const { dnsMs, connectMs, tlsMs, firstByteMs, totalMs, ...attempt } = rest;
-  return {
-    ...attempt,
-    requestHeaders: JSON.parse(row.requestHeaders) as Record<string, string>,
-    response:
-      status === null
-        ? null
-        : {
-            status,
-            headers: JSON.parse(headers ?? "{}") as Record<string, string>,
-            body,
-            base64: base64 === 1,
-            bytes: bytes ?? 0,
-            truncated: truncated === 1,
-          },
-    hops: hops === null ? [] : (JSON.parse(hops) as string[]),
-    error: kind === null ? null : { kind, message: message ?? "" },
-    phases: { dnsMs, connectMs, tlsMs, firstByteMs, totalMs },
-  };
-}
-
-export type CallFilter = {
+export type CallFilter = PageOptions & {
   readonly status?: CallStatus | readonly CallStatus[];
   readonly tag?: string;
   /** Calls with at least one tag of `any`, and with every tag of `all`. */
@@ -166,9 +107,6 @@ export type CallFilter = {
   readonly from?: TimeInput;
   /** Due before this time. */
   readonly to?: TimeInput;
-  readonly limit?: number;
-  /** `next` of the page before. */
-  readonly after?: string;
 };
 
 export type CallPage = Page<CallRecord>;
@@ -180,25 +118,19 @@ export async function listCalls(store: Store, tenant: string, filter: CallFilter
   refuseUnknownFilter(filter, filters, "the list of calls");
   const { limit, after } = checkPage(filter);
   if (after !== null && after < 1) throw notACursor(filter.after);
-  const rows = await store.readHeavy<CallRead>(sql`${selectCalls}
+  const rows = await store.readHeavy<Row>(sql`${selectCalls}
     where call.tenant_id = ${tenant} and call.seq < ${after ?? Number.MAX_SAFE_INTEGER} ${conditions(tenant, filter)}
     order by call.seq desc limit ${limit + 1}`);
-  return cutPage(rows, limit, (row) => row[".seq"], toCall);
+  return shapePage(rows, limit);
 }
 
 function conditions(tenant: string, filter: CallFilter): Sql {
   const { status, tag, tags, host, name, correlationId, from, to } = filter;
-  const wanted = status === undefined ? [] : [status].flat();
-  for (const each of wanted) {
-    if (!callStatuses.includes(each)) throw invalid(`status ${quote(each)} is not known: ${callStatuses.join(", ")}`);
-  }
-  const parts: Sql[] = [];
+  const wanted = status === undefined ? [] : [status].flat().map((each) => checkWord(each, callStatuses, "status"));
+  const parts = [andEqual({ "call.host": host, "call.name": name, "call.correlation_id": correlationId })];
   if (wanted.length > 0) parts.push(rawSql(`and call.status in (${wanted.map((each) => `'${each}'`).join(", ")})`));
   if (tag !== undefined) parts.push(hasAny(tenant, [tag]));
   if (tags !== undefined) parts.push(...byTags(tenant, tags));
-  if (host !== undefined) parts.push(sql`and call.host = ${host}`);
-  if (name !== undefined) parts.push(sql`and call.name = ${name}`);
-  if (correlationId !== undefined) parts.push(sql`and call.correlation_id = ${correlationId}`);
   if (from !== undefined) parts.push(sql`and call.due_at >= ${timeMs(from, "from")}`);
   if (to !== undefined) parts.push(sql`and call.due_at < ${timeMs(to, "to")}`);
   return joinSql(parts);
@@ -222,13 +154,14 @@ function hasAny(tenant: string, tags: readonly string[]): Sql {
 }
 
 export async function findCall(store: Store, tenant: string, id: string): Promise<CallDetails> {
-  const [[row], attempts] = await Promise.all([
-    store.read<CallRead>(sql`${selectCalls} where call.tenant_id = ${tenant} and call.id = ${id}`),
-    store.read<AttemptRead>(sql`${selectAttempts} where tenant_id = ${tenant} and call_id = ${id}
+  const [calls, attempts] = await Promise.all([
+    store.read<Row>(sql`${selectCalls} where call.tenant_id = ${tenant} and call.id = ${id}`),
+    store.read<Row>(sql`${selectAttempts} where tenant_id = ${tenant} and call_id = ${id}
       order by number limit ${limits.pageMax}`),
   ]);
-  if (row === undefined) throw notFound(id);
-  return { ...toCall(row), attempts: attempts.map(toAttempt) };
+  const [call] = shape<CallRecord>(calls);
+  if (call === undefined) throw noSuchCall(id);
+  return { ...call, attempts: shape(attempts) };
 }
 
 export type CallExplanation = Omit<Explanation, "status"> & { readonly status: CallStatus };

@@ -6,12 +6,12 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { keyRing, type KeyRing } from "../core/seal.ts";
+import { keyRing } from "../core/seal.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { createBegins, type Begins } from "./attempt/begin.ts";
+import { createBegins } from "./attempt/begin.ts";
 import type { AttemptEnd } from "./attempt/end.ts";
 import type { CallAnnounce } from "./call.ts";
-import { createAgents, type Agents, type Lookup } from "./client/connector.ts";
+import { createAgents, type Lookup } from "./client/connector.ts";
 import { allowList, usualPorts, type AllowList, type PortPolicy } from "./client/destination.ts";
 
 export type CallOptions = {
@@ -42,34 +42,11 @@ export type CallOptions = {
   readonly lookup?: Lookup;
 };
 
-export type CallSettings = {
-  readonly keys: KeyRing | undefined;
-  allowFor(tenant: string): AllowList;
-  readonly ports: PortPolicy;
-  readonly perHost: {
-    readonly concurrency: number;
-    readonly rate: { readonly max: number; readonly ms: number } | null;
-  };
-  readonly perTenant: { readonly concurrency: number | null };
-  readonly queuedMax: number;
-  readonly responseBytesMax: number;
-  readonly ca: readonly string[];
-  readonly lookup: Lookup | undefined;
-};
+export type CallSettings = ReturnType<typeof callSettings>;
 
-const known = [
-  "key",
-  "allow",
-  "ports",
-  "perHost",
-  "perTenant",
-  "queuedMax",
-  "responseBytesMax",
-  "ca",
-  "lookup",
-] as const;
+const known = ["key", "allow", "ports", "perHost", "perTenant", "queuedMax", "responseBytesMax", "ca", "lookup"];
 
-export function callSettings(options: CallOptions = {}): CallSettings {
+export function callSettings(options: CallOptions = {}) {
   refuseUnknown(options, known, "calls");
   const { perHost = {}, perTenant = {}, ports, ca = [] } = options;
   refuseUnknown(perHost, ["concurrency", "rate"], "calls.perHost");
@@ -137,26 +114,19 @@ function allowFor(given: NonNullable<CallOptions["allow"]>): (tenant: string) =>
   };
 }
 
-export type CallsRoom = {
-  readonly settings: CallSettings;
-  readonly agents: Agents;
-  /** Writes the attempts that begin. */
-  readonly begins: Begins;
-  /** The ends of attempts by run, until they are on disk. */
-  readonly heard: Map<string, AttemptEnd>;
-  /** How many calls a tenant may submit before its open calls are counted again. */
-  readonly roomLeft: Map<string, number>;
-  readonly announce: CallAnnounce | undefined;
-};
+export type CallsRoom = ReturnType<typeof createCallsRoom>;
 
-export function createCallsRoom(options: CallOptions | undefined, clock: Clock, announce?: CallAnnounce): CallsRoom {
+export function createCallsRoom(options: CallOptions | undefined, clock: Clock, announce?: CallAnnounce) {
   const settings = callSettings(options);
   return {
     settings,
     announce,
-    heard: new Map(),
-    roomLeft: new Map(),
+    /** The ends of attempts by run, until they are on disk. */
+    heard: new Map<string, AttemptEnd>(),
+    /** How many calls a tenant may submit before its open calls are counted again. */
+    roomLeft: new Map<string, number>(),
     agents: createAgents(settings, clock),
+    /** Writes the attempts that begin. */
     begins: createBegins({ settings, announce }),
   };
 }

@@ -1,36 +1,27 @@
 // Submit checks a call, and writes it with its tags and its job in the caller's transaction.
 import { checkBackoff, type Backoff } from "../core/retry.ts";
-import { currentCause, type Cause } from "../core/cause.ts";
+import { currentCause } from "../core/cause.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { conflict, invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { checkKey, checkName } from "../core/name.ts";
+import { checkKey, checkName, checkTags } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { eachRow } from "../storage/word.ts";
+import { insertInto, oneRow } from "../storage/word.ts";
+import { laneOf } from "../jobs/claim/lane.ts";
+import type { Limits } from "../jobs/claim/limit.ts";
 import { newJob } from "../jobs/enqueue.ts";
 import { insertJobs } from "../jobs/insert.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
-import { laneOf } from "../jobs/claim/lane.ts";
-import type { Limits } from "../jobs/claim/limit.ts";
 import { neverBlamed } from "../jobs/settle/outcome.ts";
-import {
-  type CallRow,
-  type CallStatus,
-  type CallPolicy,
-  callJobName,
-  callKind,
-  callQueue,
-  hostKey,
-  sealedFor,
-  tellCalls,
-} from "./call.ts";
-import { keptRequest, checkRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
+import { callJobName, callKind, callQueue, hostKey, sealedFor, tellCalls } from "./call.ts";
+import type { CallPolicy, CallRow, CallStatus } from "./call.ts";
+import { checkRequest, keptRequest, requestKeys, type CallRequest } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
 
 export type Submitted = {
@@ -43,7 +34,7 @@ export type Submitted = {
 };
 
 /** A resend names the call that it repeats, and sends that call's key unless it asks for a new one. */
-export type Again = { readonly resendOf: string; readonly sendKey: string | null };
+type Again = { readonly resendOf: string; readonly sendKey: string | null };
 
 export async function submitCall(
   tx: Tx,
@@ -59,25 +50,26 @@ export async function submitCall(
     tenant_id: tx.tenant,
     id,
     name,
+    status: "scheduled",
+    submitted_at: tx.now,
     due_at: dueAt,
     method: content.method,
     host,
-    correlation_id: prepared.correlationId ?? prepared.cause?.rootRunId ?? id,
     ...keptRequest(content, { keys: settings.keys, tenant: tx.tenant, about: sealedFor(tx.tenant, id) }),
+    policy: JSON.stringify(policy),
+    correlation_id: prepared.correlationId ?? prepared.cause?.rootRunId ?? id,
+    idempotency_key: idempotencyKey,
+    send_key: again?.sendKey ?? id,
+    resend_of: again?.resendOf ?? null,
   };
-  const [made] = await tx.all<{
-    seq: number;
-  }>(sql`insert into daybook_call (tenant_id, id, name, status, submitted_at, due_at,
-      method, host, request, content, key_id, policy, correlation_id, idempotency_key, send_key, resend_of)
-    values (${row.tenant_id}, ${id}, ${name}, 'scheduled', ${tx.now}, ${dueAt}, ${row.method}, ${host}, ${row.request},
-      ${row.content}, ${row.key_id}, ${JSON.stringify(policy)}, ${row.correlation_id}, ${idempotencyKey},
-      ${again?.sendKey ?? id}, ${again?.resendOf ?? null}) on conflict do nothing returning seq`);
+  const insert = sql`insert into daybook_call ${oneRow(row)} on conflict do nothing returning seq`;
+  const [made] = await tx.all<{ seq: number }>(insert);
   if (made === undefined) return theSame(tx, room, prepared);
   await checkRoom(tx, room);
   if (prepared.tags.length > 0) {
     const tags = prepared.tags.map((tag) => ({ tenant_id: tx.tenant, call_id: id, tag }));
     const columns = { tenant_id: "text", call_id: "text", tag: "text" } as const;
-    await tx.run(sql`insert into daybook_call_tag (tenant_id, call_id, tag) ${eachRow(columns, tags)}`);
+    await tx.run(insertInto("daybook_call_tag", columns, tags));
   }
   await enqueueCall(tx, room, prepared, { id, seq: made.seq });
   await tellCalls(tx, announce, [{ topic: "call.submitted", row }]);
@@ -132,18 +124,14 @@ async function theSame(tx: Tx, { settings: { keys } }: CallsRoom, prepared: Prep
   const { idempotencyKey, content } = prepared;
   const held = await tx.get<Holder>(sql`select id, name, status, due_at, content, key_id from daybook_call
     where tenant_id = ${tx.tenant} and idempotency_key = ${idempotencyKey}`);
-  if (held === undefined)
-    throw new DaybookError("conflict", "the call with this idempotencyKey is just changing: try again");
+  if (held === undefined) throw conflict("the call with this idempotencyKey is just changing: try again", {});
   const { id, name, status } = held;
   const text = held.key_id === null ? held.content : keys?.open(held.content, sealedFor(tx.tenant, id));
   if (text === toJson(content, { what: "request", bytesMax: Number.MAX_SAFE_INTEGER })) {
     return { id, name, status, dueAt: held.due_at, created: false };
   }
-  throw new DaybookError(
-    "conflict",
-    `idempotencyKey ${quote(idempotencyKey)} belongs to call ${id} with another request: use a new key for a new one`,
-    { details: { id } },
-  );
+  const whose = `belongs to call ${id} with another request: use a new key for a new one`;
+  throw conflict(`idempotencyKey ${quote(idempotencyKey)} ${whose}`, { id });
 }
 
 const countedEach = 1000;
@@ -158,13 +146,7 @@ async function checkRoom(tx: Tx, { settings: { queuedMax }, roomLeft }: CallsRoo
     where tenant_id = ${tx.tenant} and status in ('scheduled', 'running') limit ${queuedMax + 1}) as open_calls`);
   const open = found?.n ?? 0;
   if (open > queuedMax) {
-    throw new DaybookError(
-      "conflict",
-      `${queuedMax} calls have not ended, which is all that are allowed: wait for some`,
-      {
-        details: { queuedMax },
-      },
-    );
+    throw conflict(`${queuedMax} calls have not ended, which is all that are allowed: wait for some`, { queuedMax });
   }
   roomLeft.set(tx.tenant, Math.min(countedEach, Math.floor((queuedMax - open) / 2)));
 }
@@ -202,20 +184,9 @@ const known = [
   "redirects",
 ] as const satisfies readonly (keyof SubmitOptions)[];
 
-export type PreparedCall = {
-  readonly content: RequestContent;
-  readonly host: string;
-  readonly name: string;
-  readonly at: number | null;
-  readonly delayMs: number;
-  readonly tags: readonly string[];
-  readonly idempotencyKey: string | null;
-  readonly correlationId: string | null;
-  readonly policy: CallPolicy;
-  readonly cause: Cause | undefined;
-};
+export type PreparedCall = Readonly<ReturnType<typeof prepareCall>>;
 
-export function prepareCall(options: SubmitOptions): PreparedCall {
+export function prepareCall(options: SubmitOptions) {
   if (typeof options !== "object" || options === null) throw invalid("submit takes { method, url, … }");
   refuseUnknown(options, known, "submit");
   const content = checkRequest(options);
@@ -243,18 +214,6 @@ export function checkWhen({ at, in: delay }: When): { at: number | null; delayMs
   const time = at === undefined ? null : futureMs(at, "at");
   if (time !== null && time > limits.callDueMsMax) throw invalid(`at is ${quote(at)}, after the year 9999`);
   return { at: time, delayMs: delay === undefined ? 0 : durationMs(delay, "in") };
-}
-
-function checkTags(tags: readonly string[]): readonly string[] {
-  if (!Array.isArray(tags)) throw invalid('tags is a list of texts, such as ["billing", "eu"]');
-  if (tags.length > limits.tagsMax) throw invalid(`${tags.length} tags: at most ${limits.tagsMax}`);
-  for (const tag of tags as readonly string[]) {
-    const bytes = Buffer.byteLength(checkName(tag, "tag"));
-    if (bytes > limits.tagBytesMax) {
-      throw invalid(`tag ${quote(tag)} is ${bytes} bytes long; at most ${limits.tagBytesMax}`);
-    }
-  }
-  return [...new Set(tags as readonly string[])];
 }
 
 const standard: Backoff = ["5s", "5m", "30m", "2h", "5h", "10h", "10h"];

@@ -25,6 +25,18 @@ export function checkKey(value: string, what: string): string {
   return value;
 }
 
+/** Checks the tags of a job or a call, and returns each once. */
+export function checkTags(tags: readonly string[]): readonly string[] {
+  if (!Array.isArray(tags)) throw invalid('tags is a list of texts, such as ["mail", "eu"]');
+  if (tags.length > limits.tagsMax) throw invalid(`${tags.length} tags: at most ${limits.tagsMax}`);
+  for (const tag of tags as readonly string[]) {
+    const bytes = Buffer.byteLength(checkName(tag, "tag"));
+    if (bytes <= limits.tagBytesMax) continue;
+    throw invalid(`tag ${quote(tag)} is ${bytes} bytes long; at most ${limits.tagBytesMax}`);
+  }
+  return [...new Set(tags as readonly string[])];
+}
+
 /** Checks a tenant's name, which is stricter because it is part of URLs, file names and every index. */
 export function checkTenant(value: string): string {
   if (typeof value !== "string" || !/^[A-Za-z0-9._:-]+$/.test(value) || value.length > limits.nameBytesMax) {

@@ -6,7 +6,7 @@ import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { checkName, checkKey } from "../core/name.ts";
+import { checkKey, checkName, checkTags } from "../core/name.ts";
 import { fitting, isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown, checkWord } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
@@ -15,7 +15,6 @@ import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate, type Limits } from "./claim/limit.ts";
 import { checkBackoff, type Backoff } from "../core/retry.ts";
-import { quote } from "../core/quote.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../core/cause.ts";
 import { currentTraceparent, tracing } from "../telemetry/trace.ts";
@@ -213,7 +212,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
       typeof options.keyScope === "object" ? durationMs(options.keyScope.window, "key window", { min: 1 }) : null,
     onConflict: checkWord(options.onConflict ?? "keep", onConflicts, "onConflict"),
     idempotency_key: options.idempotencyKey === undefined ? null : checkKey(options.idempotencyKey, "idempotencyKey"),
-    tags: options.tags === undefined ? null : tagsJson(options.tags),
+    tags: options.tags === undefined ? null : toJson(checkTags(options.tags).toSorted(), { what: "tags" }),
     attempts: own.attempts ?? definition.attempts,
     backoff: own.backoff ?? backoff,
     timeout_ms: own.timeout ?? definition.timeoutMs,
@@ -257,15 +256,4 @@ function scopeOf(scope: EnqueueOptions["keyScope"] = "done"): JobRow["key_scope"
   if (scope === "queued" || scope === "done") return scope;
   if (typeof scope === "object" && scope !== null && "window" in scope) return "window";
   throw invalid(`keyScope ${JSON.stringify(scope)} is not known: "queued", "done" or { window: "1h" }`);
-}
-
-function tagsJson(tags: readonly string[]): string {
-  if (typeof tags === "string") throw invalid('tags is a list of texts, such as ["mail", "eu"]');
-  if (tags.length > limits.tagsMax) throw invalid(`${tags.length} tags: at most ${limits.tagsMax}`);
-  for (const tag of tags) {
-    const bytes = Buffer.byteLength(checkName(tag, "tag"));
-    if (bytes > limits.tagBytesMax)
-      throw invalid(`tag ${quote(tag)} is ${bytes} bytes long; at most ${limits.tagBytesMax}`);
-  }
-  return toJson([...new Set(tags)].toSorted(), { what: "tags" });
 }

@@ -1,6 +1,7 @@
 // Rows as their reader sees them. The select names the fields: `as "run.error.type"` is a field of a field, whose object is null
-// when the first of its columns is; `as "params json"` is parsed, `as "truncated flag"` is true or false, and `as ".seq"` is for
-// the caller that reads the rows, and no field.
+// when the first of its columns is; `as "params json"` is parsed, `as "truncated flag"` is true or false, `as "tags lines"` is a list of
+// lines, and `as ".seq"` is the cursor of a page, and no field.
+import { cutPage, type Page } from "../core/page.ts";
 import type { Value } from "./sql.ts";
 import type { Row } from "./store.ts";
 
@@ -20,8 +21,15 @@ export function shape<Item>(rows: readonly Row[]): Item[] {
   });
 }
 
+/** A page of `limit + 1` such rows. */
+export function shapePage<Item>(rows: readonly Row[], limit: number): Page<Item> {
+  const { items, next } = cutPage(rows, limit, (row) => row[".seq"] as number);
+  return { items: shape<Item>(items), next };
+}
+
 function valueOf(value: Value, as: string | undefined): unknown {
   if (as === "json") return value === null ? null : JSON.parse(value as string);
+  if (as === "lines") return value === null ? [] : (value as string).split("\n");
   return as === "flag" ? value === 1 : value;
 }
 

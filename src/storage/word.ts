@@ -188,6 +188,16 @@ export function assigned(row: Readonly<Record<string, Value>>): Sql {
   return new Sql(Object.freeze([...texts, ""]), Object.values(row));
 }
 
+/** `where tenant_id = ${tenant} ${andEqual({ kind, name })}`: a condition on each column whose value was given. */
+export function andEqual(row: Readonly<Record<string, Value | undefined>>): Sql {
+  const given = Object.entries(row).filter((entry): entry is [string, Value] => entry[1] !== undefined);
+  const texts = given.map(([name]) => ` and ${name} = `);
+  return new Sql(
+    Object.freeze([...texts, ""]),
+    given.map(([, value]) => value),
+  );
+}
+
 /** `on conflict (id) do update set ${excluded(names)}`: the columns that take the value of the refused row. */
 export function excluded(names: readonly string[]): Sql {
   return rawSql(names.map((name) => `${name} = excluded.${name}`).join(", "));

@@ -2,7 +2,7 @@
 // error that is recorded when an uncaught exception ends the process. On the system clock a thread beats when the event loop does
 // not; on any other clock (tests, the simulation) a timer of that clock does, because a thread does not share their time.
 import { systemClock, type Timer } from "../core/clock.ts";
-import { describeError } from "../core/error.ts";
+import { describeError, type ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
@@ -12,12 +12,11 @@ import { forShare, skipLocked } from "../storage/word.ts";
 import type { HeartbeatData, HeartbeatMessage } from "./heartbeat-thread.ts";
 import { thisProcess } from "./process-identity.ts";
 import { beatStatement, startSession, stopSession } from "./session.ts";
-import type { OnSilent, SessionError, SessionKey } from "./session.ts";
+import type { OnSilent, SessionKey } from "./session.ts";
 import { watchSessions, type Watch } from "./watch.ts";
 
 export type Attachment = {
-  /** The id of the session. When other sessions end it while it lives, a new session replaces it. */
-  readonly id: string;
+  /** The session. When other sessions end it while it lives, a new session replaces it. */
   session(): SessionKey;
   /** True while the last written beat is so old that other sessions may soon end this one. */
   overdue(): boolean;
@@ -35,7 +34,7 @@ export const unattached: Pick<Attachment, "session" | "overdue" | "onTimely"> = 
   onTimely: () => () => undefined,
 };
 
-export type AttachOptions = {
+type AttachOptions = {
   readonly metadata: string;
   readonly onSilent?: OnSilent | undefined;
   /** Called with the new session after other sessions ended the old one. */
@@ -89,9 +88,6 @@ export async function attach(store: Store, options: AttachOptions): Promise<Atta
   });
 
   return {
-    get id() {
-      return key.id;
-    },
     session: () => key,
     overdue: () => heartbeat.overdue,
     onTimely(hear) {
@@ -165,11 +161,11 @@ function recordAll(error: unknown): void {
   }
 }
 
-export type Heartbeat = {
+type Heartbeat = {
   /** True while the last written beat is so old that other sessions may soon end this one, or after a beat found that they did. */
   readonly overdue: boolean;
   /** Writes the error and blocks until it is written, because the process is about to end. */
-  fail(error: SessionError): void;
+  fail(error: ErrorDescription): void;
   stop(): Promise<void>;
 };
 
@@ -177,7 +173,7 @@ const failMsMax = 5000;
 /** A transaction that holds the session's row commits within a few milliseconds. */
 const heldMs = 20;
 
-export type HeartbeatListener = {
+type HeartbeatListener = {
   /** Called at every beat that finds the session ended, so a failure to act on it is made up for. */
   lost(): void;
   /** Called when a beat was written and the session is no longer overdue, except for the thread's own beats. */

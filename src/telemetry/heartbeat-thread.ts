@@ -2,10 +2,11 @@
 // only when that stamp is late, so that a process whose loop is blocked or idle for minutes does not look dead.
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../core/clock.ts";
+import type { ErrorDescription } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { openSideWriter, type SideTarget, type SideWriter } from "../storage/thread.ts";
 import { sql, type Sql } from "../storage/sql.ts";
-import { beatStatement, failStatement, type SessionError } from "./session.ts";
+import { beatStatement, failStatement } from "./session.ts";
 
 export type HeartbeatData = {
   readonly target: SideTarget;
@@ -16,7 +17,7 @@ export type HeartbeatData = {
   readonly signals: SharedArrayBuffer;
 };
 
-export type HeartbeatMessage = { kind: "fail"; error: SessionError } | { kind: "stop" };
+export type HeartbeatMessage = { kind: "fail"; error: ErrorDescription } | { kind: "stop" };
 
 const { target, session, beats, signals } = workerData as HeartbeatData;
 const beat = new Float64Array(beats);
@@ -69,7 +70,7 @@ async function forget(): Promise<void> {
   await old?.then((open) => open.close()).catch(() => undefined);
 }
 
-async function recordFailure(error: SessionError): Promise<void> {
+async function recordFailure(error: ErrorDescription): Promise<void> {
   const statement = failStatement(session, error, systemClock.now());
   const record = async (): Promise<number> => {
     // The end of a process waits less long for the file than a beat does.

@@ -3,25 +3,28 @@ import type { Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
-import { cutPage, type Page } from "../core/page.ts";
+import type { Page } from "../core/page.ts";
 import { quote, storableText } from "../core/quote.ts";
 import type { TimeInput } from "../core/time.ts";
-import { joinSql, sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { anyOf, byNumber, insertInto } from "../storage/word.ts";
-import { momentMs } from "./report/scope.ts";
+import { shape, shapePage } from "../storage/shape.ts";
+import { sql } from "../storage/sql.ts";
+import type { Row, Store, Tx } from "../storage/store.ts";
+import { andEqual, anyOf, byNumber, insertInto, type RowOf } from "../storage/word.ts";
+import { momentMs, type ScopeOptions } from "./report/scope.ts";
 
-export const logLevels = ["debug", "info", "warn", "error"] as const;
+const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-export type RunLogRow = {
-  tenant_id: string;
-  run_id: string;
-  logged_at: number;
-  level: LogLevel;
-  message: string;
-  fields: string | null;
-};
+const columns = {
+  tenant_id: "text",
+  run_id: "text",
+  logged_at: "integer",
+  level: "text",
+  message: "text",
+  fields: "text",
+} as const;
+
+export type RunLogRow = Omit<RowOf<typeof columns>, "level" | "fields"> & { level: LogLevel; fields: string | null };
 
 /** A line as it is stored. */
 export function toLogLine(
@@ -42,70 +45,58 @@ export function checkLevel(level: LogLevel, what: string): LogLevel {
   throw invalid(`${what} ${quote(level)} is not known: ${logLevels.join(", ")}`);
 }
 
-const columns = {
-  tenant_id: "text",
-  run_id: "text",
-  logged_at: "integer",
-  level: "text",
-  message: "text",
-  fields: "text",
-} as const;
-
 export async function writeLogs(tx: Tx, lines: readonly RunLogRow[]): Promise<void> {
   await tx.run(insertInto("daybook_run_log", columns, lines));
 }
 
-export type LogFilter = {
+export type LogFilter = Pick<ScopeOptions, "name" | "app"> & {
   /** This level and above. */
   readonly level?: LogLevel;
-  /** The name of the listener or schedule, or of the job. */
-  readonly name?: string;
-  readonly app?: string;
   readonly since?: TimeInput | Duration;
   readonly until?: TimeInput | Duration;
 };
 
-export type LogEntry = {
+export type RunLog = {
   readonly at: number;
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: unknown;
+};
+
+export type LogEntry = RunLog & {
   readonly runId: string;
   /** Null while the run has not ended. */
   readonly name: string | null;
 };
 
-type Row = Omit<LogEntry, "fields"> & { readonly seq: number; readonly fields: string | null };
+const shown = sql`run_log.logged_at as at, run_log.level, run_log.message, run_log.fields as "fields json"`;
 
-/** The newest first. */
+/** The lines of one run, in their order. */
+export async function readLogsOfRun(store: Store, tenant: string, runId: string): Promise<RunLog[]> {
+  return shape(
+    await store.readHeavy(sql`select ${shown} from daybook_run_log run_log
+      where tenant_id = ${tenant} and run_id = ${runId} order by seq`),
+  );
+}
+
+/** The lines of all runs, the newest first. */
 export async function readLogs(
   store: Store,
   tenant: string,
   filter: LogFilter,
   { before, limit }: { readonly before: number; readonly limit: number },
 ): Promise<Page<LogEntry>> {
-  const { level, name, app, since, until } = filter;
+  const { level, name, app } = filter;
   const now = store.clock.now();
-  if (level !== undefined) checkLevel(level, "level");
-  const rows = await store.readHeavy<Row>(
-    joinSql([
-      sql`select run_log.seq, run_log.logged_at as at, run_log.level, run_log.message, run_log.fields,
-          run_log.run_id as "runId", coalesce(run.registration, run.name) as name
-        from daybook_run_log run_log ${byNumber} left join daybook_run run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
-        where run_log.tenant_id = ${tenant} and run_log.seq < ${before}`,
-      ...(level === undefined
-        ? []
-        : [sql`and run_log.level ${anyOf("text", logLevels.slice(logLevels.indexOf(level)))}`]),
-      ...(name === undefined ? [] : [sql`and coalesce(run.registration, run.name) = ${name}`]),
-      ...(app === undefined ? [] : [sql`and run.app = ${app}`]),
-      ...(since === undefined ? [] : [sql`and run_log.logged_at >= ${momentMs(now, since, "since")}`]),
-      ...(until === undefined ? [] : [sql`and run_log.logged_at < ${momentMs(now, until, "until")}`]),
-      sql`order by run_log.seq desc limit ${limit + 1}`,
-    ]),
-  );
-  return cutPage(rows, limit, (row) => row.seq, toEntry);
-}
-
-function toEntry({ seq: _seq, fields, ...entry }: Row): LogEntry {
-  return { ...entry, fields: fields === null ? null : (JSON.parse(fields) as unknown) };
+  const since = filter.since === undefined ? 0 : momentMs(now, filter.since, "since");
+  const until = filter.until === undefined ? Number.MAX_SAFE_INTEGER : momentMs(now, filter.until, "until");
+  const levels = level === undefined ? logLevels : logLevels.slice(logLevels.indexOf(checkLevel(level, "level")));
+  const rows = await store.readHeavy<Row>(sql`select run_log.seq as ".seq", ${shown}, run_log.run_id as "runId",
+      coalesce(run.registration, run.name) as name
+    from daybook_run_log run_log ${byNumber} left join daybook_run run on run.tenant_id = run_log.tenant_id and run.id = run_log.run_id
+    where run_log.tenant_id = ${tenant} and run_log.seq < ${before} and run_log.level ${anyOf("text", levels)}
+      and run_log.logged_at >= ${since} and run_log.logged_at < ${until}
+      ${andEqual({ "coalesce(run.registration, run.name)": name, "run.app": app })}
+    order by run_log.seq desc limit ${limit + 1}`);
+  return shapePage(rows, limit);
 }

@@ -67,7 +67,7 @@ const rollupTables: readonly Sql[] = [
     folded_seq ${integer} not null
   )${strict}`,
   sql`insert into daybook_run_fold (one, folded_seq) values (1, 0)`,
-  // Runs that somebody wants to keep, with the reason.
+  // Runs that retention must keep, with the reason.
   sql`create table daybook_run_pin (
     tenant_id text not null,
     run_id text not null,
@@ -75,7 +75,7 @@ const rollupTables: readonly Sql[] = [
     note text,
     primary key (tenant_id, run_id)
   )${strict}`,
-  // What retention removed, by day, so that nobody takes a gap in the history for a quiet day.
+  // What retention removed, by day, so that a reader does not take a gap in the history for a quiet day.
   sql`create table daybook_run_eviction (
     tenant_id text not null,
     day_at ${integer} not null,
@@ -160,7 +160,7 @@ export const telemetryMigrations: readonly Migration[] = [
       )${strict}`,
       sql`create unique index runs_by_id on daybook_run (id)`,
       sql`create unique index runs_one_per_job on daybook_run (job_seq) where job_seq is not null`,
-      // Retention removes runs; nobody rewrites them.
+      // Retention removes runs; no statement rewrites them.
       sql`${neverChanges("daybook_run", "an ended run never changes")}`,
       // Only runs that an app or a schedule registered, and those that did not succeed, have further indexes, so most runs cost no
       // more. Rollups bound the lists of other runs by their numbers.

@@ -6,7 +6,7 @@ import { defineFact } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { greatest, insertInto } from "../storage/word.ts";
+import { greatest, insertInto, type Nullable, type RowOf } from "../storage/word.ts";
 import { writeLogs, type RunLogRow } from "./log.ts";
 import type { RunStatus } from "./run.ts";
 import type { SessionKey } from "./session.ts";
@@ -117,18 +117,18 @@ export function openRunWriter(store: Store, session: () => SessionKey, onWritten
       return dropped;
     },
     ended(run) {
-      if (runs.length >= limits.runQueueMax) return drop({ runs: 1, logs: 0, events: 0 });
+      if (runs.length >= limits.runQueueMax) return drop({ ...noDrops, runs: 1 });
       // While writes fail, the retry sets the pace.
       if (runs.push(run) >= limits.runBatchMax && failures === 0) void write();
       else soon(limits.runFlushMs);
     },
     log(line) {
-      if (logs.length >= limits.runLogQueueMax) return drop({ runs: 0, logs: 1, events: 0 });
+      if (logs.length >= limits.runLogQueueMax) return drop({ ...noDrops, logs: 1 });
       logs.push(line);
       soon(limits.runFlushMs);
     },
     tooBusy(events) {
-      drop({ runs: 0, logs: 0, events });
+      drop({ ...noDrops, events });
       soon(limits.runFlushMs);
     },
     async drain() {
@@ -159,32 +159,8 @@ function minus(a: Dropped, b: Dropped): Dropped {
   return { runs: a.runs - b.runs, logs: a.logs - b.logs, events: a.events - b.events };
 }
 
-/** A row of `run` as a live listener leaves it. */
-export type EndedRun = {
-  readonly tenant_id: string;
-  readonly id: string;
-  readonly kind: "listener";
-  readonly name: string;
-  readonly session_seq: number;
-  readonly attempt: 1;
-  readonly started_at: number;
-  readonly ended_at: number;
-  readonly duration_ms: number;
-  readonly status: RunStatus;
-  readonly error_type: string | null;
-  readonly error_message: string | null;
-  readonly error_trace: string | null;
-  readonly cause_run_id: string | null;
-  readonly root_run_id: string | null;
-  readonly event_id: string | null;
-  readonly topic: string;
-  readonly app?: string | null;
-  readonly instance?: number | null;
-  readonly registration?: string | null;
-};
-
 export type Dropped = { readonly runs: number; readonly logs: number; readonly events: number };
-export const noDrops: Dropped = { runs: 0, logs: 0, events: 0 };
+const noDrops: Dropped = { runs: 0, logs: 0, events: 0 };
 
 /** What one transaction writes. */
 type RunBatch = {
@@ -217,6 +193,15 @@ const columns = {
   instance: "integer",
   registration: "text",
 } as const;
+
+type Row = RowOf<typeof columns>;
+type Unset = "error_type" | "error_message" | "error_trace" | "cause_run_id" | "root_run_id" | "event_id";
+type Owner = "app" | "instance" | "registration";
+
+/** A row of `run` as a live listener leaves it. */
+export type EndedRun = Readonly<
+  Omit<Row, Unset | Owner> & Nullable<Pick<Row, Unset>> & Partial<Nullable<Pick<Row, Owner>>> & { status: RunStatus }
+>;
 
 /** Most runs have no owner, so the handler leaves these fields out. */
 const noOwner = { app: null, instance: null, registration: null };

@@ -1,14 +1,14 @@
 // A run is one execution that has ended: of a job or of a live listener. Its row is written once and never changes.
-import { DaybookError } from "../core/error.ts";
+import { notFound, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { storableText } from "../core/quote.ts";
+import { shape } from "../storage/shape.ts";
 import { sql, type Sql } from "../storage/sql.ts";
-import type { Store, Tx } from "../storage/store.ts";
+import type { Row, Store, Tx } from "../storage/store.ts";
 import { anyOf, byNumber } from "../storage/word.ts";
-import type { LogLevel } from "./log.ts";
 
-export type RunStatus = "success" | "error" | "cancelled" | "timed_out" | "skipped" | "lost";
-export const runStatuses: readonly RunStatus[] = ["success", "error", "cancelled", "timed_out", "skipped", "lost"];
+export const runStatuses = ["success", "error", "cancelled", "timed_out", "skipped", "lost"] as const;
+export type RunStatus = (typeof runStatuses)[number];
 
 /** The app instance that a run belongs to, and the name under which it registered the listener or schedule. */
 export type RunOwner = { readonly app: string; readonly instance: number; readonly registration: string };
@@ -35,26 +35,12 @@ export type RunRecord = {
   readonly cause: { readonly runId: string; readonly rootRunId: string | null } | null;
 };
 
-export type RunLog = {
-  readonly at: number;
-  readonly level: LogLevel;
-  readonly message: string;
-  readonly fields: unknown;
-};
-
-/** A run in its reader's words, but for what is nested. */
-export type RunRow = Omit<RunRecord, "event" | "app" | "error" | "result" | "cause"> &
-  Readonly<Record<"eventId" | "topic" | "app" | "errorType" | "errorMessage" | "errorTrace", string | null>> &
-  Readonly<Record<"result" | "causeRunId" | "rootRunId", string | null>> & {
-    readonly seq: number;
-    readonly instance: number | null;
-  };
-
-const shown = sql`select run.seq, run.id, run.kind, run.name, job.id as "jobId", run.event_id as "eventId", run.topic, run.app,
-  run.instance, run.registration, session.id as "sessionId", run.attempt, run.started_at as "startedAt",
-  run.ended_at as "endedAt", run.duration_ms as "durationMs", run.status, run.error_type as "errorType",
-  run.error_message as "errorMessage", run.error_trace as "errorTrace", run.result, run.cause_run_id as "causeRunId",
-  run.root_run_id as "rootRunId"`;
+const shown = sql`select run.seq as ".seq", run.id, run.kind, run.name, job.id as "jobId", run.topic as "event.topic",
+  run.event_id as "event.id", run.app as "app.key", run.instance as "app.instance", run.registration,
+  session.id as "sessionId", run.attempt, run.started_at as "startedAt", run.ended_at as "endedAt",
+  run.duration_ms as "durationMs", run.status, run.error_type as "error.type",
+  coalesce(run.error_message, '') as "error.message", run.error_trace as "error.trace", run.result as "result json",
+  run.cause_run_id as "cause.runId", run.root_run_id as "cause.rootRunId"`;
 
 const joined = sql`left join daybook_session session on session.seq = run.session_seq
   left join daybook_job job on job.seq = run.job_seq`;
@@ -63,32 +49,11 @@ export const selectRuns: Sql = sql`${shown} from daybook_run run ${joined}`;
 /** For lists that walk over numbers. */
 export const selectByNumber: Sql = sql`${shown} from daybook_run run ${byNumber} ${joined}`;
 
-export function toRecord(row: RunRow): RunRecord {
-  const { topic, app, errorType: type, errorTrace: trace, causeRunId: runId, result } = row;
-  return {
-    id: row.id,
-    kind: row.kind,
-    name: row.name,
-    jobId: row.jobId,
-    event: topic === null ? null : { id: row.eventId, topic },
-    app: app === null ? null : { key: app, instance: row.instance ?? 0 },
-    registration: row.registration,
-    sessionId: row.sessionId,
-    attempt: row.attempt,
-    startedAt: row.startedAt,
-    endedAt: row.endedAt,
-    durationMs: row.durationMs,
-    status: row.status,
-    error: type === null ? null : { type, message: row.errorMessage ?? "", trace },
-    result: result === null ? null : (JSON.parse(result) as unknown),
-    cause: runId === null ? null : { runId, rootRunId: row.rootRunId },
-  };
-}
-
 /** In the order of the numbers; runs that are gone are left out. */
 export async function readRunsBySeq(store: Store, seqs: readonly number[]): Promise<RunRecord[]> {
-  const rows = await store.readHeavy<RunRow>(sql`${selectRuns} where run.seq ${anyOf("integer", seqs)}`);
-  const found = new Map(rows.map((row) => [row.seq, toRecord(row)]));
+  const rows = await store.readHeavy<Row>(sql`${selectRuns} where run.seq ${anyOf("integer", seqs)}`);
+  const runs = shape<RunRecord>(rows);
+  const found = new Map(runs.map((run, index) => [rows[index]?.[".seq"], run]));
   return seqs.flatMap((seq) => found.get(seq) ?? []);
 }
 
@@ -107,13 +72,17 @@ export async function keptRuns(tx: Tx, tenant: string, ids: readonly string[]): 
   return new Set(rows.map((row) => row.id));
 }
 
+export function noEndedRun(id: string): DaybookError {
+  return notFound(`there is no ended run ${id}`, { id });
+}
+
 /** Pinning again changes the note. */
 export async function pinRun(tx: Tx, id: string, note: string | null): Promise<void> {
   const pinned = await tx.run(sql`insert into daybook_run_pin (tenant_id, run_id, pinned_at, note)
     select tenant_id, id, ${tx.now}, ${note === null ? null : storableText(note, limits.noteBytesMax)}
     from daybook_run where tenant_id = ${tx.tenant} and id = ${id}
     on conflict (tenant_id, run_id) do update set note = excluded.note`);
-  if (pinned === 0) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
+  if (pinned === 0) throw noEndedRun(id);
 }
 
 /** False when it was not pinned. */

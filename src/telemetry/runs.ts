@@ -1,16 +1,18 @@
 // What a user asks about runs.
 import type { Duration } from "../core/duration.ts";
-import { DaybookError, invalid } from "../core/error.ts";
-import { checkPage, cutPage, type Page, type PageOptions } from "../core/page.ts";
-import { refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
+import { checkPage, type Page, type PageOptions } from "../core/page.ts";
+import { checkWord, refuseUnknown, refuseUnknownFilter } from "../core/suggest.ts";
 import type { TimeInput } from "../core/time.ts";
-import { joinSql, sql, type Sql } from "../storage/sql.ts";
-import type { Store } from "../storage/store.ts";
-import { findSession, momentMs, piecesOf, rollupsOf, together, type Piece, type Scope } from "./report/scope.ts";
+import { shape, shapePage } from "../storage/shape.ts";
+import { sql, type Sql } from "../storage/sql.ts";
+import type { Row, Store } from "../storage/store.ts";
+import { andEqual } from "../storage/word.ts";
+import { readLogsOfRun, type RunLog } from "./log.ts";
+import { findSession, momentMs, piecesOf, rollupsOf, scopeOptions, together, wholeMinutes } from "./report/scope.ts";
+import type { Scope } from "./report/scope.ts";
 import { readMark } from "./rollup/roll-up.ts";
-import { minuteMs } from "./rollup/series.ts";
-import { pinRun, runStatuses, selectByNumber, selectRuns, toRecord, unpinRun } from "./run.ts";
-import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
+import { noEndedRun, pinRun, runStatuses, selectByNumber, selectRuns, unpinRun } from "./run.ts";
+import type { RunRecord, RunStatus } from "./run.ts";
 
 export type Runs = {
   get(id: string): Promise<RunRecord>;
@@ -36,18 +38,13 @@ export type Runs = {
 export function openRuns(store: Store, tenant: string, seenBy: string | null = null): Runs {
   return {
     async get(id) {
-      const [row] = await store.read<RunRow>(sql`${selectRuns} where run.tenant_id = ${tenant} and run.id = ${id}`);
-      if (row === undefined) throw new DaybookError("not_found", `there is no ended run ${id}`, { details: { id } });
-      return toRecord(row);
+      const rows = await store.read<Row>(sql`${selectRuns} where run.tenant_id = ${tenant} and run.id = ${id}`);
+      const [run] = shape<RunRecord>(rows);
+      if (run === undefined) throw noEndedRun(id);
+      return run;
     },
     list: (filter = {}) => listRuns(store, tenant, filter, seenBy),
-    async logs(id) {
-      const rows = await store.readHeavy<
-        Omit<RunLog, "fields"> & { fields: string | null }
-      >(sql`select logged_at as at, level,
-          message, fields from daybook_run_log where tenant_id = ${tenant} and run_id = ${id} order by seq`);
-      return rows.map((row) => ({ ...row, fields: row.fields === null ? null : (JSON.parse(row.fields) as unknown) }));
-    },
+    logs: (id) => readLogsOfRun(store, tenant, id),
     async pin(id, options = {}) {
       refuseUnknown(options, ["note"], "pin");
       await store.write((tx) => pinRun(tx, id, options.note ?? null), { tenant });
@@ -76,19 +73,7 @@ export type RunFilter = PageOptions & {
 
 export type RunPage = Page<RunRecord>;
 
-const known: readonly (keyof RunFilter)[] = [
-  "status",
-  "kind",
-  "name",
-  "registration",
-  "app",
-  "instance",
-  "session",
-  "since",
-  "until",
-  "limit",
-  "after",
-];
+const known = [...scopeOptions, "status", "registration", "limit", "after"] satisfies readonly (keyof RunFilter)[];
 
 /** Runs by their number, both ends included. */
 type Range = { readonly from: number; readonly to: number };
@@ -104,25 +89,25 @@ export async function listRuns(
   refuseUnknownFilter(filter, known, "runs.list");
   const { limit, after } = checkPage(filter);
   const { status } = filter;
-  if (status !== undefined && !runStatuses.includes(status)) {
-    throw invalid(`status "${String(status)}" is not known: ${runStatuses.join(", ")}`);
-  }
+  if (status !== undefined) checkWord(status, runStatuses, "status");
   const now = store.clock.now();
-  const since = filter.since === undefined ? 0 : momentMs(now, filter.since, "since");
-  const until = filter.until === undefined ? null : momentMs(now, filter.until, "until");
-  const session = filter.session === undefined ? undefined : await findSession(store, seenBy, filter.session);
-  const which = conditions(tenant, filter, { since, until, session: session?.seq });
+  const when: When = {
+    since: filter.since === undefined ? 0 : momentMs(now, filter.since, "since"),
+    until: filter.until === undefined ? null : momentMs(now, filter.until, "until"),
+    session: filter.session === undefined ? undefined : (await findSession(store, seenBy, filter.session)).seq,
+  };
+  const which = conditions(tenant, filter, when);
   const select = hasIndex(filter) ? selectRuns : selectByNumber;
-  const rows: RunRow[] = [];
-  for (const { from, to } of await rangesOf(store, tenant, filter, { since, until, session: session?.seq })) {
+  const rows: Row[] = [];
+  for (const { from, to } of await rangesOf(store, tenant, filter, when)) {
     const below = Math.min(to, after === null ? to : after - 1);
     if (from > below || rows.length > limit) continue;
     rows.push(
-      ...(await store.readHeavy<RunRow>(sql`${select} where ${which} and run.seq >= ${from} and run.seq <= ${below}
+      ...(await store.readHeavy<Row>(sql`${select} where ${which} and run.seq >= ${from} and run.seq <= ${below}
         order by run.seq desc limit ${limit + 1 - rows.length}`)),
     );
   }
-  return cutPage(rows, limit, (row) => row.seq, toRecord);
+  return shapePage(rows, limit);
 }
 
 type When = { readonly since: number; readonly until: number | null; readonly session: number | undefined };
@@ -155,20 +140,13 @@ async function countsGoneUntil(store: Store, tenant: string): Promise<number> {
 
 function scopeOf(tenant: string, filter: RunFilter, { since, until, session }: When): Scope {
   const { kind, app, instance, registration: name } = filter;
-  const to = until ?? 8.64e15;
-  const window = { since: since - (since % minuteMs), until: Math.ceil(to / minuteMs) * minuteMs };
-  const pieces: Scope["pieces"] =
-    session === undefined ? bounded(window) : [{ span: "session", from_at: session, to_at: session + 1 }];
-  return { tenant, seenBy: null, window, filter: { kind, name, app, instance }, pieces };
-}
-
-function bounded(window: { since: number; until: number }): Piece[] {
-  return window.since >= window.until ? [] : piecesOf(window);
+  const window = wholeMinutes(since, until ?? 8.64e15);
+  return { tenant, seenBy: null, window, filter: { kind, name, app, instance }, pieces: piecesOf(window, session) };
 }
 
 /** Whether one of the two other indexes fits. */
-function hasIndex({ status, registration, kind }: RunFilter): boolean {
-  return isUnlike(status) || (registration !== undefined && isRegistered(kind));
+function hasIndex(filter: RunFilter): boolean {
+  return isUnlike(filter.status) || isRegistered(filter);
 }
 
 function isUnlike(status: RunStatus | undefined): boolean {
@@ -177,29 +155,24 @@ function isUnlike(status: RunStatus | undefined): boolean {
 
 function conditions(tenant: string, filter: RunFilter, { since, until, session }: When): Sql {
   const { status, kind, name, registration, app, instance } = filter;
-  return joinSql([
-    sql`run.tenant_id = ${tenant}`,
-    ...when(status, (value) => sql`and run.status = ${value}`),
-    // The planner takes the index of runs that did not succeed only when the statement repeats its condition.
-    ...(isUnlike(status) ? [sql`and run.status <> 'success'`] : []),
-    ...when(kind, (value) => sql`and run.kind = ${value}`),
-    ...when(name, (value) => sql`and run.name = ${value}`),
-    ...when(registration, (value) => sql`and coalesce(run.registration, run.name) = ${value}`),
-    ...(registration !== undefined && isRegistered(kind)
-      ? [sql`and (run.job_seq is null or run.registration is not null)`]
-      : []),
-    ...when(app, (value) => sql`and run.app = ${value}`),
-    ...when(instance, (value) => sql`and run.instance = ${value}`),
-    ...when(session, (value) => sql`and run.session_seq = ${value}`),
-    ...(since > 0 ? [sql`and run.started_at >= ${since}`] : []),
-    ...(until === null ? [] : [sql`and run.started_at < ${until}`]),
-  ]);
+  const given = {
+    "run.status": status,
+    "run.kind": kind,
+    "run.name": name,
+    "coalesce(run.registration, run.name)": registration,
+    "run.app": app,
+    "run.instance": instance,
+    "run.session_seq": session,
+  };
+  // The planner takes one of the two other indexes only when the statement repeats its condition.
+  const unlike = isUnlike(status) ? sql`and run.status <> 'success'` : sql``;
+  const registered = isRegistered(filter) ? sql`and (run.job_seq is null or run.registration is not null)` : sql``;
+  const before = until === null ? sql`` : sql`and run.started_at < ${until}`;
+  return sql`run.tenant_id = ${tenant} ${andEqual(given)} ${unlike} ${registered}
+    ${since > 0 ? sql`and run.started_at >= ${since}` : sql``} ${before}`;
 }
 
-function isRegistered(kind: string | undefined): boolean {
-  return kind === "listener" || kind === "schedule";
-}
-
-function when<T>(value: T | undefined, condition: (value: T) => Sql): Sql[] {
-  return value === undefined ? [] : [condition(value)];
+/** Whether only runs are asked for that an app or a schedule registered. */
+function isRegistered({ registration, kind }: RunFilter): boolean {
+  return registration !== undefined && (kind === "listener" || kind === "schedule");
 }

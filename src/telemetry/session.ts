@@ -4,11 +4,13 @@
 //   running ──► success   it closed the book
 //           ──► error     an uncaught exception ended it
 //           ──► unknown   another session saw it fall silent; stopped_at is then its last heartbeat
+import type { ErrorDescription } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
-import { checkPage, cutPage, type Page } from "../core/page.ts";
+import { checkPage, type Page } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { shape, shapePage } from "../storage/shape.ts";
 import { sql, type Sql } from "../storage/sql.ts";
-import type { Awaitable, Store, Tx } from "../storage/store.ts";
+import type { Awaitable, Row, Store, Tx } from "../storage/store.ts";
 import { anyOf, greatest } from "../storage/word.ts";
 import type { Attachment } from "./attach.ts";
 import { isProvablyGone, thisProcess, type ProcessIdentity } from "./process-identity.ts";
@@ -76,9 +78,7 @@ export async function stopSession(tx: Tx, id: string): Promise<void> {
   if (stopped > 0) tx.afterCommit(() => sessionStopped.state({ id, status: "success" }));
 }
 
-export type SessionError = { type: string; message: string; trace: string | null };
-
-export function failStatement(id: string, error: SessionError, now: number): Sql {
+export function failStatement(id: string, error: ErrorDescription, now: number): Sql {
   return sql`update daybook_session
     set status = 'error', stopped_at = ${greatest}(started_at, ${now}), error_type = ${error.type},
         error_message = ${error.message}, error_trace = ${error.trace}
@@ -142,7 +142,7 @@ export type Session = {
   readonly startedAt: number;
   readonly lastHeartbeatAt: number;
   readonly stoppedAt: number | null;
-  readonly error: Readonly<SessionError> | null;
+  readonly error: Readonly<ErrorDescription> | null;
   readonly metadata: Record<string, unknown> | null;
   /** What its live listeners lost: runs and log lines that were not recorded, and events they were too busy to hear. */
   readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number } | null;
@@ -158,55 +158,38 @@ export type Sessions = {
   look(): Promise<Session[]>;
 };
 
+const selectSessions = sql`select session.seq as ".seq", id, host, pid, status, started_at as "startedAt",
+    last_heartbeat_at as "lastHeartbeatAt", stopped_at as "stoppedAt", error_type as "error.type",
+    error_message as "error.message", error_trace as "error.trace", metadata as "metadata json",
+    dropped_runs as "dropped.runs", dropped_logs as "dropped.logs", dropped_events as "dropped.events"
+  from daybook_session session`;
+
+const unseen = { host: null, pid: null, error: null, metadata: null, dropped: null };
+
 /** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
 export function openSessions(store: Store, attachment: Attachment | undefined, seenBy: string | null = null): Sessions {
-  const isOver = (row: SessionRow, self: ProcessIdentity): boolean =>
-    row.status === "running" && isGone(row, self, store);
-  const shown = (row: SessionRow): Session => (seenBy === null ? toSession(row) : { ...toSession(row), ...unseen });
+  const shown = (session: Session): Session => (seenBy === null ? session : { ...session, ...unseen });
   return {
     async list(options = {}) {
       refuseUnknown(options, ["limit", "after"], "sessions.list");
       const { limit, after } = checkPage(options);
-      const rows = await store.readHeavy<SessionRow>(sql`select * from daybook_session session
+      const rows = await store.readHeavy<Row>(sql`${selectSessions}
         where seq < ${after ?? Number.MAX_SAFE_INTEGER} ${onlyOwn(seenBy)} order by seq desc limit ${limit + 1}`);
-      const self = thisProcess();
-      return cutPage(
-        rows,
-        limit,
-        ({ seq }) => seq,
-        (row) => shown(isOver(row, self) ? ended(row) : row),
-      );
+      const gone = new Set((await goneSessions(store)).map(({ id }) => id));
+      const { items, next } = shapePage<Session>(rows, limit);
+      return { items: items.map((session) => shown(gone.has(session.id) ? ended(session) : session)), next };
     },
     async look() {
-      const found = (await attachment?.watch.look()) ?? [];
-      if (found.length === 0 || seenBy === null) return found.map(toSession);
-      const ids = found.map(({ id }) => id);
-      const own = await store.readHeavy<SessionRow>(sql`select * from daybook_session session
+      const ids = ((await attachment?.watch.look()) ?? []).map(({ id }) => id);
+      if (ids.length === 0) return [];
+      const rows = await store.readHeavy<Row>(sql`${selectSessions}
         where id ${anyOf("text", ids)} ${onlyOwn(seenBy)} order by seq`);
-      return own.map(shown);
+      return shape<Session>(rows).map(shown);
     },
   };
 }
 
-const unseen = { host: null, pid: null, error: null, metadata: null, dropped: null };
-
 // As the next look for dead sessions will leave it.
-function ended(row: SessionRow): SessionRow {
-  return { ...row, status: "unknown", stopped_at: row.last_heartbeat_at };
-}
-
-function toSession(row: SessionRow): Session {
-  const { error_type: type, error_message: message, error_trace: trace } = row;
-  return {
-    id: row.id,
-    host: row.host,
-    pid: row.pid,
-    status: row.status,
-    startedAt: row.started_at,
-    lastHeartbeatAt: row.last_heartbeat_at,
-    stoppedAt: row.stopped_at,
-    error: type === null ? null : { type, message: message ?? "", trace },
-    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
-    dropped: { runs: row.dropped_runs, logs: row.dropped_logs, events: row.dropped_events },
-  };
+function ended(session: Session): Session {
+  return { ...session, status: "unknown", stoppedAt: session.lastHeartbeatAt };
 }

@@ -3,19 +3,11 @@
 import { checkLimit, checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
-import {
-  type Bucket,
-  type BucketSpan,
-  type AppSummary,
-  type Overview,
-  readBuckets,
-  spanFor,
-  readApps,
-  readOverview,
-} from "./report/overview.ts";
-import { readErrors, type ErrorGroup } from "./report/errors.ts";
 import { readLogs, type LogEntry, type LogFilter } from "./log.ts";
-import { scopeOptions, toScope, type ScopeOptions, type Viewer } from "./report/scope.ts";
+import { readErrors, type ErrorGroup } from "./report/errors.ts";
+import { readApps, readBuckets, readOverview, spanFor } from "./report/overview.ts";
+import type { AppSummary, Bucket, BucketSpan, Overview } from "./report/overview.ts";
+import { scopeOptions, toScope, type Scope, type ScopeOptions } from "./report/scope.ts";
 import { findSlow } from "./report/slow.ts";
 import { summarise, type RunSummary } from "./report/summary.ts";
 import { readEvictions, type Eviction } from "./retention/remove.ts";
@@ -51,37 +43,30 @@ export type TelemetryReads = {
 
 /** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
 export function telemetryReads(store: Store, tenant: string, seenBy: string | null = null): TelemetryReads {
-  const viewer: Viewer = { tenant, seenBy };
-  const paged = [...scopeOptions, "limit", "after"];
+  const ask = (what: string, options: ScopeOptions, known: readonly string[]): Promise<Scope> => {
+    refuseUnknown(options, known, what);
+    return toScope(store, { tenant, seenBy }, options);
+  };
+  const withoutSession = scopeOptions.filter((name) => name !== "session");
   return {
-    async overview(options = {}) {
-      refuseUnknown(options, scopeOptions, "overview");
-      return readOverview(store, await toScope(store, viewer, options));
-    },
+    overview: async (options = {}) => readOverview(store, await ask("overview", options, scopeOptions)),
     async summaries(options = {}) {
-      refuseUnknown(options, paged, "summaries");
+      const scope = await ask("summaries", options, [...scopeOptions, "limit", "after"]);
       const { limit, after } = checkPage(options);
-      return summarise(store, await toScope(store, viewer, options), { after: after ?? 0, limit });
+      return summarise(store, scope, { after: after ?? 0, limit });
     },
-    async apps(options = {}) {
-      refuseUnknown(options, scopeOptions, "apps");
-      return readApps(store, await toScope(store, viewer, options));
-    },
+    apps: async (options = {}) => readApps(store, await ask("apps", options, scopeOptions)),
     async errors(options = {}) {
-      refuseUnknown(options, withoutSession(paged), "errors");
+      const scope = await ask("errors", options, [...withoutSession, "limit", "after"]);
       const { limit, after } = checkPage(options);
-      const scope = await toScope(store, viewer, options);
       return readErrors(store, scope, { before: after ?? Number.MAX_SAFE_INTEGER, limit });
     },
     async slow(options = {}) {
-      refuseUnknown(options, [...scopeOptions, "limit"], "slow");
-      const { limit } = checkPage({ limit: options.limit ?? 20 });
-      const found = await findSlow(store, await toScope(store, viewer, options), limit);
-      return readRunsBySeq(store, found);
+      const scope = await ask("slow", options, [...scopeOptions, "limit"]);
+      return readRunsBySeq(store, await findSlow(store, scope, checkLimit(options.limit ?? 20)));
     },
     async buckets(options = {}) {
-      refuseUnknown(options, [...withoutSession(scopeOptions), "by"], "buckets");
-      const scope = await toScope(store, viewer, options);
+      const scope = await ask("buckets", options, [...withoutSession, "by"]);
       return readBuckets(store, scope, spanFor(scope, options.by));
     },
     async logs(options = {}) {
@@ -94,8 +79,4 @@ export function telemetryReads(store: Store, tenant: string, seenBy: string | nu
       return readEvictions(store, tenant, checkLimit(options.limit));
     },
   };
-}
-
-function withoutSession(names: readonly string[]): readonly string[] {
-  return names.filter((name) => name !== "session");
 }

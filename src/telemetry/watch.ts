@@ -15,7 +15,7 @@ export type Watch = {
   stop(): void;
 };
 
-export type WatchParts = {
+type WatchParts = {
   readonly store: Store;
   readonly identity: ProcessIdentity;
   /** The observer's own session, which it does not judge. */

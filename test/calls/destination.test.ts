@@ -37,7 +37,7 @@ function client(t: TestContext, options: Options): (url: string) => Promise<Answ
         {
           ...{ dispatcher, allow: list, ports: usualPorts, clock: systemClock, redirects },
           ...{ signal: new AbortController().signal, bytesMax: 1000 },
-          phases: { dnsMs: null, connectMs: null, tlsMs: null },
+          phases: {},
         },
       ),
     );

@@ -153,14 +153,14 @@ for (const backend of backends) {
 
       assert.equal(await store.write((tx) => endSilentSession(tx, { id: old.id, beat: 0 })), true);
       await clock.advance(1000);
-      await until("the session is replaced", async () => (attachment.id === old.id ? undefined : true));
+      await until("the session is replaced", async () => (attachment.session().id === old.id ? undefined : true));
 
-      assert.deepEqual(lost, [{ id: old.id, replacement: attachment.id }]);
+      assert.deepEqual(lost, [{ id: old.id, replacement: attachment.session().id }]);
       assert.deepEqual(heard, [[old, attachment.session()]]);
-      assert.equal((await read(attachment.id))?.status, "running");
+      assert.equal((await read(attachment.session().id))?.status, "running");
       assert.equal(attachment.overdue(), false);
       await attachment.detach();
-      assert.equal((await read(attachment.id))?.status, "success");
+      assert.equal((await read(attachment.session().id))?.status, "success");
       assert.equal((await read(old.id))?.status, "unknown");
     });
 
@@ -175,7 +175,7 @@ for (const backend of backends) {
       };
       const { store } = await openTestStore(t, backend, { clock, fault });
       const attachment = await attach(store, { metadata: "{}" });
-      const { id } = attachment;
+      const { id } = attachment.session();
       await store.write((tx) => endSilentSession(tx, { id, beat: 0 }));
 
       full = true;
@@ -184,11 +184,11 @@ for (const backend of backends) {
         until("it was refused again", async () => (refused > 3 ? true : undefined)),
         100,
       );
-      assert.deepEqual([attachment.id, attachment.overdue()], [id, true]);
+      assert.deepEqual([attachment.session().id, attachment.overdue()], [id, true]);
       full = false;
       await whileTimePasses(
         clock,
-        until("the session is replaced", async () => (attachment.id === id ? undefined : true)),
+        until("the session is replaced", async () => (attachment.session().id === id ? undefined : true)),
         100,
       );
 
@@ -203,7 +203,7 @@ for (const backend of backends) {
       };
       const { store } = await openTestStore(t, backend, { clock, fault });
       const attachment = await attach(store, { metadata: "{}" });
-      await store.write((tx) => endSilentSession(tx, { id: attachment.id, beat: 0 }));
+      await store.write((tx) => endSilentSession(tx, { id: attachment.session().id, beat: 0 }));
 
       await whileTimePasses(
         clock,

@@ -10,20 +10,18 @@ import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/context.ts";
 import { passing } from "../../jobs/worker/pending.ts";
 import { type CallRow, type CallPolicy, type CallAnnounce, callKind, sealedFor, tellCalls } from "../call.ts";
-import type { Outgoing } from "../client/exchange.ts";
-import { type RequestContent, type ShownRequest, outgoingHeaders } from "../request/content.ts";
+
+import { outgoingOf, type Outgoing, type RequestContent, type ShownRequest } from "../request/content.ts";
 import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
 import type { CallSettings } from "../room.ts";
 
-export type BeginsParts = {
+type BeginsParts = {
   readonly settings: Pick<CallSettings, "keys">;
   readonly announce: CallAnnounce | undefined;
 };
 
 /** The job and the run that begin an attempt. */
-export type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
-
-export type Begins = ReturnType<typeof createBegins>;
+type Beginner = Pick<JobInfo, "tenant" | "id" | "runId">;
 
 export function createBegins(parts: BeginsParts) {
   const write = together(async (tx, jobs: readonly Beginner[]) => {
@@ -93,7 +91,7 @@ async function beginAll(
   return begun;
 }
 
-// Finds calls by the job's row and not by its params, which somebody may have written by hand. It locks the job and not the
+// Finds calls by the job's row and not by its params, which an operator may have edited. It locks the job and not the
 // call: a transaction that ends a call locks its job first.
 async function findCalls(tx: Tx, jobs: readonly Beginner[]): Promise<Found[]> {
   const rows = jobs.map(({ tenant, id, runId }) => ({ tenant_id: tenant, id, run_id: runId }));
@@ -121,13 +119,13 @@ const attemptColumns = {
   request_body: "text",
 } as const;
 
-// Somebody retried the job of a call that had ended.
+// An operator retried the job of a call that had ended.
 function hasEnded({ id, status }: Pick<CallRow, "id" | "status">): Error {
   const error = new DaybookError("conflict", `call ${id} is ${status}: send it again with resend`);
   return advise(error, { again: false });
 }
 
-export type Sendable = Pick<
+type Sendable = Pick<
   CallRow,
   | ("tenant_id" | "id" | "name" | "method" | "host" | "correlation_id" | "due_at" | "request" | "content" | "key_id")
   | ("policy" | "send_key")
@@ -148,7 +146,7 @@ function readySend({ keys }: Pick<CallSettings, "keys">, call: Sendable, now: nu
   const content = openContent(keys, call);
   if (content instanceof Error) return content;
   const mark = markWith(keys, call.tenant_id);
-  const outgoing = outgoingOf(content, call, now);
+  const outgoing = outgoingOf(content, { id: call.send_key, now });
   // The url and the body were redacted at submit.
   const { url, body } = JSON.parse(call.request) as ShownRequest;
   return {
@@ -173,10 +171,4 @@ function openContent(keys: CallSettings["keys"], call: Sendable): RequestContent
   // Another process may have the key, so the call is neither sent nor failed.
   const missing = `call ${call.id} is sealed with key ${call.key_id}, which this process does not have`;
   return advise(new DaybookError("unavailable", missing), { counts: false, atLeastMs: keyRetryMs });
-}
-
-function outgoingOf(content: RequestContent, call: Sendable, now: number): Outgoing {
-  const { method, url } = content;
-  const body = content.body === null ? null : Buffer.from(content.body, content.base64 ? "base64" : "utf8");
-  return { method, url: new URL(url), body, headers: outgoingHeaders(content, { id: call.send_key, now, body }) };
 }

@@ -15,57 +15,43 @@ import {
   type Scrub,
 } from "../request/redact.ts";
 
-export type AttemptEnd = {
-  readonly status: number | null;
-  readonly headers: string | null;
-  readonly body: string | null;
-  readonly base64: boolean;
+/** The columns of the attempt's row that its end sets; what is left out stays as the row began. */
+export type AttemptEnd = Timing & {
+  readonly response_status?: number;
+  readonly response_headers?: string;
+  readonly response_body?: string;
+  readonly response_base64?: number;
   /** How many bytes of the answer were read; if it is truncated, there were more. */
-  readonly bytes: number | null;
-  readonly truncated: boolean;
-  readonly hops: string | null;
-  readonly errorKind: ErrorKind | null;
-  readonly errorMessage: string | null;
-  readonly phases: Phases;
-  readonly firstByteMs: number | null;
-  readonly totalMs: number;
+  readonly response_bytes?: number;
+  readonly response_truncated?: number;
+  readonly hops?: string | null;
+  readonly error_kind: ErrorKind | null;
+  readonly error_message: string | null;
+  readonly first_byte_ms?: number;
 };
 
-type Timing = { readonly phases: Phases; readonly totalMs: number };
+export type Timing = Readonly<Phases> & { readonly total_ms: number };
 
-/** The fields of an attempt without an answer. */
-export const noAnswer = {
-  status: null,
-  headers: null,
-  body: null,
-  base64: false,
-  bytes: null,
-  truncated: false,
-  hops: null,
-  firstByteMs: null,
-};
-
-export function failed({ kind, message }: Failure, scrub: Scrub, { phases, totalMs }: Timing): AttemptEnd {
-  return { ...noAnswer, errorKind: kind, errorMessage: storableText(scrub(message), 500), phases, totalMs };
+export function failed({ kind, message }: Failure, scrub: Scrub, timing: Timing): AttemptEnd {
+  return { error_kind: kind, error_message: storableText(scrub(message), 500), ...timing };
 }
 
-export function answered(answer: Answer, ofRequest: Scrub, mark: Mark, { phases, totalMs }: Timing): AttemptEnd {
+export function answered(answer: Answer, ofRequest: Scrub, mark: Mark, timing: Timing): AttemptEnd {
   const { status, headers, body, truncated, hops, firstByteMs } = answer;
   const ok = status >= 200 && status < 300;
   const ofAnswer = scrubValues(answer.secrets);
   const scrub: Scrub = (text) => ofAnswer(ofRequest(text));
   return {
-    status,
-    headers: JSON.stringify(scrubbed(shownHeaders(headers, mark), scrub)),
-    bytes: body.length,
-    truncated,
+    response_status: status,
+    response_headers: JSON.stringify(scrubbed(shownHeaders(headers, mark), scrub)),
+    response_bytes: body.length,
+    response_truncated: truncated ? 1 : 0,
     ...shownAnswer(body, headers["content-type"] ?? "", scrub),
     hops: hops.length === 0 ? null : JSON.stringify(hops.map((hop) => scrub(hop))),
-    errorKind: ok ? null : "status",
-    errorMessage: ok ? null : `it was answered with status ${status}`,
-    phases,
-    firstByteMs,
-    totalMs,
+    error_kind: ok ? null : "status",
+    error_message: ok ? null : `it was answered with status ${status}`,
+    first_byte_ms: firstByteMs,
+    ...timing,
   };
 }
 
@@ -75,11 +61,11 @@ function scrubbed(headers: Readonly<Record<string, string>>, scrub: Scrub): Reco
 }
 
 /** Text as text, with secrets cut out; anything else as base64. */
-function shownAnswer(bytes: Buffer, type: string, scrub: Scrub): { body: string | null; base64: boolean } {
-  if (bytes.length === 0) return { body: null, base64: false };
+function shownAnswer(bytes: Buffer, type: string, scrub: Scrub): Pick<AttemptEnd, "response_body" | "response_base64"> {
+  if (bytes.length === 0) return {};
   const text = asText(bytes);
-  if (text === undefined) return { body: bytes.toString("base64"), base64: true };
-  return { body: scrub(/\bjson\b/i.test(type) ? withoutFields(text) : text), base64: false };
+  if (text === undefined) return { response_body: bytes.toString("base64"), response_base64: 1 };
+  return { response_body: scrub(/\bjson\b/i.test(type) ? withoutFields(text) : text) };
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
@@ -110,8 +96,8 @@ function withoutFields(text: string): string {
 
 /** The part of a body that facts carry. */
 export function snippetOf(end: AttemptEnd | undefined): string | null {
-  if (end === undefined || end.body === null || end.base64) return null;
-  return storableText(end.body, limits.callSnippetBytesMax);
+  if (end?.response_body === undefined || end.response_base64 === 1) return null;
+  return storableText(end.response_body, limits.callSnippetBytesMax);
 }
 
 /** Answers that may differ next time. */
@@ -119,24 +105,24 @@ const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 5
 const passingKinds: ReadonlySet<ErrorKind> = new Set(["dns", "connect", "tls", "timeout", "reset", "protocol"]);
 
 export function adviceAfter(end: AttemptEnd, now: number): RetryAdvice {
-  if (end.errorKind !== "status") return { again: end.errorKind !== null && passingKinds.has(end.errorKind) };
-  if (!passingStatuses.has(end.status ?? 0)) return { again: false };
+  const { error_kind: kind } = end;
+  if (kind !== "status") return { again: kind !== null && passingKinds.has(kind) };
+  if (!passingStatuses.has(end.response_status ?? 0)) return { again: false };
   const afterMs = retryAfterMs(end, now);
   return afterMs === undefined ? { again: true } : { again: true, atLeastMs: afterMs };
 }
 
 /** How long the server's Retry-After asks us to wait (seconds or a date), capped. */
-function retryAfterMs(end: Pick<AttemptEnd, "headers">, now: number): number | undefined {
-  const headers = JSON.parse(end.headers ?? "{}") as Record<string, string | undefined>;
+function retryAfterMs({ response_headers: shown = "{}" }: AttemptEnd, now: number): number | undefined {
+  const headers = JSON.parse(shown) as Record<string, string | undefined>;
   const text = headers["retry-after"]?.trim() ?? "";
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now;
   return Number.isFinite(ms) ? Math.min(Math.max(0, ms), limits.callRetryAfterMsMax) : undefined;
 }
 
 /** Whether the host is up: any answer proves it, even a refusal. Undefined when the attempt says nothing about it. */
-export function hostIsThere(end: Pick<AttemptEnd, "status" | "errorKind">): boolean | undefined {
-  if (end.status !== null) return ![502, 503, 504].includes(end.status);
-  const { errorKind: kind } = end;
+export function hostIsThere({ response_status: status, error_kind: kind }: AttemptEnd): boolean | undefined {
+  if (status !== undefined) return ![502, 503, 504].includes(status);
   if (kind === "dns" || kind === "connect" || kind === "tls" || kind === "timeout" || kind === "reset") return false;
   return kind === "protocol" ? true : undefined;
 }

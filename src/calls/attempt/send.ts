@@ -11,48 +11,50 @@ import type { RunContext } from "../../jobs/run/context.ts";
 import { neverBlamed } from "../../jobs/settle/outcome.ts";
 import { callJobName, callQueue, callRefused } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
-import { exchange, failureOf, reasonOf, type Answer, type Outgoing } from "../client/exchange.ts";
-import { checkRequest, outgoingHeaders, type RequestContent } from "../request/content.ts";
+import { exchange, failureOf, reasonOf } from "../client/exchange.ts";
+import { checkRequest, outgoingOf, type RequestContent } from "../request/content.ts";
 import { markWith, scrubber } from "../request/redact.ts";
 import type { CallsRoom } from "../room.ts";
 import { cloudEventsJson } from "../sink/broker.ts";
 import type { ReadySend } from "./begin.ts";
-import { adviceAfter, answered, failed, type AttemptEnd } from "./end.ts";
+import { adviceAfter, answered, failed, type AttemptEnd, type Timing } from "./end.ts";
 
-async function sendCall(room: CallsRoom, engine: Engine, context: RunContext): Promise<unknown> {
-  const { clock } = engine;
-  const { job } = context;
-  const ready = await room.begins.begin(engine.store, job);
+async function sendCall(room: CallsRoom, { store, clock }: Engine, { job, signal }: RunContext): Promise<unknown> {
+  const { call, policy, ...ready } = await room.begins.begin(store, job);
   killPoint("calls.begun");
-  const end = await send(room, engine, context, ready);
+  const whose = { tenant: job.tenant, id: call.id, redirects: policy.redirects, signal };
+  const end = await send(room, clock, { ...ready, ...whose });
   keep(room.heard, job.runId, end);
-  if (end.errorKind === null) return { status: end.status };
-  const { method, host } = ready.call;
-  const problem = new Error(`${method} ${host}: ${end.errorMessage ?? end.errorKind}`);
+  if (end.error_kind === null) return { status: end.response_status };
+  const problem = new Error(`${call.method} ${call.host}: ${end.error_message ?? end.error_kind}`);
   problem.name = "CallFailed";
   throw advise(problem, adviceAfter(end, clock.now()));
 }
 
-async function send(
-  { settings, agents }: CallsRoom,
-  { clock }: Engine,
-  { job: { tenant }, signal }: RunContext,
-  { call, outgoing, policy, scrub, mark }: ReadySend,
-): Promise<AttemptEnd> {
-  const phases: Phases = { dnsMs: null, connectMs: null, tlsMs: null };
+type Sending = Pick<ReadySend, "outgoing" | "scrub" | "mark"> & {
+  readonly tenant: string;
+  readonly id: string;
+  readonly redirects: number;
+  readonly signal: AbortSignal;
+};
+
+async function send({ settings, agents }: CallsRoom, clock: Clock, sending: Sending): Promise<AttemptEnd> {
+  const { outgoing, tenant, id, redirects, signal, scrub, mark } = sending;
+  const { host } = outgoing.url;
+  const phases: Phases = {};
   const began = clock.monotonic();
-  const timing = (): { phases: Phases; totalMs: number } => ({ phases, totalMs: clock.monotonic() - began });
+  const timing = (): Timing => ({ ...phases, total_ms: clock.monotonic() - began });
   try {
     const allow = settings.allowFor(tenant);
-    const parts = { allow, ports: settings.ports, clock, signal, phases };
-    const most = { redirects: policy.redirects, bytesMax: settings.responseBytesMax };
-    const answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, ...most, dispatcher }));
+    const most = { redirects, bytesMax: settings.responseBytesMax };
+    const parts = { ...most, allow, ports: settings.ports, clock, signal, phases };
+    const answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher }));
     killPoint("calls.answered");
     return answered(answer, scrub, mark, timing());
   } catch (error) {
     const reason = reasonOf(error);
-    if (reason !== undefined) callRefused.state({ tenant, id: call.id, host: call.host, reason });
-    return failed(failureOf(error, signal, call.host), scrub, timing());
+    if (reason !== undefined) callRefused.state({ tenant, id, host, reason });
+    return failed(failureOf(error, signal, host), scrub, timing());
   }
 }
 
@@ -98,7 +100,7 @@ export function checkWebhook(webhook: Webhook): RequestContent {
   });
 }
 
-export type Delivery = {
+type Delivery = {
   readonly tenant: string;
   /** The same for every attempt: the receiver recognises a repeat by it. */
   readonly id: string;
@@ -106,36 +108,19 @@ export type Delivery = {
   readonly signal: AbortSignal;
 };
 
-/** Resolves when the answer is 2xx; otherwise throws, with advice for the next try. */
+/** Sends one message to a webhook now; sinks use it, because their deliveries are jobs already. Resolves when the answer is 2xx;
+ *  otherwise throws, with advice for the next try. */
 export async function deliver(
-  { settings, agents }: CallsRoom,
+  room: CallsRoom,
   clock: Clock,
   webhook: RequestContent,
   { tenant, id, body, signal }: Delivery,
 ): Promise<void> {
-  const allow = settings.allowFor(tenant);
-  const bytes = Buffer.from(body);
-  const url = new URL(webhook.url);
-  const headers = outgoingHeaders(webhook, { id, now: clock.now(), body: bytes });
-  const phases: Phases = { dnsMs: null, connectMs: null, tlsMs: null };
-  const parts = { allow, ports: settings.ports, clock, signal, phases, redirects: 0 };
-  const scrub = scrubber(webhook);
-  let answer: Answer | undefined;
-  let failure = "";
-  try {
-    const outgoing: Outgoing = { method: "POST", url, headers, body: bytes };
-    const bytesMax = settings.responseBytesMax;
-    answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher, bytesMax }));
-  } catch (error) {
-    const reason = reasonOf(error);
-    if (reason !== undefined) callRefused.state({ tenant, id, host: url.host, reason });
-    failure = scrub(failureOf(error, signal, url.host).message);
-  }
-  // The error itself is not passed on: it may reveal the inside of a network.
-  if (answer === undefined) throw new Error(`POST ${url.host}: ${failure}`);
-  const end = answered(answer, scrub, markWith(settings.keys, tenant), { phases, totalMs: 0 });
-  if (end.errorKind === null) return;
+  const outgoing = outgoingOf({ ...webhook, body }, { id, now: clock.now() });
+  const seen = { scrub: scrubber(webhook), mark: markWith(room.settings.keys, tenant) };
+  const end = await send(room, clock, { outgoing, ...seen, tenant, id, redirects: 0, signal });
+  if (end.error_kind === null) return;
   // A refusal is retried too: a receiver may refuse while it is being changed, and attempts are limited.
   const { atLeastMs = 0 } = adviceAfter(end, clock.now());
-  throw advise(new Error(`POST ${url.host}: ${end.errorMessage ?? ""}`), { atLeastMs });
+  throw advise(new Error(`POST ${outgoing.url.host}: ${end.error_message ?? ""}`), { atLeastMs });
 }

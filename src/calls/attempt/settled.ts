@@ -2,12 +2,12 @@
 // the job (its worker's settle, a recovery, a timeout or a cancel).
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
-import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
+import { anyOf, assigned, forUpdate, greatest } from "../../storage/word.ts";
 import type { Ended, JobEnded, JobKind } from "../../jobs/kind.ts";
 import { type CallOutcome, type CallRow, type ErrorKind, type ToTell, tellCalls } from "../call.ts";
 import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
 import type { CallsRoom } from "../room.ts";
-import { hostIsThere, noAnswer, snippetOf, type AttemptEnd } from "./end.ts";
+import { hostIsThere, snippetOf, type AttemptEnd } from "./end.ts";
 
 type Call = Pick<
   CallRow,
@@ -75,33 +75,26 @@ function note(
   else notes.set(key, { tenant, host, answered: before?.answered ?? false, failures: (before?.failures ?? 0) + 1 });
 }
 
-type CallEnd = {
-  readonly status: "succeeded" | "failed" | "cancelled";
-  readonly startedAt: number | null;
-  readonly finishedAt: number;
-  readonly outcome: CallOutcome;
-};
-
-function endOf(tx: Tx, call: Call, ended: JobEnded, end: AttemptEnd | undefined): CallEnd {
+function endOf(tx: Tx, call: Call, ended: JobEnded, end: AttemptEnd | undefined) {
   const status = statusAfter(ended);
   const finishedAt = Math.max(tx.now, call.started_at ?? 0, call.submitted_at);
   // A call whose content could not be opened counts as started.
   const startedAt = call.started_at ?? (status === "cancelled" ? null : Math.max(finishedAt, call.due_at));
   const last = ended.run === null ? undefined : (end ?? unheard(ended));
   const outcome: CallOutcome = {
-    responseStatus: last?.status ?? null,
-    errorKind: status === "succeeded" ? null : (last?.errorKind ?? "cancelled"),
-    error: status === "succeeded" ? null : (last?.errorMessage ?? "it was cancelled before it was sent"),
+    responseStatus: last?.response_status ?? null,
+    errorKind: status === "succeeded" ? null : (last?.error_kind ?? "cancelled"),
+    error: status === "succeeded" ? null : (last?.error_message ?? "it was cancelled before it was sent"),
     attempts: call.started_at === null ? 0 : ended.attempt,
-    durationMs: last === undefined ? null : Math.round(last.totalMs),
+    durationMs: last === undefined ? null : Math.round(last.total_ms),
   };
   return { status, startedAt, finishedAt: Math.max(finishedAt, startedAt ?? 0), outcome };
 }
 
-function endCall(tx: Tx, call: Call, { status, startedAt, finishedAt, outcome }: CallEnd): Awaitable<unknown> {
-  return tx.run(sql`update daybook_call set status = ${status}, started_at = ${startedAt}, finished_at = ${finishedAt},
-      outcome = ${JSON.stringify(outcome)}
-    where seq = ${call.seq} and tenant_id = ${call.tenant_id} and finished_at is null`);
+function endCall(tx: Tx, { seq, tenant_id: tenant }: Call, over: ReturnType<typeof endOf>): Awaitable<unknown> {
+  return tx.run(sql`update daybook_call set status = ${over.status}, started_at = ${over.startedAt},
+      finished_at = ${over.finishedAt}, outcome = ${JSON.stringify(over.outcome)}
+    where seq = ${seq} and tenant_id = ${tenant} and finished_at is null`);
 }
 
 function statusAfter({ status }: JobEnded): "succeeded" | "failed" | "cancelled" {
@@ -111,9 +104,8 @@ function statusAfter({ status }: JobEnded): "succeeded" | "failed" | "cancelled"
 
 /** The end of an attempt whose answer this process never got. */
 function unheard({ run }: JobEnded): AttemptEnd {
-  const [errorKind, errorMessage] = unheardWords[run?.status ?? ""] ?? ["internal", "it ended before it was sent"];
-  const phases = { dnsMs: null, connectMs: null, tlsMs: null };
-  return { ...noAnswer, errorKind, errorMessage, phases, totalMs: run?.durationMs ?? 0 };
+  const [kind, message] = unheardWords[run?.status ?? ""] ?? ["internal", "it ended before it was sent"];
+  return { error_kind: kind, error_message: message, total_ms: run?.durationMs ?? 0 };
 }
 
 const unheardWords: Readonly<Record<string, readonly [ErrorKind | null, string | null]>> = {
@@ -134,12 +126,6 @@ export function holdCalls(now: number): readonly Sql[] {
 }
 
 function closeAttempt(tx: Tx, call: Call, runId: string, end: AttemptEnd): Awaitable<unknown> {
-  const { phases } = end;
-  return tx.run(sql`update daybook_call_attempt set finished_at = ${greatest}(${tx.now}, started_at),
-      response_status = ${end.status}, response_headers = ${end.headers}, response_body = ${end.body},
-      response_base64 = ${end.base64 ? 1 : 0}, response_bytes = ${end.bytes},
-      response_truncated = ${end.truncated ? 1 : 0}, hops = ${end.hops}, error_kind = ${end.errorKind},
-      error_message = ${end.errorMessage}, dns_ms = ${phases.dnsMs}, connect_ms = ${phases.connectMs},
-      tls_ms = ${phases.tlsMs}, first_byte_ms = ${end.firstByteMs}, total_ms = ${end.totalMs}
+  return tx.run(sql`update daybook_call_attempt set finished_at = ${greatest}(${tx.now}, started_at), ${assigned(end)}
     where tenant_id = ${call.tenant_id} and call_id = ${call.id} and id = ${runId} and finished_at is null`);
 }

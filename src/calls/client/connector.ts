@@ -9,7 +9,7 @@ import type { buildConnector, Agent, Dispatcher } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
 import type { CallSettings } from "../room.ts";
-import { forbiddenAddress, type AllowList, refusedDestination } from "./destination.ts";
+import { forbiddenAddress, portOf, refusedDestination, type AllowList } from "./destination.ts";
 
 /** Resolves a name to all of its addresses. */
 export type Lookup = (
@@ -17,27 +17,25 @@ export type Lookup = (
   answer: (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void,
 ) => void;
 
-/** How long each part of opening a connection took; null when a connection was reused. */
-export type Phases = { dnsMs: number | null; connectMs: number | null; tlsMs: number | null };
+/** How long each part of opening a connection took, as the attempt's row keeps it; empty when a connection was reused. */
+export type Phases = { dns_ms?: number; connect_ms?: number; tls_ms?: number };
 
 /** Set around a request: a connection that is opened for it writes its times here. */
 export const phasesOf = new AsyncLocalStorage<Phases>();
 
-export type ConnectorParts = {
-  readonly allow: AllowList;
-  readonly clock: Clock;
-  readonly lookup: Lookup | undefined;
-  readonly ca: readonly string[];
-  readonly connectMs: number;
-};
-
 type Connect = ReturnType<typeof buildConnector>;
+type ConnectorSettings = Pick<CallSettings, "lookup" | "ca">;
 
-export function guardedConnector(build: typeof buildConnector, parts: ConnectorParts): Connect {
-  const { allow, clock, ca } = parts;
-  const resolve = parts.lookup ?? resolveAll;
+const connectMs = 10_000;
+
+function guardedConnector(
+  build: typeof buildConnector,
+  allow: AllowList,
+  { lookup: resolve = resolveAll, ca }: ConnectorSettings,
+  clock: Clock,
+): Connect {
   const trusted = ca.length === 0 ? {} : { ca: [...rootCertificates, ...ca] };
-  const usual = { allowH2: false, timeout: parts.connectMs, ...trusted };
+  const usual = { allowH2: false, timeout: connectMs, ...trusted };
 
   // One private address among the answers refuses the name: mixing it with public ones is a known attack.
   const checked =
@@ -46,7 +44,7 @@ export function guardedConnector(build: typeof buildConnector, parts: ConnectorP
       const phases = phasesOf.getStore();
       const began = clock.monotonic();
       resolve(host, (error, addresses) => {
-        if (phases !== undefined) phases.dnsMs = clock.monotonic() - began;
+        if (phases !== undefined) phases.dns_ms = clock.monotonic() - began;
         const bad = open ? undefined : addresses.find(({ address }) => !isAllowed(address));
         const [first] = addresses;
         if (error !== null) answer(error, "", 0);
@@ -62,10 +60,9 @@ export function guardedConnector(build: typeof buildConnector, parts: ConnectorP
   const opened = build({ ...usual, lookup: checked(true) });
 
   return (options, callback) => {
-    const { hostname, protocol } = options;
-    const port = options.port === "" ? (protocol === "https:" ? 443 : 80) : Number(options.port);
+    const { hostname } = options;
     const literal = isIP(hostname);
-    const open = allow.allowsHost(literal === 6 ? `[${hostname}]` : hostname.toLowerCase(), port);
+    const open = allow.allowsHost(literal === 6 ? `[${hostname}]` : hostname.toLowerCase(), portOf(options));
     // A socket does not look up a literal address, so it is checked here.
     if (!open && literal !== 0 && !isAllowed(hostname)) {
       callback(refusedDestination(forbiddenAddress(hostname) ?? hostname), null);
@@ -75,9 +72,9 @@ export function guardedConnector(build: typeof buildConnector, parts: ConnectorP
     const began = clock.monotonic();
     const socket = (open ? opened : guarded)(options, callback) as unknown as NodeJS.EventEmitter | undefined;
     if (phases === undefined || socket === undefined) return;
-    socket.once("connect", () => (phases.connectMs = clock.monotonic() - began - (phases.dnsMs ?? 0)));
+    socket.once("connect", () => (phases.connect_ms = clock.monotonic() - began - (phases.dns_ms ?? 0)));
     socket.once("secureConnect", () => {
-      phases.tlsMs = clock.monotonic() - began - (phases.dnsMs ?? 0) - (phases.connectMs ?? 0);
+      phases.tls_ms = clock.monotonic() - began - (phases.dns_ms ?? 0) - (phases.connect_ms ?? 0);
     });
   };
 }
@@ -90,30 +87,24 @@ function noAddress(host: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${host} has no address`), { code: "ENOTFOUND" });
 }
 
-/** Connections are kept and shared, but only among tenants with the same allow-list: a tenant that may not reach an address must
- *  not find an open connection to it. */
-export type Agents = {
-  /** Sends with the connections of this allow-list, which stay open until `send` has ended. */
-  use<T>(allow: AllowList, send: (dispatcher: Dispatcher) => Promise<T>): Promise<T>;
-  close(): Promise<void>;
-};
-
 type Kept = { readonly agent: Agent; users: number };
 
 // Each agent is a set of connections, one per allow-list. Few tenants have their own list.
 const agentsMax = 50;
-const connectMs = 10_000;
 // A server that does not announce a keep-alive time may close an idle connection at any moment, and a request could be lost.
 const keptMs = 1000;
 
-export function createAgents(settings: Pick<CallSettings, "lookup" | "ca">, clock: Clock): Agents {
+export type Agents = ReturnType<typeof createAgents>;
+
+/** Connections are kept and shared, but only among tenants with the same allow-list: a tenant that may not reach an address must
+ *  not find an open connection to it. */
+export function createAgents(settings: ConnectorSettings, clock: Clock) {
   // The most recently used come last.
   const agents = new Map<string, Kept>();
   async function make(allow: AllowList): Promise<Agent> {
     const undici = await loadUndici();
-    const { lookup, ca } = settings;
     return new undici.Agent({
-      connect: guardedConnector(undici.buildConnector, { allow, clock, lookup, ca, connectMs }),
+      connect: guardedConnector(undici.buildConnector, allow, settings, clock),
       allowH2: false,
       pipelining: 1,
       keepAliveTimeout: keptMs,
@@ -139,7 +130,8 @@ export function createAgents(settings: Pick<CallSettings, "lookup" | "ca">, cloc
   }
 
   return {
-    async use(allow, send) {
+    /** Sends with the connections of this allow-list, which stay open until `send` has ended. */
+    async use<T>(allow: AllowList, send: (dispatcher: Dispatcher) => Promise<T>): Promise<T> {
       let kept = agents.get(allow.id);
       if (kept === undefined) {
         const made = await make(allow);
@@ -155,7 +147,7 @@ export function createAgents(settings: Pick<CallSettings, "lookup" | "ca">, cloc
         kept.users--;
       }
     },
-    async close() {
+    async close(): Promise<void> {
       const all = [...agents.values()];
       agents.clear();
       await Promise.all(all.map(({ agent }) => agent.destroy()));

@@ -29,7 +29,7 @@ export function refuseDestination(url: URL, allow: AllowList, ports: PortPolicy)
   return ports(port) ? undefined : `port ${port} is not one that calls may use`;
 }
 
-export function portOf(url: URL): number {
+export function portOf(url: Pick<URL, "port" | "protocol">): number {
   return url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
 }
 

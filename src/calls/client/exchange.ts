@@ -5,17 +5,11 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Dispatcher } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { DaybookError, isDaybookError } from "../../core/error.ts";
-import type { Method, ErrorKind } from "../call.ts";
+import type { ErrorKind } from "../call.ts";
+import type { Outgoing } from "../request/content.ts";
 import { isHarmlessHeader, shownUrl, secretCookies, secretsOfUrl } from "../request/redact.ts";
 import { phasesOf, type Phases } from "./connector.ts";
 import { type AllowList, refuseDestination, refusedDestination, type PortPolicy } from "./destination.ts";
-
-export type Outgoing = {
-  readonly method: Method;
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer | null;
-};
 
 export type Answer = {
   readonly status: number;
@@ -29,7 +23,7 @@ export type Answer = {
   readonly firstByteMs: number;
 };
 
-export type ExchangeParts = {
+type ExchangeParts = {
   readonly dispatcher: Dispatcher;
   readonly allow: AllowList;
   readonly ports: PortPolicy;
@@ -180,17 +174,10 @@ function kindOf(code: string): ErrorKind {
   return "internal";
 }
 
-const connectCodes: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ETIMEDOUT",
-  "UND_ERR_CONNECT_TIMEOUT",
-  "EADDRNOTAVAIL",
-  "EHOSTDOWN",
-  "ENETDOWN",
-  "EACCES",
-]);
+const connectCodes: ReadonlySet<string> = new Set(
+  `ECONNREFUSED EHOSTUNREACH ENETUNREACH ETIMEDOUT UND_ERR_CONNECT_TIMEOUT EADDRNOTAVAIL EHOSTDOWN ENETDOWN
+  EACCES`.split(/\s+/),
+);
 
 type ReadBody = { readonly bytes: Buffer; readonly truncated: boolean };
 

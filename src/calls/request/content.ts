@@ -42,11 +42,7 @@ export type RequestContent = {
   readonly secrets: readonly string[];
 };
 
-export type ShownRequest = {
-  readonly method: Method;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
+export type ShownRequest = Omit<RequestContent, "base64" | "secrets"> & {
   readonly bodyBytes: number;
   readonly signed: boolean;
 };
@@ -97,7 +93,7 @@ function checkSecrets(given: unknown = []): readonly string[] {
     if (typeof each !== "string" || each.length < 16 || each.length > 512) {
       throw invalid("a webhook secret is a text of 16 to 512 characters"); // which is not shown
     }
-    // Text that is not base64 would decode to a short key or none, and anybody could sign with that.
+    // Text that is not base64 would decode to a short key or none, and a stranger could sign with that.
     if (each.startsWith("whsec_") && !isBase64(each.slice(6))) {
       throw invalid('a webhook secret that begins with "whsec_" goes on with at least 16 bytes as base64');
     }
@@ -109,7 +105,7 @@ function isBase64(text: string): boolean {
   return /^[A-Za-z0-9+/]+={0,2}$/.test(text) && Buffer.from(text, "base64").length >= 16;
 }
 
-export function shownRequest(content: RequestContent, mark: Mark): ShownRequest {
+function shownRequest(content: RequestContent, mark: Mark): ShownRequest {
   const { method, headers, body, base64 } = content;
   const bodyBytes = body === null ? 0 : Buffer.byteLength(body, base64 ? "base64" : "utf8");
   const type = headers["content-type"] ?? "";
@@ -142,18 +138,11 @@ export function keptRequest(
 }
 
 // Headers that only the client may set.
-const forbidden: ReadonlySet<string> = new Set([
-  ...["host", "connection", "keep-alive", "transfer-encoding", "content-length", "upgrade", "te", "trailer", "expect"],
-  ...["http2-settings", "via", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"],
-  ...[
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-    "date",
-    "accept-charset",
-    "access-control-request-method",
-  ],
-]);
+const forbidden: ReadonlySet<string> = new Set(
+  `host connection keep-alive transfer-encoding content-length upgrade te trailer expect http2-settings via forwarded
+  x-forwarded-for x-forwarded-host x-forwarded-proto x-real-ip webhook-id webhook-timestamp webhook-signature date
+  accept-charset access-control-request-method`.split(/\s+/),
+);
 
 const tokenPattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -200,7 +189,7 @@ export function checkUrl(given: unknown): URL {
   if (Buffer.byteLength(text) > limits.callUrlBytesMax) {
     throw invalid(`the url is ${Buffer.byteLength(text)} bytes long; at most ${limits.callUrlBytesMax}`);
   }
-  // A URL parser silently drops line breaks, and then nobody knows what was meant.
+  // A URL parser silently drops line breaks, and then the url is not what the caller meant.
   if (/[\s\p{Cc}]/u.test(text)) throw invalid("the url has white space or a control character: encode it");
   // It also accepts backslashes and more than two slashes, which other parsers read differently.
   const url = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]/i.test(text) && !text.includes("\\") ? URL.parse(text) : null;
@@ -219,26 +208,30 @@ export function checkUrl(given: unknown): URL {
 
 const example = "https://api.example.com/orders";
 
-type Sent = {
-  /** The Idempotency-Key, and the id of the signature. */
-  readonly id: string;
-  readonly now: number;
+export type Outgoing = {
+  readonly method: Method;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | null;
 };
 
-/** The headers of one request: the client's, the caller's over them, and the signature if there is a secret. */
-export function outgoingHeaders(
-  { headers, secrets }: Pick<RequestContent, "headers" | "secrets">,
-  { id, now, body }: Sent,
-): Record<string, string> {
-  return {
+/** The request as it goes out: with the client's headers, the caller's over them, and the signature if there is a secret. `id` is
+ *  the Idempotency-Key, and the id of the signature. */
+export function outgoingOf(
+  content: RequestContent,
+  { id, now }: { readonly id: string; readonly now: number },
+): Outgoing {
+  const { method, url, secrets } = content;
+  const body = content.body === null ? null : Buffer.from(content.body, content.base64 ? "base64" : "utf8");
+  const headers = {
     accept: "*/*",
     "accept-encoding": "identity",
     "user-agent": "daybook",
     "idempotency-key": id,
-    ...headers,
+    ...content.headers,
     ...(secrets.length === 0 ? {} : signature(id, Math.floor(now / 1000), body ?? Buffer.alloc(0), secrets)),
   };
+  return { method, url: new URL(url), headers, body };
 }
 
 // By Standard Webhooks: the receiver can tell that a request comes from us, is complete and is fresh. While a secret is being

@@ -18,31 +18,13 @@ export function markWith(keys: KeyRing | undefined, tenant: string): Mark {
   return (text) => createHash("sha256").update(`${tenant}\n${text}`).digest("hex").slice(0, 12);
 }
 
-const harmless: ReadonlySet<string> = new Set([
-  ...["accept", "accept-encoding", "accept-language", "accept-ranges", "age", "allow", "cache-control", "connection"],
-  ...["content-encoding", "content-language", "content-length", "content-type", "date", "etag", "expires", "location"],
-  ...[
-    "idempotency-key",
-    "if-match",
-    "if-none-match",
-    "keep-alive",
-    "last-modified",
-    "ratelimit-limit",
-    "ratelimit-remaining",
-  ],
-  ...[
-    "ratelimit-reset",
-    "request-id",
-    "retry-after",
-    "server",
-    "traceparent",
-    "transfer-encoding",
-    "user-agent",
-    "vary",
-  ],
-  ...["webhook-id", "webhook-timestamp", "x-correlation-id", "x-ratelimit-limit", "x-ratelimit-remaining"],
-  ...["x-ratelimit-reset", "x-request-id", "x-runtime"],
-]);
+const harmless: ReadonlySet<string> = new Set(
+  `accept accept-encoding accept-language accept-ranges age allow cache-control connection content-encoding content-language
+  content-length content-type date etag expires location idempotency-key if-match if-none-match keep-alive last-modified
+  ratelimit-limit ratelimit-remaining ratelimit-reset request-id retry-after server traceparent transfer-encoding user-agent
+  vary webhook-id webhook-timestamp x-correlation-id x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset x-request-id
+  x-runtime`.split(/\s+/),
+);
 
 export function isHarmlessHeader(name: string): boolean {
   return harmless.has(name);
@@ -126,20 +108,22 @@ type Secret = { readonly where: string; readonly value: string };
 
 /** Everything in a request whose name marks it as secret. */
 export function secretsOf(content: RequestContent): Secret[] {
-  const found: Secret[] = [];
-  for (const [name, value] of Object.entries(content.headers)) {
-    if (isSecretName(name)) found.push({ where: `the header "${name}"`, value });
-  }
-  found.push(...secretsOfUrl(new URL(content.url)));
-  for (const value of content.secrets) found.push({ where: "a webhook secret", value });
-  found.push(...inBody(content));
-  return found;
+  const inHeaders = Object.entries(content.headers).filter(([name]) => isSecretName(name));
+  return [
+    ...inHeaders.map(([name, value]) => ({ where: `the header "${name}"`, value })),
+    ...secretsOfUrl(new URL(content.url)),
+    ...content.secrets.map((value) => ({ where: "a webhook secret", value })),
+    ...inBody(content),
+  ];
 }
 
 export function secretsOfUrl({ searchParams }: URL): Secret[] {
-  return [...searchParams]
-    .filter(([name]) => isSecretParameter(name))
-    .map(([name, value]) => ({ where: `the query parameter "${name}"`, value }));
+  return secretParameters(searchParams, "the query parameter");
+}
+
+function secretParameters(parameters: URLSearchParams, what: string): Secret[] {
+  const secret = [...parameters].filter(([name]) => isSecretParameter(name));
+  return secret.map(([name, value]) => ({ where: `${what} "${name}"`, value }));
 }
 
 /** The values of cookies that an answer sets; their attributes (`Path=/; Secure`) are not secret. */
@@ -154,9 +138,7 @@ function inBody({ body, base64, headers }: RequestContent): Secret[] {
   if (body === null || base64) return [];
   const type = headers["content-type"] ?? "";
   if (/^application\/x-www-form-urlencoded/i.test(type)) {
-    return [...new URLSearchParams(body)]
-      .filter(([name]) => isSecretParameter(name))
-      .map(([name, value]) => ({ where: `the body's field "${name}"`, value }));
+    return secretParameters(new URLSearchParams(body), "the body's field");
   }
   if (!/\bjson\b/i.test(type)) return [];
   const found: Secret[] = [];
@@ -210,24 +192,11 @@ export function scrubValues(values: readonly string[]): Scrub {
 
 // Words that mark the name of a header, a query parameter or a body field as secret. Names are split into words, so that
 // "accessToken", "access_token" and "X-Access-Token" are the same, and "author" or "tokens" do not match.
-const words: ReadonlySet<string> = new Set([
-  ...["auth", "authorization", "authentication", "cookie", "cookie2", "token", "secret", "password", "passwd", "pwd"],
-  ...["passphrase", "passcode", "credential", "credentials", "jwt", "bearer", "signature", "sig", "hmac", "otp", "cvv"],
-  ...[
-    "cvc",
-    "ssn",
-    "pin",
-    "session",
-    "sessionid",
-    "sid",
-    "apikey",
-    "accesstoken",
-    "authtoken",
-    "csrf",
-    "xsrf",
-    "nonce",
-  ],
-]);
+const words: ReadonlySet<string> = new Set(
+  `auth authorization authentication cookie cookie2 token secret password passwd pwd passphrase passcode credential
+  credentials jwt bearer signature sig hmac otp cvv cvc ssn pin session sessionid sid apikey accesstoken authtoken csrf
+  xsrf nonce`.split(/\s+/),
+);
 
 /** Words that are secret only before "key", and words that are secret only as a whole query parameter. */
 const keyWords: ReadonlySet<string> = new Set(["api", "access", "private", "secret", "auth", "signing", "encryption"]);
@@ -249,6 +218,6 @@ function readName(name: string): boolean {
   return parts.some((part, index) => words.has(part) || (part === "key" && keyWords.has(parts[index - 1] ?? "")));
 }
 
-export function isSecretParameter(name: string): boolean {
+function isSecretParameter(name: string): boolean {
   return queryWords.has(name.toLowerCase()) || isSecretName(name);
 }

@@ -1,9 +1,10 @@
 // Errors that look alike, as one group each, the latest first. A group keeps its name after its runs have left.
-import { cutPage, type Page } from "../../core/page.ts";
+import type { Page } from "../../core/page.ts";
+import { shapePage } from "../../storage/shape.ts";
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Row, Store } from "../../storage/store.ts";
 import { anyOf, indexedBy, rowSet, seekEach } from "../../storage/word.ts";
-import { type SeriesKey, appOf, minuteMs, seriesKey } from "../rollup/series.ts";
+import { minuteMs, seriesKey } from "../rollup/series.ts";
 import type { RunStatus } from "../run.ts";
 import { ofSeries, type Scope } from "./scope.ts";
 import type { RunSummary } from "./summary.ts";
@@ -25,13 +26,11 @@ export type LastError = {
   readonly message: string;
 };
 
-/** Selects a `LastError` from `daybook_run_failure` under this alias. */
-function lastError(alias: string): Sql {
-  return rawSql(`${alias}.last_run_id as "runId", ${alias}.last_at as "at", ${alias}.last_status as "status",
-    ${alias}.error_type as "type", ${alias}.error_message as "message"`);
+/** Selects a `LastError` from `daybook_run_failure` under this alias, as fields that begin with `into`. */
+function lastError(alias: string, into = ""): Sql {
+  return rawSql(`${alias}.last_run_id as "${into}runId", ${alias}.last_at as "${into}at",
+    ${alias}.last_status as "${into}status", ${alias}.error_type as "${into}type", ${alias}.error_message as "${into}message"`);
 }
-
-type Row = Omit<SeriesKey, "tenant_id"> & Pick<ErrorGroup, "fingerprint" | "runs" | "firstAt"> & LastError;
 
 export async function readErrors(
   store: Store,
@@ -41,8 +40,9 @@ export async function readErrors(
   const { since, until } = scope.window;
   const found = sql`run_failure.series_seq = run_series.seq and run_failure.at >= ${since} and run_failure.at < ${until}`;
   // The groups are counted first, so that the last error is read for one page of them only.
-  const rows = await store.readHeavy<Row & { seq: number }>(sql`select run_series.kind, run_series.name, run_series.app,
-      run_series.instance, alike.fingerprint, alike.runs, alike.first_at as "firstAt", alike.last_seq as seq, ${lastError("last")}
+  const rows = await store.readHeavy<Row>(sql`select run_series.kind, run_series.name,
+      nullif(run_series.app, '') as "app.key", run_series.instance as "app.instance", alike.fingerprint, alike.runs,
+      alike.first_at as "firstAt", alike.last_seq as ".seq", ${lastError("last", "last.")}
     from (select run_failure.series_seq, run_failure.fingerprint, cast(sum(run_failure.runs) as bigint) as runs,
         min(run_failure.first_at) as first_at, max(run_failure.last_seq) as last_seq
       from daybook_run_series run_series ${seekEach("run_failure", found)} where ${ofSeries(scope)}
@@ -52,12 +52,7 @@ export async function readErrors(
     join daybook_run_failure as last ${indexedBy("run_failures_by_last")}
       on last.series_seq = alike.series_seq and last.last_seq = alike.last_seq
     order by last.last_seq desc`);
-  return cutPage(rows, limit, ({ seq }) => seq, toGroup);
-}
-
-function toGroup(row: Row): ErrorGroup {
-  const { kind, name, fingerprint, runs, firstAt, runId, at, status, type, message } = row;
-  return { kind, name, app: appOf(row), fingerprint, runs, firstAt, last: { runId, at, status, type, message } };
+  return shapePage(rows, limit);
 }
 
 /** A series, and the number of its last run in the stretch. */

@@ -77,7 +77,7 @@ const noRuns = { runs: 0, sum_ms: 0, success: 0, error: 0, cancelled: 0, timed_o
 /** The counts of one series since the beginning. They only grow, whatever retention removes. */
 export type Counter = SumRow & Omit<SeriesKey, "tenant_id">;
 
-export type Gauges = {
+type Gauges = {
   readonly sessions: number;
   /** What sessions could not record or hear; null for a tenant, because nothing tells whose it was. */
   readonly droppedRuns: number | null;

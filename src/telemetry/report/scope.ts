@@ -3,13 +3,13 @@ import { checkCount } from "../../core/count.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
 import { isoTime, timeMs, type TimeInput } from "../../core/time.ts";
-import { joinSql, sql, type Sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { rowSet, seekEach } from "../../storage/word.ts";
+import { andEqual, rowSet, seekEach } from "../../storage/word.ts";
 import { wholeName, dayMs, hourMs, minuteMs } from "../rollup/series.ts";
 import { onlyOwn } from "../session.ts";
 
-export type SeriesFilter = {
+type SeriesFilter = {
   /** `job`, `listener` (live), `delivery`, `schedule`, `direct`, `call`. */
   readonly kind?: string | undefined;
   /** The name of the listener or schedule, or of the job. */
@@ -32,13 +32,11 @@ export type Scope = {
   readonly seenBy: string | null;
   readonly window: Window;
   readonly filter: SeriesFilter;
-  readonly pieces: readonly (Piece | SessionPiece)[];
+  readonly pieces: readonly Piece[];
 };
 
-type SessionPiece = { readonly span: "session"; readonly from_at: number; readonly to_at: number };
-
-/** Whose runs, and who asks. */
-export type Viewer = Pick<Scope, "tenant" | "seenBy">;
+/** Whose runs are asked for, and the tenant that asks. */
+type Viewer = Pick<Scope, "tenant" | "seenBy">;
 
 export async function toScope(store: Store, viewer: Viewer, options: ScopeOptions): Promise<Scope> {
   const { session, since, until, kind, name, app, instance } = options;
@@ -55,7 +53,7 @@ export async function toScope(store: Store, viewer: Viewer, options: ScopeOption
   }
   const found = await findSession(store, viewer.seenBy, session);
   const window = { since: found.started_at, until: found.stopped_at ?? now };
-  return { ...viewer, window, filter, pieces: [{ span: "session", from_at: found.seq, to_at: found.seq + 1 }] };
+  return { ...viewer, window, filter, pieces: piecesOf(window, found.seq) };
 }
 
 /** For a tenant, a session that ran nothing of its own does not exist. */
@@ -80,14 +78,9 @@ export function together(scope: Scope): Scope {
 
 /** The series of the scope, as a condition. */
 export function ofSeries({ tenant, filter: { kind, name, app, instance } }: Scope): Sql {
-  return joinSql([
-    sql`run_series.tenant_id = ${tenant}`,
-    ...(name === undefined ? [sql`and run_series.name <> ${wholeName}`] : []),
-    ...(kind === undefined ? [] : [sql`and run_series.kind = ${kind}`]),
-    ...(name === undefined ? [] : [sql`and run_series.name = ${name}`]),
-    ...(app === undefined ? [] : [sql`and run_series.app = ${app}`]),
-    ...(instance === undefined ? [] : [sql`and run_series.instance = ${instance}`]),
-  ]);
+  const named = name === undefined ? sql`and run_series.name <> ${wholeName}` : sql``;
+  const given = { "run_series.kind": kind, "run_series.name": name, "run_series.app": app };
+  return sql`run_series.tenant_id = ${tenant} ${named} ${andEqual({ ...given, "run_series.instance": instance })}`;
 }
 
 /** The rollups of the scope, each found by a seek. It ends with a condition, so an `and` may follow. */
@@ -99,7 +92,7 @@ export function rollupsOf(scope: Scope): Sql {
     where ${ofSeries(scope)}`;
 }
 
-export type WindowOptions = {
+type WindowOptions = {
   /** From when on, or how long ago (`"24h"`, the default). Rounded down to its minute. */
   readonly since?: TimeInput | Duration;
   /** Until when; default now. Rounded up to its minute. */
@@ -109,7 +102,7 @@ export type WindowOptions = {
 /** A stretch of time that rollups can answer for: from a whole minute to a whole minute. */
 export type Window = { readonly since: number; readonly until: number };
 
-export type Piece = { readonly span: "minute" | "hour" | "day"; readonly from_at: number; readonly to_at: number };
+type Piece = { readonly span: "minute" | "hour" | "day" | "session"; readonly from_at: number; readonly to_at: number };
 
 const durationText = /^\d+(?:\.\d+)?\s*[a-z]+$/i;
 
@@ -122,11 +115,19 @@ export function toWindow(now: number, { since = "24h", until }: WindowOptions): 
   const from = momentMs(now, since, "since");
   const to = until === undefined ? now + 1 : momentMs(now, until, "until");
   if (from >= to) throw invalid(`since ${isoTime(from)} is not before until ${isoTime(to)}`);
-  return { since: from - (from % minuteMs), until: Math.ceil(to / minuteMs) * minuteMs };
+  return wholeMinutes(from, to);
 }
 
-/** The window in the largest spans that fit: a year is some hundred rows of each series, not half a million. */
-export function piecesOf({ since, until }: Window): Piece[] {
+/** The smallest stretch of whole minutes with both moments. */
+export function wholeMinutes(since: number, until: number): Window {
+  return { since: down(since, minuteMs), until: up(until, minuteMs) };
+}
+
+/** The window in the largest spans that fit: a year is some hundred rows of each series, not half a million. The runs of a session
+ *  are one piece. */
+export function piecesOf({ since, until }: Window, session?: number): Piece[] {
+  if (session !== undefined) return [{ span: "session", from_at: session, to_at: session + 1 }];
+  if (since >= until) return [];
   const [firstHour, lastHour] = [up(since, hourMs), down(until, hourMs)];
   if (firstHour > lastHour) return [{ span: "minute", from_at: since, to_at: until }];
   const [firstDay, lastDay] = [up(since, dayMs), down(until, dayMs)];

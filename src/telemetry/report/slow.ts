@@ -4,7 +4,7 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { byNumber, rowSet, seekEach } from "../../storage/word.ts";
 import { hourMs, minuteMs } from "../rollup/series.ts";
-import { piecesOf, rollupsOf, type Scope } from "./scope.ts";
+import { piecesOf, rollupsOf, wholeMinutes, type Scope } from "./scope.ts";
 
 type Spot = { readonly series_seq: number; readonly at: number; readonly max_ms: number };
 type Found = { readonly seq: number; readonly duration_ms: number };
@@ -25,8 +25,7 @@ export async function findSlow(store: Store, scope: Scope, limit: number): Promi
 // and more minutes, until no unread run can have taken longer than those found.
 async function slowestOfSession(store: Store, scope: Scope, session: number, limit: number): Promise<Found[]> {
   const { since, until } = scope.window;
-  const window = { since: since - (since % minuteMs), until: Math.ceil((until + 1) / minuteMs) * minuteMs };
-  const within: Scope = { ...scope, pieces: piecesOf(window) };
+  const within: Scope = { ...scope, pieces: piecesOf(wholeMinutes(since, until + 1)) };
   for (let looked = 2 * limit; ; looked *= 4) {
     const { minutes, restMs } = await longestMinutes(store, within, looked);
     const found = await slowestIn(store, minutes, limit, sql`and run.session_seq = ${session}`);

@@ -2,7 +2,7 @@
 import { cutPage, type Page } from "../../core/page.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { type BucketColumn, type SeriesKey, appOf, bucketColumns, percentile } from "../rollup/series.ts";
+import { type BucketColumn, type SeriesKey, bucketColumns, percentile } from "../rollup/series.ts";
 import { addedColumns } from "../rollup/write.ts";
 import { runStatuses, type RunStatus } from "../run.ts";
 import { lastErrors, type LastError, type SeriesEnd } from "./errors.ts";
@@ -71,7 +71,7 @@ export async function summarise(
   const toSummary = (row: (typeof rows)[number]): RunSummary => ({
     kind: row.kind,
     name: row.name,
-    app: appOf(row),
+    app: row.app === "" ? null : { key: row.app, instance: row.instance },
     ...tallyOf(row),
     lastError: errors.get(row.seq) ?? null,
   });

@@ -8,7 +8,7 @@ import { dayMs, wholeName } from "../rollup/series.ts";
 import { keptRuns } from "../run.ts";
 
 export type Reason = "age" | "size";
-export type Gone = { readonly runs: number; readonly logs: number };
+type Gone = { readonly runs: number; readonly logs: number };
 
 /** Removes the runs that may leave, with their lines. */
 export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[], reason: Reason): Promise<Gone> {
@@ -177,7 +177,7 @@ export async function readEvictions(store: Store, tenant: string, limit: number)
 }
 
 /** What was removed, so that an id that is gone can be accounted for. */
-export type Pruning = {
+type Pruning = {
   readonly tenant: string;
   readonly what: "job" | "event" | "reservation";
   /** What was asked for, as JSON. */

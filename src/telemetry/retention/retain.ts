@@ -10,6 +10,7 @@ import { refuseUnknown } from "../../core/suggest.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { foldRuns, lockMark } from "../rollup/roll-up.ts";
+import { dayMs } from "../rollup/series.ts";
 import {
   account,
   firstSeq,
@@ -46,14 +47,12 @@ export type Policy = {
   readonly dryRun: boolean;
 };
 
-const known = ["runs", "logs", "rollups", "bytes", "dryRun"] as const;
-
 export function toPolicy(now: number, tenant: string | null, options: RetainOptions = {}): Policy {
-  refuseUnknown(options, known, "retain");
+  refuseUnknown(options, ["runs", "logs", "rollups", "bytes", "dryRun"], "retain");
   const { runs, logs, rollups, bytes = limits.telemetryBytesMax, dryRun = false } = options;
   if (typeof dryRun !== "boolean") throw invalid(`dryRun is ${quote(dryRun)}: true or false`);
   const by = (given: Duration | undefined, days: number, what: string): number =>
-    now - (given === undefined ? days * 86_400_000 : durationMs(given, what));
+    now - (given === undefined ? days * dayMs : durationMs(given, what));
   return {
     tenant,
     runsBy: by(runs, limits.runDays, "runs"),
@@ -77,7 +76,7 @@ export type Retained = {
   readonly slices: number;
 };
 
-type Sum = { runs: number; logs: number; rollups: number; slices: number };
+type Sum = { -readonly [What in Exclude<keyof Retained, "dryRun">]: number };
 
 export async function retainTelemetry(store: Store, policy: Policy): Promise<Retained> {
   const sum: Sum = { runs: 0, logs: 0, rollups: 0, slices: 0 };
@@ -91,14 +90,8 @@ export async function retainTelemetry(store: Store, policy: Policy): Promise<Ret
   await retainRuns(store, { policy, first, to: Math.max(0, ...lasts), by: policy.runsBy, reason: "age" }, sum);
   const plan = await planForSize(store, policy, sum.runs);
   if (plan !== null) await retainRuns(store, { policy, first, to: plan.to, by: null, reason: "size" }, sum);
-  const counts = await retainRollups(store, policy);
-  return {
-    dryRun: policy.dryRun,
-    runs: sum.runs,
-    logs: sum.logs,
-    rollups: counts.rollups,
-    slices: sum.slices + counts.slices,
-  };
+  await retainRollups(store, policy, sum);
+  return { dryRun: policy.dryRun, ...sum };
 }
 
 type Leaving = {
@@ -173,30 +166,20 @@ function* slicesOf(runs: readonly OldRun[]): Generator<readonly OldRun[]> {
 }
 
 /** Retention of the counts themselves. A series leaves with its last count. */
-async function retainRollups(store: Store, policy: Policy): Promise<{ rollups: number; slices: number }> {
-  const series = await store.readHeavy<{
-    seq: number;
-    tenant_id: string;
-  }>(sql`select seq, tenant_id from daybook_run_series
-    ${policy.tenant === null ? sql`` : sql`where tenant_id = ${policy.tenant}`} order by seq`);
-  let [rollups, slices] = [0, 0];
-  for (const { seq, tenant_id: tenant } of series) {
-    const old = await store.readHeavy<{ n: number }>(sql`select
-      (select count(*) from daybook_run_rollup run_rollup where ${oldRollups(seq, policy.rollupsBy)})
-      + (select count(*) from daybook_run_failure where series_seq = ${seq} and at < ${policy.rollupsBy}) as n`);
-    let left = old[0]?.n ?? 0;
-    if (policy.dryRun) {
-      rollups += left;
-      if (left > 0) slices++;
-    }
-    while (left > 0 && !policy.dryRun) {
-      const gone = await store.write((tx) => removeSlice(tx, { seq, tenant }, policy.rollupsBy), { tenant });
-      rollups += gone;
-      slices++;
+async function retainRollups(store: Store, { tenant: only, rollupsBy: by, dryRun }: Policy, sum: Sum): Promise<void> {
+  const all = await store.readHeavy<{ seq: number; tenant: string }>(sql`select seq, tenant_id as tenant
+    from daybook_run_series ${only === null ? sql`` : sql`where tenant_id = ${only}`} order by seq`);
+  for (const series of all) {
+    const [old] = await store.readHeavy<{ n: number }>(sql`select
+      (select count(*) from daybook_run_rollup run_rollup where ${oldRollups(series.seq, by)})
+      + (select count(*) from daybook_run_failure where series_seq = ${series.seq} and at < ${by}) as n`);
+    for (let left = old?.n ?? 0; left > 0;) {
+      const gone = dryRun ? left : await store.write((tx) => removeSlice(tx, series, by), { tenant: series.tenant });
+      sum.rollups += gone;
+      sum.slices++;
       left = gone === 0 ? 0 : left - gone;
     }
   }
-  return { rollups, slices };
 }
 
 // A session's counts leave when the session ended that long ago.

@@ -3,33 +3,27 @@
 // it leaves an idle book alone. A failure is tried again later and stops no work.
 import type { Timer } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
-import { sql } from "../../storage/sql.ts";
+import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
 import { countRuns, readFailures, seriesOf, wholeOf, type Counted, type Failed, type Slice } from "./series.ts";
 import { writeFailures, writeRollups } from "./write.ts";
 
-export type RollUp = {
-  /** Folds in a moment, because runs were written, unless another process does. */
-  soon(): void;
-  /** Folds all that can be folded now; resolves to the new mark. */
-  fold(): Promise<number>;
-  stop(): Promise<void>;
-};
-
 /** Folds all that can be folded now; resolves to the new mark. */
 export async function foldRuns(store: Store): Promise<number> {
   const { seq } = await createHorizon(store)();
-  const pace = newPace();
+  const pace: Pace = { runs: limits.foldHereMax };
   while ((await foldSlice(store, seq, pace)) > 0) continue;
   return readMark(store);
 }
 
 const retryMsMax = 60_000;
 
-export function openRollUp(store: Store): RollUp {
+export type RollUp = ReturnType<typeof openRollUp>;
+
+export function openRollUp(store: Store) {
   const horizon = createHorizon(store);
-  const pace = newPace();
+  const pace: Pace = { runs: limits.foldHereMax };
   let timer: Timer | undefined;
   let folding: Promise<unknown> = Promise.resolve();
   let known: number | undefined;
@@ -74,9 +68,11 @@ export function openRollUp(store: Store): RollUp {
   }
 
   return {
+    /** Folds in a moment, because runs were written, unless another process does. */
     soon: () => soon(),
+    /** Folds all that can be folded now; resolves to the new mark. */
     fold: () => inTurn(foldAll),
-    async stop() {
+    async stop(): Promise<void> {
       timer?.cancel();
       await inTurn(foldAll).catch(() => undefined);
       stopped = true;
@@ -93,14 +89,16 @@ type Horizon = { readonly seq: number; readonly open: boolean };
  *  commit later: a fold up to the highest visible number would miss its run for ever. No delay makes this safe, because a
  *  transaction may be slow, so the horizon asks which ones are still writing. */
 export function createHorizon(store: Pick<Store, "dialect" | "read">): () => Promise<Horizon> {
-  if (store.dialect === "sqlite") return async () => ({ seq: await highestSeq(store), open: false });
+  const highest = sql`select max(seq) as seq from daybook_run`;
+  if (store.dialect === "sqlite") return async () => ({ seq: await readSeq(store, highest), open: false });
+  const lastGiven = sql`select case when is_called then last_value else 0 end as seq from daybook_run_seq_seq`;
   let reached = 0;
   let awaited: { readonly seq: number; readonly writers: ReadonlySet<string> } | undefined;
 
   return async () => {
     // In this order: a transaction locks the table before it gets a number, and holds the lock until its commit is visible. So a
     // transaction with a number up to this one is among the writers that are read next, or its run is visible.
-    const given = await lastGiven(store);
+    const given = await readSeq(store, lastGiven);
     const writers = await readWriters(store);
     if (awaited !== undefined && !writers.some((each) => awaited?.writers.has(each))) {
       reached = Math.max(reached, awaited.seq);
@@ -115,15 +113,8 @@ export function createHorizon(store: Pick<Store, "dialect" | "read">): () => Pro
   };
 }
 
-async function highestSeq(store: Pick<Store, "read">): Promise<number> {
-  const [row] = await store.read<{ seq: number | null }>(sql`select max(seq) as seq from daybook_run`);
-  return row?.seq ?? 0;
-}
-
-async function lastGiven(store: Pick<Store, "read">): Promise<number> {
-  const [row] = await store.read<{ seq: number }>(
-    sql`select case when is_called then last_value else 0 end as seq from daybook_run_seq_seq`,
-  );
+async function readSeq(store: Pick<Store, "read">, statement: Sql): Promise<number> {
+  const [row] = await store.read<{ seq: number | null }>(statement);
   return row?.seq ?? 0;
 }
 
@@ -137,20 +128,14 @@ async function readWriters(store: Pick<Store, "read">): Promise<string[]> {
 }
 
 /** The mark: rollups count every run up to this number. */
-export async function readMark(store: Pick<Store, "read">): Promise<number> {
-  const [mark] = await store.read<{ folded_seq: number }>(sql`select folded_seq from daybook_run_fold`);
-  return mark?.folded_seq ?? 0;
+export function readMark(store: Pick<Store, "read">): Promise<number> {
+  return readSeq(store, sql`select folded_seq as seq from daybook_run_fold`);
 }
 
 /** How many runs the next slice takes, kept from one slice to the next. A transaction writes rows of counts: many runs of few
  *  series make few rows, and runs of many series get cheaper the more of them one slice counts. Where every run makes a row of its
- *  own, slices are smaller, so that the transaction stays short. */
+ *  own, slices are smaller, so that the transaction stays short. It begins with few runs and adapts. */
 export type Pace = { runs: number };
-
-/** Begins with few runs and adapts. */
-export function newPace(): Pace {
-  return { runs: limits.foldHereMax };
-}
 
 /** Adds at most one slice of the runs up to `horizon` to the rollups; resolves to how many numbers it passed. It reads off the event
  *  loop; its transaction adds some rows of counts and moves the mark, and does nothing if another process has moved the mark. */
@@ -212,7 +197,7 @@ async function addSlice(
   return true;
 }
 
-/** Keeps all others from folding, and from removing runs that are folded, until the transaction ends. */
+/** Keeps other transactions from folding, and from removing runs that are folded, until this one ends. */
 export async function lockMark(tx: Tx): Promise<number> {
   const mark = await tx.get<{ folded_seq: number }>(sql`select folded_seq from daybook_run_fold ${forUpdate}`);
   return mark?.folded_seq ?? 0;

@@ -2,24 +2,18 @@
 // ones one by one.
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { insertInto, rowSet } from "../../storage/word.ts";
+import { insertInto, rowSet, type RowOf } from "../../storage/word.ts";
 import { runStatuses, type RunStatus } from "../run.ts";
 
 const columns = { tenant_id: "text", kind: "text", name: "text", app: "text", instance: "integer" } as const;
+
+export type SeriesKey = Readonly<RowOf<typeof columns>>;
 
 /** The name of the series that counts all runs of a tenant and kind together. */
 export const wholeName = "";
 
 export function wholeOf({ tenant_id, kind }: SeriesKey): SeriesKey {
   return { tenant_id, kind, name: wholeName, app: "", instance: -1 };
-}
-
-/** The app that a series belongs to, or null. */
-export function appOf({
-  app,
-  instance,
-}: Pick<SeriesKey, "app" | "instance">): { key: string; instance: number } | null {
-  return app === "" ? null : { key: app, instance };
 }
 
 /** The number of each key's series, in the order of the keys. Each is found by its names, or made. The caller holds the mark. */
@@ -56,14 +50,6 @@ export function* inParts<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
-
-export type SeriesKey = {
-  readonly tenant_id: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly app: string;
-  readonly instance: number;
-};
 
 /** The upper bounds of the buckets in milliseconds, each twice the one before; a last bucket takes what is longer. Counts can be
  *  added up and percentiles cannot, so every span of time gets its percentiles from the sum of its buckets. */
@@ -116,7 +102,7 @@ export function countRuns({ after, to }: Slice): Sql {
     from daybook_run run where seq > ${after} and seq <= ${to} group by 1, 2, 3, 4, 5, 6, 7`;
 }
 
-/** Cancelled and skipped runs are left out: somebody wanted them to end that way. */
+/** Cancelled and skipped runs are left out: a caller or a rule wanted them to end that way. */
 export function readFailures({ after, to }: Slice): Sql {
   return sql`select ${seriesKey}, seq, id, started_at, status, coalesce(error_type, 'Error') as error_type,
       substr(coalesce(error_message, ''), 1, 1000) as error_message

@@ -1,20 +1,11 @@
-// Adds counts and failures to the rollups. The caller holds the mark, so nobody else writes these tables.
+// Adds counts and failures to the rollups. The caller holds the mark, so no other transaction writes these tables.
 import { createHash } from "node:crypto";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { eachRow, greatest, least } from "../../storage/word.ts";
+import { excluded, greatest, insertInto, least } from "../../storage/word.ts";
 import { runStatuses } from "../run.ts";
-import {
-  type AddedColumn,
-  type Counted,
-  type Counts,
-  type Failed,
-  inParts,
-  bucketColumns,
-  dayMs,
-  hourMs,
-  minuteMs,
-} from "./series.ts";
+import { bucketColumns, dayMs, hourMs, inParts, minuteMs } from "./series.ts";
+import type { AddedColumn, Counted, Counts, Failed } from "./series.ts";
 
 export const addedColumns: readonly AddedColumn[] = ["runs", ...runStatuses, "sum_ms", ...bucketColumns];
 
@@ -35,7 +26,6 @@ const rollupColumns = {
   ...addedTypes,
 } as const;
 
-const rollupNames = rawSql(Object.keys(rollupColumns).join(", "));
 const added = rawSql(addedColumns.map((name) => `${name} = run_rollup.${name} + excluded.${name}`).join(", "));
 
 /** `series` holds the number of each count's series. */
@@ -51,7 +41,7 @@ export async function writeRollups(tx: Tx, counted: readonly Counted[], series: 
     if (each.session_seq !== null) addTo(sums, { series_seq, span: "session", at: each.session_seq }, each);
   }
   for (const rows of inParts([...sums.values()])) {
-    await tx.run(sql`insert into daybook_run_rollup as run_rollup (${rollupNames}) ${eachRow(rollupColumns, rows)}
+    await tx.run(sql`${insertInto("daybook_run_rollup as run_rollup", rollupColumns, rows)}
       on conflict (series_seq, span, at) do update set ${added},
         max_ms = ${greatest}(run_rollup.max_ms, excluded.max_ms),
         first_seq = ${least}(run_rollup.first_seq, excluded.first_seq),
@@ -83,9 +73,10 @@ const failureColumns = {
   error_message: "text",
 } as const;
 
-type Failure = Readonly<Record<keyof typeof failureColumns, string | number>>;
+/** The columns that tell of the last failure. */
+const lastOnes = excluded(Object.keys(failureColumns).slice(5));
 
-const failureNames = rawSql(Object.keys(failureColumns).join(", "));
+type Failure = Readonly<Record<keyof typeof failureColumns, string | number>>;
 
 /** Adds failures to those of the same fingerprint and minute. `failed` is in the order of the runs' numbers, and `series` holds
  *  the number of each one's series. */
@@ -112,11 +103,9 @@ export async function writeFailures(tx: Tx, failed: readonly Failed[], series: r
   }
   for (const rows of inParts([...sums.values()])) {
     // Slices are folded in order, so the last failure of this slice is later than any that is stored.
-    await tx.run(sql`insert into daybook_run_failure as run_failure (${failureNames}) ${eachRow(failureColumns, rows)}
+    await tx.run(sql`${insertInto("daybook_run_failure as run_failure", failureColumns, rows)}
       on conflict (series_seq, at, fingerprint) do update set runs = run_failure.runs + excluded.runs,
-        first_at = ${least}(run_failure.first_at, excluded.first_at), last_at = excluded.last_at,
-        last_seq = excluded.last_seq, last_run_id = excluded.last_run_id, last_status = excluded.last_status,
-        error_type = excluded.error_type, error_message = excluded.error_message`);
+        first_at = ${least}(run_failure.first_at, excluded.first_at), ${lastOnes}`);
   }
 }
 

@@ -66,7 +66,7 @@ export function nats(options: NatsOptions): { readonly broker: Broker } {
         throw connectFailure(error, settings, now - (awaySince ?? now));
       }
       try {
-        await until(signal, () => connected.publish({ subject, id, body, type: cloudEventsJson }));
+        await until(signal, () => connected.publish(subject, { id, body }));
       } catch (error) {
         if (signal.aborted) throw error;
         const failed = publishFailure(error, settings, subject);
@@ -177,22 +177,9 @@ function failure(code: ErrorCode, message: string, cause: unknown): DaybookError
   return new DaybookError(code, message, { cause });
 }
 
-export type NatsMessage = {
-  readonly subject: string;
-  readonly id: string;
-  readonly body: string;
-  readonly type: string;
-};
+type Connection = Awaited<ReturnType<typeof connect>>;
 
-export type Connection = {
-  /** Resolves once a stream has it. */
-  publish(message: NatsMessage): Promise<void>;
-  close(): Promise<void>;
-  /** Resolves when the connection has ended, for whatever reason. */
-  readonly ended: Promise<unknown>;
-};
-
-export async function connect({ servers, identity, tls, timeoutMs, stream }: NatsSettings): Promise<Connection> {
+async function connect({ servers, identity, tls, timeoutMs, stream }: NatsSettings) {
   const { transport, jetstream } = await loadClient();
   const options = {
     servers: [...servers],
@@ -209,17 +196,19 @@ export async function connect({ servers, identity, tls, timeoutMs, stream }: Nat
   const connection = await closingWhatFails(() => transport.connect(options));
   const streams = jetstream.jetstream(connection, { timeout: timeoutMs });
   return {
-    async publish({ subject, id, body, type }) {
+    /** Resolves once a stream has it. */
+    async publish(subject: string, message: { readonly id: string; readonly body: string }): Promise<void> {
       const headers = transport.headers();
-      headers.set("content-type", type);
-      await streams.publish(subject, body, {
-        msgID: id,
+      headers.set("content-type", cloudEventsJson);
+      await streams.publish(subject, message.body, {
+        msgID: message.id,
         headers,
         timeout: timeoutMs,
         ...(stream === undefined ? {} : { expect: { streamName: stream } }),
       });
     },
     close: () => connection.close(),
+    /** Resolves when the connection has ended, for whatever reason. */
     ended: connection.closed(),
   };
 }
