@@ -5,7 +5,18 @@ import { addVerb } from "../../src/cli/commands.ts";
 import { readInput } from "../../src/cli/run-verb.ts";
 import { render } from "../../src/verbs/render.ts";
 import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
-import { checkInput, fieldsOf, inputSchema, kebab, nameOf, placesOf, type Verb } from "../../src/verbs/verb.ts";
+import {
+  admin,
+  checkInput,
+  fieldsOf,
+  inputSchema,
+  kebab,
+  nameOf,
+  operate,
+  placesOf,
+  read,
+  type Verb,
+} from "../../src/verbs/verb.ts";
 import { wordsOf } from "./words-of.ts";
 
 const verbs = await everyVerb();
@@ -71,6 +82,32 @@ test("a list without rows tells a person so, and is empty for a program", () => 
     assert.equal(render(shown, paper), expected);
     assert.match(render(shown, { ...paper, width: null }), /^\w[\w\t ]+$/, "a head alone");
   }
+});
+
+test("a verb that names no route has the one that its words say", () => {
+  const said = { about: "a verb", run: () => null, show: () => "" };
+
+  const routes = [
+    read({ ...said, words: "jobs list" }),
+    read({ ...said, words: "jobs show <id>" }),
+    read({ ...said, words: "jobs explain <id>" }),
+    operate({ ...said, words: "jobs prioritise <id> <priority>" }),
+    operate({ ...said, words: "jobs retry [id]" }),
+    admin({ ...said, words: "prune" }),
+    admin({ ...said, words: "views drop", http: "DELETE /views" }),
+    admin({ ...said, words: "backup <path>", local: true }),
+  ].map(({ http }) => http);
+
+  assert.deepEqual(routes, [
+    "GET /jobs",
+    "GET /jobs/{id}",
+    "GET /jobs/{id}/explain",
+    "POST /jobs/{id}/prioritise",
+    "POST /jobs/retry",
+    "POST /prune",
+    "DELETE /views",
+    undefined,
+  ]);
 });
 
 test("no two verbs share their words or their route, and no route hides another", () => {

@@ -39,7 +39,6 @@ const tenantColumns = {
 export const book = {
   errors: paged({
     words: "errors",
-    http: "GET /errors",
     about: "list errors, those that look alike as one, the latest first",
     more: `Errors of one type whose messages differ only in numbers, ids and quoted values count as one. They stay
 listed after their runs are removed. What is shown of the last one comes from a single run: see it
@@ -54,7 +53,6 @@ with "runs show".`,
 
   logs: paged({
     words: "logs",
-    http: "GET /logs",
     about: "list the lines that runs have logged, newest first",
     more: 'The lines of one run, in their order, are in "runs show".',
     input: {
@@ -72,12 +70,10 @@ with "runs show".`,
 
   metrics: read({
     words: "metrics",
-    http: "GET /metrics",
     text: true,
     about: "print metrics as Prometheus reads them",
     more: `The text is Prometheus' own, of the tenant that the book is seen as. Counters only grow, whatever
 retention removes.`,
-    input: {},
     examples: ["metrics --tenant acme"],
     run: (book) => book.metrics(),
     show: (shown) => shown,
@@ -85,11 +81,8 @@ retention removes.`,
 
   info: read({
     words: "info",
-    http: "GET /info",
     of: "book",
     about: "show what the book is: where, which engine, which schema, how big",
-    input: {},
-    examples: ["info"],
     async run(book): Promise<BookInfo & { sessionsRunning: number }> {
       return { ...(await book.info()), sessionsRunning: await countRunning(book) };
     },
@@ -98,12 +91,9 @@ retention removes.`,
 
   tenants: listed({
     words: "tenants",
-    http: "GET /tenants",
     of: "book",
     about: "list the tenants that have work in the book, with what they have not ended",
     more: "It is about the whole book, whatever --tenant says.",
-    input: {},
-    examples: ["tenants"],
     find: listTenants,
     columns: tenantColumns,
     none: "Nobody has had work in this book yet.",
@@ -111,12 +101,9 @@ retention removes.`,
 
   doctor: read({
     words: "doctor",
-    http: "GET /doctor",
     of: "book",
     about: "check every invariant of the book, and say what to do about what is found",
     more: "It changes nothing. The exit code is 0 when every check holds, and 20 when one found something.",
-    input: {},
-    examples: ["doctor"],
     async run(book) {
       const findings: readonly Finding[] = await book.doctor();
       const { checks } = await import("../../book/doctor.ts");

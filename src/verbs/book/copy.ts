@@ -39,7 +39,6 @@ that name is always whole. A book on PostgreSQL is backed up by pg_dump or pg_ba
 
   held: read({
     words: "held",
-    http: "GET /held",
     of: "book",
     about: "list what a copy of a book holds until it is released",
     more: `A backup that is opened as a book, and a book that was marked as a copy, run and fire nothing that was
@@ -53,7 +52,6 @@ tenants unless --tenant is given.`,
 
   release: admin({
     words: "release",
-    http: "POST /release",
     of: "book",
     about: "let go what a copy of a book holds, or drop it",
     more: `Without options all that is held goes its way: jobs whose time has come run, schedules fire from now on
@@ -81,8 +79,6 @@ how many, and does it with --apply. Of all tenants, unless --tenant is given.`,
     more: `What "backup" writes is marked already. A file that was copied by other means, or a database that was
 restored by pg_restore, cannot know that it is a copy: mark it before any program opens it, or it does
 again what the original does.`,
-    input: {},
-    examples: ["mark-as-copy"],
     run: (book) => book.markAsCopy(),
     show: heldTable,
   }),

@@ -14,7 +14,6 @@ const bytesMax = 100_000_000_000_000;
 export const keep = {
   recover: admin({
     words: "recover",
-    http: "POST /recover",
     of: "book",
     destroys: true,
     needs: "session",
@@ -35,7 +34,6 @@ a worker comes. It is about all tenants, and never touches the living.`,
 
   mend: admin({
     words: "mend",
-    http: "POST /mend",
     of: "book",
     destroys: true,
     about: "say which times a wrong clock has left in the book, and with --apply put them right",
@@ -58,7 +56,6 @@ that the clock of this machine is right. It is about all tenants.`,
 
   prune: admin({
     words: "prune",
-    http: "POST /prune",
     destroys: true,
     background: true,
     files: true,
@@ -88,7 +85,6 @@ files of programs are deleted if they are in the book's folder for files.`,
 
   retain: admin({
     words: "retain",
-    http: "POST /retain",
     destroys: true,
     background: true,
     about: "remove old runs and log lines of live listeners and apps' schedules, and old counts",

@@ -17,10 +17,7 @@ const commitColumns = {
 export const commits = {
   list: paged({
     words: "commits list",
-    http: "GET /commits",
     about: "list commits, the newest first",
-    input: {},
-    examples: ["commits list"],
     async find(book, { after, ...rest }) {
       const before = after === undefined ? {} : { before: Number(after) };
       const { items, next } = await book.records.commits({ ...rest, ...before });
@@ -33,7 +30,6 @@ export const commits = {
 
   show: read({
     words: "commits show <id>",
-    http: "GET /commits/{id}",
     about: "show one commit and what it changed",
     more: "Of a record that was updated only the fields that changed are shown, each on a line of its own.",
     input: { id: whole("the number of the commit", 1, 1_000_000_000_000) },

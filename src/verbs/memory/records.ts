@@ -42,8 +42,6 @@ export const records = {
     words: "records types",
     http: "GET /record-types",
     about: "list the types of which something was ever written",
-    input: {},
-    examples: ["records types"],
     find: (book) => book.records.types(),
     columns: typeColumns,
     none: "No record was ever written.",
@@ -52,7 +50,6 @@ export const records = {
 
   list: paged({
     words: "records list <type>",
-    http: "GET /records/{type}",
     about: "list the records of a type",
     more: `A filter is a path, a word and a value in JSON. A path is names with dots between them (address.city),
 a JSON list of names where one has a dot itself, from:… and to:… for the endpoints of a relation, or
@@ -143,7 +140,6 @@ isNull and isNotNull, which take no value. Several filters must all hold.`,
 
   history: paged({
     words: "records history <type> <key...>",
-    http: "GET /records/{type}/history",
     about: "list everything that happened to one record, the oldest first",
     input: { type, key },
     examples: ["records history order o-17"],

@@ -3,9 +3,9 @@ import type { AppSummary, Bucket, Overview, RunLog, RunRecord } from "../../inde
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
 import { id, maybe, text, whole, word } from "../field.ts";
-import { exampleId, noted } from "../shared-fields.ts";
+import { noted } from "../shared-fields.ts";
 import { asJson, copied, count, fields, lines, section, sentence, state, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 import { errorLine, errorLines, logTable } from "../work/job-view.ts";
 import {
   checkSession,
@@ -45,7 +45,6 @@ const slowColumns = {
 export const runs = {
   list: paged({
     words: "runs list",
-    http: "GET /runs",
     about: "list ended runs, newest first",
     input: {
       status: maybe(word("only runs that ended so", statuses)),
@@ -64,10 +63,8 @@ export const runs = {
 
   show: read({
     words: "runs show <id>",
-    http: "GET /runs/{id}",
     about: "show one run: its result or error, and its logs",
     input: { id: id("run") },
-    examples: [`runs show ${exampleId}`],
     async run(book, { id: wanted }): Promise<RunRecord & { logs: readonly RunLog[] }> {
       return { ...(await book.runs.get(wanted)), logs: await book.runs.logs(wanted) };
     },
@@ -152,7 +149,6 @@ more), critical.`,
     http: "DELETE /runs/{id}/pin",
     about: "let a pinned run leave in its time",
     input: { id: id("run") },
-    examples: [`runs unpin ${exampleId}`],
     run: async (book, { id: wanted }) => ({
       id: wanted,
       pinned: false,

@@ -4,9 +4,9 @@ import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
 import { id, maybe, text, whole, word } from "../field.ts";
-import { applying, exampleId, rehearsing, topic } from "../shared-fields.ts";
+import { applying, rehearsing, topic } from "../shared-fields.ts";
 import { asJson, copied, count, fields, section, state, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 
 const which = {
   listener: maybe(text("only those of this listener", "name")),
@@ -37,7 +37,6 @@ const groupColumns = {
 export const deadLetters = {
   list: paged({
     words: "dead-letters list",
-    http: "GET /dead-letters",
     about: "list dead letters, newest first",
     more: "Those that recovered or were discarded are listed when --status asks for them.",
     input: {
@@ -59,8 +58,6 @@ export const deadLetters = {
     words: "dead-letters groups",
     http: "GET /dead-letter-groups",
     about: "count dead letters by listener and error, the most frequent first",
-    input: {},
-    examples: ["dead-letters groups"],
     find: (book) => book.deadLetters.groups(),
     columns: groupColumns,
     none: "There are no dead letters.",
@@ -69,17 +66,14 @@ export const deadLetters = {
 
   show: read({
     words: "dead-letters show <id>",
-    http: "GET /dead-letters/{id}",
     about: "show a dead letter with its payload and its error",
     input: { id: id("dead letter") },
-    examples: [`dead-letters show ${exampleId}`],
     run: (book, input) => book.deadLetters.get(input.id),
     show: letterPage,
   }),
 
   redrive: operate({
     words: "dead-letters redrive [id]",
-    http: "POST /dead-letters/redrive",
     about: "deliver once more: one by its id, or those of a filter",
     more: "A letter that fails again stays the same letter. One that is not dead is a conflict (exit code 5).",
     input: {
@@ -114,7 +108,6 @@ export const deadLetters = {
 
   discard: operate({
     words: "dead-letters discard [id]",
-    http: "POST /dead-letters/discard",
     destroys: true,
     about: "give up for good: one by its id, or those of a filter",
     more: `It says how many there are, and gives them up with --apply, which needs a reason. What waits behind them,

@@ -28,7 +28,6 @@ const eventColumns = {
 export const events = {
   list: paged({
     words: "events list",
-    http: "GET /events",
     about: "list events with what became of them, newest first",
     more: `The status of an event is dead_lettered when a listener gave up on it, acked when all have ended, claimed
 while one runs, unheard when nobody listened, and pending otherwise. A page of a pattern may have fewer events than its limit although
@@ -58,10 +57,8 @@ there are more.`,
 
   show: read({
     words: "events show <id>",
-    http: "GET /events/{id}",
     about: "show an event, its deliveries and the chain it belongs to",
     input: { id: id("event") },
-    examples: ["events show 0195d6e8-3c1a-7c2e-9d5a-2f1b6a7c8d9e"],
     async run(book, { id: wanted }): Promise<EventRecord & { root: EventTree }> {
       return { ...(await book.events.get(wanted)), root: await book.events.lineage(wanted) };
     },
@@ -104,7 +101,6 @@ that is in the book already publishes nothing.`,
 
   replay: operate({
     words: "events replay [id]",
-    http: "POST /events/replay",
     about: "publish events again, as new ones",
     more: `A replay is a new event, with an id and a root of its own. Give the id of one event, or say which ones
 by their topic and time.`,
@@ -135,7 +131,6 @@ by their topic and time.`,
 
   cleanup: admin({
     words: "events cleanup",
-    http: "POST /events/cleanup",
     destroys: true,
     about: "remove events that are old and finished",
     more: `It says what would leave, and removes it with --apply. What a listener has not finished stays, and is

@@ -44,10 +44,7 @@ const sinkColumns = {
 export const listeners = {
   list: listed({
     words: "listeners list",
-    http: "GET /listeners",
     about: "list listeners by name, with their lag",
-    input: {},
-    examples: ["listeners list"],
     find: (book) => book.listeners.list(),
     columns: listenerColumns,
     none: "There are no listeners.",
@@ -56,7 +53,6 @@ export const listeners = {
 
   show: read({
     words: "listeners show <name>",
-    http: "GET /listeners/{name}",
     about: "show everything about a listener",
     input: { name },
     examples: ["listeners show tell-stock"],
@@ -73,7 +69,6 @@ export const listeners = {
 
   lag: read({
     words: "listeners lag <name>",
-    http: "GET /listeners/{name}/lag",
     about: "say how far behind a listener is",
     input: { name },
     examples: ["listeners lag tell-stock"],
@@ -83,7 +78,6 @@ export const listeners = {
 
   pause: operate({
     words: "listeners pause <name>",
-    http: "POST /listeners/{name}/pause",
     about: "hold the deliveries of a listener back; it goes on collecting",
     input: { name, ...noted },
     examples: ['listeners pause tell-stock --note "the stock service moves"'],
@@ -96,7 +90,6 @@ export const listeners = {
 
   resume: operate({
     words: "listeners resume <name>",
-    http: "POST /listeners/{name}/resume",
     about: "let the deliveries of a listener go on",
     input: { name },
     examples: ["listeners resume tell-stock"],
@@ -109,7 +102,6 @@ export const listeners = {
 
   rewind: operate({
     words: "listeners rewind <name>",
-    http: "POST /listeners/{name}/rewind",
     about: "deliver everything from a position on once more",
     more: `Give one position. A listener that still catches up can only be set back to the beginning: anything else
 is a conflict (exit code 5).`,
@@ -126,7 +118,6 @@ is a conflict (exit code 5).`,
 
   skip: operate({
     words: "listeners skip <name>",
-    http: "POST /listeners/{name}/skip",
     about: "pass over what waits before a position",
     more: "Give one position. Deliveries that run go on, and dead letters stay.",
     input: { name, to: maybe(word("everything that waits", ["now"])), time: moment, event },
@@ -141,7 +132,6 @@ is a conflict (exit code 5).`,
 
   remove: operate({
     words: "listeners remove <name>",
-    http: "POST /listeners/{name}/remove",
     about: "end a listener: nothing more is collected for it",
     more: "A program that registers the listener again brings it back, from where that program says it starts.",
     input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")) },
@@ -159,10 +149,7 @@ is a conflict (exit code 5).`,
 export const sinks = {
   list: listed({
     words: "sinks list",
-    http: "GET /sinks",
     about: "list sinks by name, with their lag and when something last went out",
-    input: {},
-    examples: ["sinks list"],
     find: (book) => book.sinks.list(),
     columns: sinkColumns,
     none: "There are no sinks.",
@@ -171,7 +158,6 @@ export const sinks = {
 
   show: read({
     words: "sinks show <name>",
-    http: "GET /sinks/{name}",
     about: "show everything about a sink",
     input: { name: sink },
     examples: ["sinks show warehouse"],
@@ -188,7 +174,6 @@ export const sinks = {
 
   lag: read({
     words: "sinks lag <name>",
-    http: "GET /sinks/{name}/lag",
     about: "say how far behind a sink is",
     input: { name: sink },
     examples: ["sinks lag warehouse"],
@@ -198,7 +183,6 @@ export const sinks = {
 
   pause: operate({
     words: "sinks pause <name>",
-    http: "POST /sinks/{name}/pause",
     about: "let nothing more out; the sink goes on collecting",
     input: { name: sink, ...noted },
     examples: ['sinks pause warehouse --note "they move"'],
@@ -211,7 +195,6 @@ export const sinks = {
 
   resume: operate({
     words: "sinks resume <name>",
-    http: "POST /sinks/{name}/resume",
     about: "let what the sink has collected go out",
     input: { name: sink },
     examples: ["sinks resume warehouse"],

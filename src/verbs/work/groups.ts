@@ -4,9 +4,9 @@ import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { paged } from "../list.ts";
 import { duration, id, json, maybe, text, word } from "../field.ts";
-import { due, exampleId, making } from "../shared-fields.ts";
+import { due, making } from "../shared-fields.ts";
 import { copied, fields, section, state, table, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 
 const statuses = ["open", "completed", "failed", "partial", "cancelled"] as const;
 
@@ -25,7 +25,6 @@ const groupColumns = {
 export const groups = {
   list: paged({
     words: "groups list",
-    http: "GET /groups",
     about: "list groups, newest first",
     input: { status: maybe(word("only groups in this state", statuses)) },
     examples: ["groups list --status failed"],
@@ -37,11 +36,9 @@ export const groups = {
 
   show: read({
     words: "groups show <id>",
-    http: "GET /groups/{id}",
     about: "show one group: its progress and its jobs",
     more: "Each slot shows the last job of its chain of retries.",
     input: { id: id("group") },
-    examples: [`groups show ${exampleId}`],
     run: (book, input) => groupOf(book, input.id),
     show: groupPage,
   }),
@@ -105,12 +102,10 @@ enqueue (queue, priority, attempts, timeout, in, tags …). What a file here dec
 
   cancel: operate({
     words: "groups cancel <id>",
-    http: "POST /groups/{id}/cancel",
     about: "cancel what is left of a group",
     more: `A job that has not begun never runs, and one that runs is asked to end; the group ends with the last of
 them. A group that has ended is a conflict (exit code 5).`,
     input: { id: id("group") },
-    examples: [`groups cancel ${exampleId}`],
     run: (book, input) => book.groups.cancel(input.id),
     show: (done) =>
       done.status === "cancelled" ? `${done.id} is cancelled` : `${done.id} ends when what runs of it has ended`,

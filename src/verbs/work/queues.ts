@@ -14,9 +14,7 @@ const queue = text("the name of the queue", "queue");
 export const queues = {
   list: read({
     words: "queues list",
-    http: "GET /queues",
     about: "list the queues of the tenant, with what stands in each",
-    input: {},
     examples: ["queues list --tenant acme"],
     run: async (book) => ({ items: await book.queues.list() }),
     show: ({ items }) => queueTable(items),
@@ -24,7 +22,6 @@ export const queues = {
 
   line: read({
     words: "queues line <queue>",
-    http: "GET /queues/{queue}/line",
     about: "list the jobs that stand in line in a queue, the next one first",
     more: `The order is by priority, then by place; nothing else is looked at. What waits (for a time, a key, a
 host …) does not stand in line: "jobs list --status waiting --queue <queue>" has it.`,
@@ -42,7 +39,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   pause: operate({
     words: "queues pause <queue>",
-    http: "POST /queues/{queue}/pause",
     about: "start no more jobs of a queue until it is resumed",
     more: 'What runs goes on. To hold back one name in all queues, see "jobs pause".',
     input: { queue, ...noted },
@@ -56,7 +52,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   resume: operate({
     words: "queues resume <queue>",
-    http: "POST /queues/{queue}/resume",
     about: "let the jobs of a queue start again",
     input: { queue },
     examples: ["queues resume mail"],
@@ -69,7 +64,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   limit: operate({
     words: "queues limit <queue>",
-    http: "POST /queues/{queue}/limit",
     about: "limit how many jobs of a queue run at the same time, and how many start per window of time",
     more: 'A limit counts the jobs of the queue in all processes together. "none" lifts it.',
     input: {
@@ -90,7 +84,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   normalise: operate({
     words: "queues normalise <queue>",
-    http: "POST /queues/{queue}/normalise",
     about: "renumber the positions of a queue's open jobs; their order stays",
     more: `Positions become 50, 150, 250 … per priority, in unchanged order. Nothing needs it: moves make their
 own room.`,
@@ -148,7 +141,6 @@ const reservationColumns = {
 export const reservations = {
   list: listed({
     words: "reservations list",
-    http: "GET /reservations",
     about: "list the queues that are held, and by which session",
     input: { all: maybe(flag("also those that were released or have expired; the last 500")) },
     examples: ["reservations list --all"],

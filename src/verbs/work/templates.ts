@@ -30,7 +30,6 @@ const templateColumns = {
 export const templates = {
   list: paged({
     words: "templates list",
-    http: "GET /templates",
     about: "list templates, newest first",
     input: { archived: maybe(choice("only those that are archived", "only those that are not")) },
     examples: ["templates list --no-archived"],
@@ -42,7 +41,6 @@ export const templates = {
 
   show: read({
     words: "templates show <name>",
-    http: "GET /templates/{name}",
     about: "show one template: its job, its default params and its settings",
     more: "The definition of the job decides what is not shown.",
     input: { name },
@@ -97,7 +95,6 @@ defaults there were.`,
 
   archive: operate({
     words: "templates archive <name>",
-    http: "POST /templates/{name}/archive",
     about: "make no more jobs from a template; those that exist stay",
     input: { name },
     examples: ["templates archive reminder"],
@@ -107,7 +104,6 @@ defaults there were.`,
 
   restore: operate({
     words: "templates restore <name>",
-    http: "POST /templates/{name}/restore",
     about: "let jobs be made from an archived template again",
     input: { name },
     examples: ["templates restore reminder"],
