@@ -65,9 +65,11 @@ const working: Access = { attach: true, migrate: false, worker: { grace: 0 } };
 
 type Opening = { readonly verb: Verb; readonly input: Input; readonly use: readonly Definition[] };
 
-function accessOf(command: Command, { verb, input, use }: Opening): Access {
+/** How the book is opened: what destroys only reads it until it is told to apply what it said. */
+export function accessOf(command: Command, { verb, input, use }: Opening): Access {
   const { role, destroys, needs = role === "read" ? "read" : "write" } = verb;
-  if (needs === "read" || (destroys === true && input["apply"] !== true)) return looking;
+  const isDestroying = destroys === true || (destroys !== undefined && input[destroys] === true);
+  if (needs === "read" || (isDestroying && input["apply"] !== true)) return looking;
   const { files } = command.opts<{ files?: string }>();
   const given = verb.files === true && files !== undefined ? { files } : {};
   return { ...(needs === "session" ? working : changing), ...given, use };
@@ -79,7 +81,7 @@ type Running = { readonly verb: Verb; readonly book: Book; readonly input: Input
 async function answerOf(command: Command, key: string, running: Running): Promise<Answer | undefined> {
   const { verb, book, input, signal } = running;
   const isGiven = command.getOptionValueSourceWithGlobals("tenant") !== "default";
-  const call: Call = { signal, tenant: isGiven ? book.tenantId : null, progress: () => undefined };
+  const call: Call = { signal, tenant: isGiven ? book.tenantId : null };
   const { utc = false, json = false } = command.optsWithGlobals<{ utc?: boolean; json?: boolean }>();
   const paper = paperOf(process.stdout, { utc });
   const answer = verb.run(book, input, call);

@@ -18,7 +18,6 @@ export type Call = {
   readonly signal: AbortSignal;
   /** The tenant that the caller named; null when it speaks for the whole book. */
   readonly tenant: string | null;
-  progress(done: number, note?: string): void;
 };
 
 /** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
@@ -55,8 +54,9 @@ export type Said<F extends Fields, Answer> = {
   readonly text?: true;
   /** Its answer is an AsyncIterable of lines. */
   readonly lines?: true;
-  /** It changes what cannot be had back, so it only reads the book and says what it would do unless `apply` is given. */
-  readonly destroys?: true;
+  /** It changes what cannot be had back, so it only reads the book and says what it would do unless `apply` is given. A name: it does
+   *  so with that flag alone. */
+  readonly destroys?: true | (string & keyof F);
   /** It may take minutes: a remote caller gets an operation to look at. */
   readonly background?: true;
   /** How the book is opened for it. Default: `read` for the role read, else `write`. `session`: it runs something here. */

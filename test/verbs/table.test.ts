@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
 import { addVerb } from "../../src/cli/commands.ts";
-import { readInput } from "../../src/cli/run-verb.ts";
+import { accessOf, readInput } from "../../src/cli/run-verb.ts";
 import { render } from "../../src/verbs/render.ts";
 import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
 import {
@@ -108,6 +108,38 @@ test("a verb that names no route has the one that its words say", () => {
     "DELETE /views",
     undefined,
   ]);
+});
+
+test("the days on which retention removed something are those of UTC, whatever the reader's zone", () => {
+  const [, retain] = verbs.find(([key]) => key === "book.retain") ?? assert.fail();
+  const eviction = {
+    at: Date.UTC(2026, 2, 5),
+    what: "run",
+    reason: "age",
+    removed: 3,
+    until: Date.UTC(2026, 1, 26, 3),
+  };
+  const answer = { dryRun: true, runs: 0, logs: 0, jobs: 0, rollups: 0, evictions: [eviction] };
+  const paper = { width: 100, colour: false, zone: "America/New_York", now: Date.UTC(2026, 2, 6) };
+
+  assert.match(render(retain.show(answer, {}), paper), /\n2026-03-05 +run +age +3 +2026-02-25 22:00:00$/);
+});
+
+test("what destroys opens the book to look until --apply, and a release only when it drops", () => {
+  const isLooking = (key: string, input: Record<string, unknown>): boolean | undefined => {
+    const verb = verbs.find(([each]) => each === key)?.[1] ?? assert.fail(key);
+    return accessOf(new Command(), { verb, input, use: [] }).readOnly;
+  };
+
+  for (const [key, { destroys, input }] of verbs) {
+    if (destroys === undefined) continue;
+    const chosen = destroys === true ? {} : { [destroys]: true };
+    assert.ok(destroys === true || input[destroys]?.kind === "flag", key);
+    assert.equal(isLooking(key, chosen), true, key);
+    assert.equal(isLooking(key, { ...chosen, apply: true }), undefined, key);
+  }
+  assert.equal(isLooking("book.release", {}), undefined);
+  assert.equal(isLooking("book.release", { drop: true }), true);
 });
 
 test("no two verbs share their words or their route, and no route hides another", () => {

@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Held, Released } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { duration, flag, maybe, text, word } from "../field.ts";
+import { applying, rehearsing } from "../shared-fields.ts";
 import { bytes, count, table, when, type Part } from "../shown.ts";
 import { admin, read, type Call } from "../verb.ts";
 
@@ -53,6 +54,7 @@ tenants unless --tenant is given.`,
   release: admin({
     words: "release",
     of: "book",
+    destroys: "drop",
     about: "let go what a copy of a book holds, or drop it",
     more: `Without options all that is held goes its way: jobs whose time has come run, schedules fire from now on
 and do not catch up. Options name a part of it. With --drop the jobs are cancelled instead: it says
@@ -60,8 +62,8 @@ how many, and does it with --apply. Of all tenants, unless --tenant is given.`,
     input: {
       ...which,
       drop: maybe(flag("cancel the jobs instead; needs --apply")),
-      dryRun: maybe(flag("say what would be released, and do nothing")),
-      apply: maybe(flag("with --drop: do it, and do not only say it")),
+      ...rehearsing,
+      ...applying,
     },
     examples: ["release --kind call --older-than 1h --drop --apply", "release"],
     run(book, { drop = false, dryRun = false, apply = false, ...filter }, call) {

@@ -3,7 +3,7 @@ import type { Book, Eviction, Pruned, Recovery, RetainedAll } from "../../index.
 import { invalid } from "../../core/error.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
 import { duration, list, maybe, text, whole, word } from "../field.ts";
-import { count, section, table, when, type Shown } from "../shown.ts";
+import { count, day, section, table, when, type Shown } from "../shown.ts";
 import { admin } from "../verb.ts";
 import { applying } from "../shared-fields.ts";
 
@@ -152,7 +152,7 @@ function prunedLine(pruned: Pruned): Shown {
 }
 
 const evictionColumns = {
-  "removed on": ({ at }: Eviction) => when(at),
+  "removed on": ({ at }: Eviction) => day(at),
   what: ({ what }: Eviction) => what,
   by: ({ reason }: Eviction) => reason,
   rows: ({ removed }: Eviction) => removed,

@@ -6,7 +6,7 @@ import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { paged } from "../list.ts";
 import { duration, flag, id, json, list, maybe, text, whole, word, type Field } from "../field.ts";
-import { checkDue, due, headers, tags } from "../shared-fields.ts";
+import { applying, checkDue, due, headers, tags } from "../shared-fields.ts";
 import { bytes, copied, fields, lines, row, section, sentence, state, when, type Part } from "../shown.ts";
 import { exampleId, operate, read } from "../verb.ts";
 
@@ -148,15 +148,21 @@ refused. With an idempotency key, the same request again is the same call, and a
 
   delete: operate({
     words: "calls delete <id>",
-    http: "DELETE /calls/{id}",
+    destroys: true,
     about: "remove a call that has ended, with its tags and attempts",
-    more: "A call that has not ended is a conflict (exit code 5).",
-    input: { id: id("call") },
-    async run(book, { id: call }) {
-      await book.calls.delete(call);
-      return { id: call, deleted: true };
+    more: `It says whether the call would be removed, and removes it with --apply. A call that has not ended is then a
+conflict (exit code 5).`,
+    input: { id: id("call"), ...applying },
+    examples: [`calls delete ${exampleId} --apply`],
+    async run(book, { id: call, apply = false }) {
+      const { finishedAt } = await book.calls.get(call);
+      if (apply) await book.calls.delete(call);
+      return { id: call, dryRun: !apply, count: finishedAt === null ? 0 : 1 };
     },
-    show: (done) => `${done.id} is gone`,
+    show({ id: call, dryRun, count }) {
+      if (count === 0) return `${call} has not ended, so it cannot be removed`;
+      return dryRun ? `${call} would be removed; remove it with --apply` : `${call} is gone`;
+    },
   }),
 };
 

@@ -4,7 +4,7 @@ import { invalid } from "../../core/error.ts";
 import { flag, maybe, text, time, word } from "../field.ts";
 import { count, fields, when, words, type Cell } from "../shown.ts";
 import { operate, read } from "../verb.ts";
-import { noted } from "../shared-fields.ts";
+import { applying, noted } from "../shared-fields.ts";
 import { listed } from "../list.ts";
 
 const name = text("the name of the listener", "name");
@@ -132,17 +132,20 @@ is a conflict (exit code 5).`,
 
   remove: operate({
     words: "listeners remove <name>",
+    destroys: true,
     about: "end a listener: nothing more is collected for it",
-    more: "A program that registers the listener again brings it back, from where that program says it starts.",
-    input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")) },
-    examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants"],
-    async run(book, { name: wanted, allTenants = false }, { tenant }) {
-      // Whoever speaks for one tenant must not end what others listen to.
+    more: `It ends the listener with --apply. A program that registers the listener again brings it back, from where that
+program says it starts.`,
+    input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")), ...applying },
+    examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants --apply"],
+    async run(book, { name: wanted, allTenants = false, apply = false }, { tenant }) {
+      // A caller that speaks for one tenant must not end what others listen to.
       if (allTenants && tenant !== null) throw invalid("all tenants are meant, so name no tenant");
-      await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
-      return { name: wanted, removed: true };
+      if (apply) await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
+      else await book.listeners.get(wanted);
+      return { name: wanted, dryRun: !apply, removed: apply };
     },
-    show: (done) => `${done.name} is removed`,
+    show: (done) => (done.dryRun ? `${done.name} would be removed; remove it with --apply` : `${done.name} is removed`),
   }),
 };
 
