@@ -7,7 +7,7 @@ import { isoTime } from "../core/time.ts";
 import type { JobEnded } from "../jobs/kind.ts";
 import type { RunRecord } from "../telemetry/run.ts";
 import { plainJson, plainLine } from "../verbs/plain.ts";
-import { cutTo, statusColours } from "../verbs/render.ts";
+import { cutTo, colourOf } from "../verbs/render.ts";
 import { count } from "../verbs/shown.ts";
 import type { Problem } from "./apps-folder.ts";
 import { redrawMs, type LiveLine } from "./live-line.ts";
@@ -79,7 +79,7 @@ function endedLine(at: string, job: JobEnded, error: RunRecord["error"]): string
   const took = job.run === null ? "" : ` in ${Math.round(job.run.durationMs)} ms`;
   const why = error === null ? "" : `: ${errorLine(error, 200)}`;
   const again = job.retriedBy === null ? "" : `; ${job.retriedBy} tries again`;
-  const colour = statusColours.get(job.status);
+  const colour = colourOf(job.status);
   const status = colour === undefined ? job.status : styleText(colour, job.status, { stream: process.stdout });
   return `${at} ${status} ${oneLine(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
 }

@@ -177,37 +177,21 @@ export function distance(ms: number, now: number): string {
   return since > 0 ? `${text} ago` : `in ${text}`;
 }
 
-export const statusColours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
-  ["waiting", "yellow"],
-  ["queued", "cyan"],
-  ["running", "green"],
-  ["active", "green"],
-  ["open", "cyan"],
-  ["partial", "yellow"],
-  ["released", "dim"],
-  ["expired", "dim"],
-  ["completed", "dim"],
-  ["success", "dim"],
-  ["failed", "red"],
-  ["error", "red"],
-  ["timed_out", "red"],
-  ["lost", "red"],
-  ["dead", "red"],
-  ["dead_lettered", "red"],
-  ["acked", "dim"],
-  ["scheduled", "yellow"],
-  ["succeeded", "dim"],
-  ["cancelled", "yellow"],
-  ["skipped", "yellow"],
-  ["unknown", "yellow"],
-  ["excellent", "green"],
-  ["good", "green"],
-  ["warning", "yellow"],
-  ["critical", "red"],
-]);
+const coloursOfStates = [
+  ["yellow", ["waiting", "partial", "scheduled", "cancelled", "skipped", "unknown", "warning"]],
+  ["cyan", ["queued", "open"]],
+  ["green", ["running", "active", "excellent", "good"]],
+  ["dim", ["released", "expired", "completed", "success", "acked", "succeeded"]],
+  ["red", ["failed", "error", "timed_out", "lost", "dead", "dead_lettered", "critical"]],
+] as const;
+
+/** The colour in which a state is shown. */
+export function colourOf(state: string): (typeof coloursOfStates)[number][0] | undefined {
+  return coloursOfStates.find(([, states]) => states.some((each) => each === state))?.[0];
+}
 
 function coloured(text: string, cell: Cell, paper: Paper): string {
-  const colour = typeof cell === "object" && cell?.kind === "status" ? statusColours.get(cell.text) : undefined;
+  const colour = typeof cell === "object" && cell?.kind === "status" ? colourOf(cell.text) : undefined;
   return colour === undefined || !paper.colour ? text : styleText(colour, text, { validateStream: false });
 }
 

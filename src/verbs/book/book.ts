@@ -1,5 +1,5 @@
 // errors, logs, metrics, info, tenants and doctor: how the book is, and how things go in it.
-import type { Book, BookInfo, ErrorGroup, Finding, LogEntry } from "../../index.ts";
+import type { Book, BookInfo, Finding } from "../../index.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
 import { maybe, text, word } from "../field.ts";
@@ -11,31 +11,6 @@ import { read } from "../verb.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 
-const errorColumns = {
-  times: ({ runs }: ErrorGroup) => runs,
-  last: ({ last }: ErrorGroup) => when(last.at),
-  kind: ({ kind }: ErrorGroup) => kind,
-  name: ({ name }: ErrorGroup) => name,
-  app: ({ app }: ErrorGroup) => ownerOf(app),
-  error: ({ last }: ErrorGroup) => `${last.type}: ${last.message}`,
-  "last run": ({ last }: ErrorGroup) => copied(last.runId),
-};
-
-const logColumns = {
-  at: ({ at }: LogEntry) => when(at),
-  level: ({ level }: LogEntry) => state(level),
-  name: ({ name }: LogEntry) => name,
-  message: ({ message, fields: more }: LogEntry) => words(message, more === null ? null : JSON.stringify(more)),
-  run: ({ runId }: LogEntry) => copied(runId),
-};
-
-const tenantColumns = {
-  tenant: ({ tenant }: Tenant) => tenant,
-  queues: ({ queues }: Tenant) => queues,
-  "open jobs": ({ jobs }: Tenant) => jobs,
-  "open calls": ({ calls }: Tenant) => calls,
-};
-
 export const book = {
   errors: paged({
     words: "errors",
@@ -46,7 +21,15 @@ with "runs show".`,
     input: scope,
     examples: ["errors --app kitchen --since 7d"],
     find: (of, filter) => of.telemetry.errors(filter),
-    columns: errorColumns,
+    columns: {
+      times: ({ runs }) => runs,
+      last: ({ last }) => when(last.at),
+      kind: ({ kind }) => kind,
+      name: ({ name }) => name,
+      app: ({ app }) => ownerOf(app),
+      error: ({ last }) => `${last.type}: ${last.message}`,
+      "last run": ({ last }) => copied(last.runId),
+    },
     none: "There were no errors in that time.",
     least: ["app", "kind", "last run"],
   }),
@@ -63,7 +46,13 @@ with "runs show".`,
     },
     examples: ["logs --level warn --name lights --since 1h"],
     find: (of, filter) => of.telemetry.logs(filter),
-    columns: logColumns,
+    columns: {
+      at: ({ at }) => when(at),
+      level: ({ level }) => state(level),
+      name: ({ name }) => name,
+      message: ({ message, fields: more }) => words(message, more === null ? null : JSON.stringify(more)),
+      run: ({ runId }) => copied(runId),
+    },
     none: "There are no such lines.",
     least: ["run", "name"],
   }),
@@ -95,7 +84,12 @@ retention removes.`,
     about: "list the tenants that have work in the book, with what they have not ended",
     more: "It is about the whole book, whatever --tenant says.",
     find: listTenants,
-    columns: tenantColumns,
+    columns: {
+      tenant: ({ tenant }) => tenant,
+      queues: ({ queues }) => queues,
+      "open jobs": ({ jobs }) => jobs,
+      "open calls": ({ calls }) => calls,
+    },
     none: "Nobody has had work in this book yet.",
   }),
 
@@ -130,11 +124,11 @@ async function countRunning(book: Book): Promise<number> {
 
 function infoPage(about: BookInfo & { readonly sessionsRunning: number }): Part[] {
   const isFile = about.dialect === "sqlite";
-  const migrations = {
-    migration: ({ number }: BookInfo["migrations"][number]) => number,
-    name: ({ name }: BookInfo["migrations"][number]) => name,
-    applied: ({ appliedAt }: BookInfo["migrations"][number]) => when(appliedAt),
-  };
+  const migrations = table(about.migrations, {
+    migration: ({ number }) => number,
+    name: ({ name }) => name,
+    applied: ({ appliedAt }) => when(appliedAt),
+  });
   return [
     fields({
       location: about.location,
@@ -145,7 +139,7 @@ function infoPage(about: BookInfo & { readonly sessionsRunning: number }): Part[
       "write-ahead log": isFile ? bytes(about.walBytes) : null,
       sessions: `${about.sessionsRunning} running`,
     }),
-    section("migrations", table(about.migrations, migrations)),
+    section("migrations", migrations),
   ];
 }
 

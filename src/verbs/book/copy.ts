@@ -117,25 +117,19 @@ function unfinishedFiles(path: string): string[] {
   }
 }
 
-type HeldRow = {
-  readonly tenant: string;
-  readonly kind: string;
-  readonly count: number;
-  readonly oldestAt: number | null;
-  readonly newestAt: number | null;
-};
-
-const heldColumns = {
-  tenant: ({ tenant }: HeldRow) => tenant,
-  kind: ({ kind }: HeldRow) => kind,
-  held: (each: HeldRow) => each.count,
-  "oldest made": ({ oldestAt }: HeldRow) => when(oldestAt),
-  "newest made": ({ newestAt }: HeldRow) => when(newestAt),
-};
-
 function heldTable({ jobs, schedules }: Held): Part {
   const ofSchedules = schedules.map((each) => ({ ...each, kind: "(schedules)", oldestAt: null, newestAt: null }));
-  return table<HeldRow>([...jobs, ...ofSchedules], heldColumns, { none: "Nothing is held." });
+  return table(
+    [...jobs, ...ofSchedules],
+    {
+      tenant: ({ tenant }) => tenant,
+      kind: ({ kind }) => kind,
+      held: (each) => each.count,
+      "oldest made": ({ oldestAt }) => when(oldestAt),
+      "newest made": ({ newestAt }) => when(newestAt),
+    },
+    { none: "Nothing is held." },
+  );
 }
 
 function releasedLine({ dryRun, dropped, jobs, behind, schedules }: Released): string {

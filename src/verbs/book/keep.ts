@@ -104,6 +104,13 @@ job, by "prune". It works in slices, so others write in between, and it may be i
       return { ...done, evictions: await book.telemetry.evictions() };
     },
     show({ dryRun, runs, logs, jobs, rollups, evictions }) {
+      const soFar = table(evictions, {
+        "removed on": ({ at }) => day(at),
+        what: ({ what }) => what,
+        by: ({ reason }) => reason,
+        rows: ({ removed }) => removed,
+        until: ({ until }) => when(until),
+      });
       const removed = [
         count(runs, "run"),
         count(logs, "log line"),
@@ -111,7 +118,7 @@ job, by "prune". It works in slices, so others write in between, and it may be i
       ].join(", ");
       return [
         `${removed} ${dryRun ? "would be removed; remove them with --apply" : "removed"}`,
-        ...(evictions.length === 0 ? [] : [section("removed so far", table(evictions, evictionColumns))]),
+        ...(evictions.length === 0 ? [] : [section("removed so far", soFar)]),
       ];
     },
   }),
@@ -150,11 +157,3 @@ function prunedLine(pruned: Pruned): Shown {
     ...(dryRun ? ["remove them with --apply"] : []),
   ].join("; ");
 }
-
-const evictionColumns = {
-  "removed on": ({ at }: Eviction) => day(at),
-  what: ({ what }: Eviction) => what,
-  by: ({ reason }: Eviction) => reason,
-  rows: ({ removed }: Eviction) => removed,
-  until: ({ until }: Eviction) => when(until),
-};

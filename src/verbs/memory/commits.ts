@@ -6,14 +6,6 @@ import { changeTable } from "./record-view.ts";
 import { asJson, fields, section, when, type Part } from "../shown.ts";
 import { read } from "../verb.ts";
 
-const commitColumns = {
-  commit: ({ id }: CommitRecord) => id,
-  when: ({ at }: CommitRecord) => when(at),
-  changes: ({ changes }: CommitRecord) => changes,
-  who: ({ actor }: CommitRecord) => actor,
-  why: ({ reason }: CommitRecord) => reason,
-};
-
 export const commits = {
   list: paged({
     words: "commits list",
@@ -23,7 +15,13 @@ export const commits = {
       const { items, next } = await book.records.commits({ ...rest, ...before });
       return { items, next: next === null ? null : String(next) };
     },
-    columns: commitColumns,
+    columns: {
+      commit: ({ id }) => id,
+      when: ({ at }) => when(at),
+      changes: ({ changes }) => changes,
+      who: ({ actor }) => actor,
+      why: ({ reason }) => reason,
+    },
     none: "There are no commits, or none before that one.",
     least: ["when"],
   }),

@@ -22,26 +22,6 @@ import {
 
 const statuses = ["success", "error", "cancelled", "timed_out", "skipped", "lost"] as const;
 
-const runColumns = {
-  id: (run: RunRecord) => copied(run.id),
-  name: (run: RunRecord) => run.name,
-  status: (run: RunRecord) => state(run.status),
-  try: (run: RunRecord) => run.attempt,
-  started: (run: RunRecord) => when(run.startedAt),
-  took: (run: RunRecord) => took(run.durationMs),
-  error: (run: RunRecord) => errorLine(run.error),
-};
-
-const slowColumns = {
-  took: (run: RunRecord) => took(run.durationMs),
-  id: (run: RunRecord) => copied(run.id),
-  kind: (run: RunRecord) => run.kind,
-  name: (run: RunRecord) => run.registration ?? run.name,
-  app: (run: RunRecord) => ownerOf(run.app),
-  status: (run: RunRecord) => state(run.status),
-  started: (run: RunRecord) => when(run.startedAt),
-};
-
 export const runs = {
   list: paged({
     words: "runs list",
@@ -56,7 +36,15 @@ export const runs = {
     },
     examples: ["runs list --name send-receipt --status timed_out", "runs list --app kitchen --since 1h"],
     find: (book, filter) => book.runs.list(filter),
-    columns: runColumns,
+    columns: {
+      id: (run) => copied(run.id),
+      name: (run) => run.name,
+      status: (run) => state(run.status),
+      try: (run) => run.attempt,
+      started: (run) => when(run.startedAt),
+      took: (run) => took(run.durationMs),
+      error: (run) => errorLine(run.error),
+    },
     none: "There are no such runs, or none before that cursor.",
     least: ["try", "took", "started"],
   }),
@@ -125,7 +113,15 @@ more), critical.`,
     examples: ["runs slow --app kitchen --since 7d --limit 5"],
     check: checkSession,
     find: (book, asked) => book.telemetry.slow(asked),
-    columns: slowColumns,
+    columns: {
+      took: (run) => took(run.durationMs),
+      id: (run) => copied(run.id),
+      kind: (run) => run.kind,
+      name: (run) => run.registration ?? run.name,
+      app: (run) => ownerOf(run.app),
+      status: (run) => state(run.status),
+      started: (run) => when(run.startedAt),
+    },
     none: "Nothing ran in that time, or what ran has left.",
     least: ["kind", "app", "started"],
   }),

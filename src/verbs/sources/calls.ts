@@ -18,16 +18,6 @@ const url: Field<string, false> = {
 
 const statuses = ["scheduled", "running", "succeeded", "failed", "cancelled"] as const;
 
-const callColumns = {
-  id: (call: CallRecord) => copied(call.id),
-  name: (call: CallRecord) => call.name,
-  status: (call: CallRecord) => state(call.status),
-  due: (call: CallRecord) => when(call.dueAt),
-  request: (call: CallRecord) => `${call.request.method} ${call.request.url}`,
-  outcome: ({ outcome }: CallRecord) =>
-    outcome === null ? null : (outcome.error ?? `status ${outcome.responseStatus ?? "?"}`),
-};
-
 export const calls = {
   list: paged({
     words: "calls list",
@@ -41,7 +31,15 @@ export const calls = {
     },
     examples: ["calls list --status failed,cancelled --tag billing"],
     find: (book, filter) => book.calls.list(filter),
-    columns: callColumns,
+    columns: {
+      id: (call) => copied(call.id),
+      name: (call) => call.name,
+      status: (call) => state(call.status),
+      due: (call) => when(call.dueAt),
+      request: (call) => `${call.request.method} ${call.request.url}`,
+      outcome: ({ outcome }) =>
+        outcome === null ? null : (outcome.error ?? `status ${outcome.responseStatus ?? "?"}`),
+    },
     none: "There are no such calls, or none before that cursor.",
     least: ["name", "due"],
   }),

@@ -1,9 +1,9 @@
 // dead-letters: deliveries that failed for the last time, and what is done about them.
-import type { Book, DeadLetterGroup, DeadLetterRecord, LetterFilter } from "../../index.ts";
+import type { Book, DeadLetterRecord } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
-import { id, maybe, text, whole, word } from "../field.ts";
+import { id, maybe, text, whole, word, type Given } from "../field.ts";
 import { applying, rehearsing, topic } from "../shared-fields.ts";
 import { asJson, copied, count, fields, section, state, when, type Part } from "../shown.ts";
 import { exampleId, operate, read } from "../verb.ts";
@@ -15,24 +15,6 @@ const which = {
   message: maybe(text("and with this message", "text", limits.errorMessageBytesMax)),
 };
 const one = maybe(text("the id of a dead letter", "id"));
-
-const letterColumns = {
-  id: (each: DeadLetterRecord) => copied(each.id),
-  listener: (each: DeadLetterRecord) => each.listener,
-  topic: (each: DeadLetterRecord) => each.topic,
-  status: (each: DeadLetterRecord) => state(each.status),
-  tries: (each: DeadLetterRecord) => each.attempts,
-  error: errorOf,
-  failed: (each: DeadLetterRecord) => when(each.failedAt),
-};
-
-const groupColumns = {
-  count: (each: DeadLetterGroup) => each.count,
-  listener: (each: DeadLetterGroup) => each.listener,
-  error: errorOf,
-  first: (each: DeadLetterGroup) => when(each.firstFailedAt),
-  last: (each: DeadLetterGroup) => when(each.lastFailedAt),
-};
 
 export const deadLetters = {
   list: paged({
@@ -47,9 +29,16 @@ export const deadLetters = {
     },
     examples: ["dead-letters list --listener tell-stock --error TimeoutError", "dead-letters list --status discarded"],
     check: checkWhich,
-    find: (book, { listener, topic: said, error, message, ...rest }) =>
-      book.deadLetters.list({ ...toFilter({ listener, topic: said, error, message }), ...rest }),
-    columns: letterColumns,
+    find: (book, input) => book.deadLetters.list(toFilter(input)),
+    columns: {
+      id: (each) => copied(each.id),
+      listener: (each) => each.listener,
+      topic: (each) => each.topic,
+      status: (each) => state(each.status),
+      tries: (each) => each.attempts,
+      error: errorOf,
+      failed: (each) => when(each.failedAt),
+    },
     none: "There are no such dead letters.",
     least: ["topic", "tries", "failed"],
   }),
@@ -59,7 +48,13 @@ export const deadLetters = {
     http: "GET /dead-letter-groups",
     about: "count dead letters by listener and error, the most frequent first",
     find: (book) => book.deadLetters.groups(),
-    columns: groupColumns,
+    columns: {
+      count: (each) => each.count,
+      listener: (each) => each.listener,
+      error: errorOf,
+      first: (each) => when(each.firstFailedAt),
+      last: (each) => when(each.lastFailedAt),
+    },
     none: "There are no dead letters.",
     least: ["first", "last"],
   }),
@@ -144,12 +139,7 @@ in order, goes on. One that is not dead is a conflict (exit code 5).`,
   }),
 };
 
-type Which = {
-  readonly listener?: string | undefined;
-  readonly topic?: string | undefined;
-  readonly error?: string | undefined;
-  readonly message?: string | undefined;
-};
+type Which = Given<typeof which>;
 
 function checkWhich({ error, message }: Which): void {
   if (message !== undefined && error === undefined) {
@@ -166,12 +156,10 @@ function checkOneOrWhich(input: Which & { readonly id?: string }): void {
   }
 }
 
-function toFilter({ listener, topic: said, error, message }: Which): LetterFilter {
-  return {
-    ...(listener === undefined ? {} : { listener }),
-    ...(said === undefined ? {} : { topic: said }),
-    ...(error === undefined ? {} : { error: { type: error, ...(message === undefined ? {} : { message }) } }),
-  };
+/** The filter of the library, with whatever else was asked. */
+function toFilter<Rest extends object>({ error, message, ...rest }: Rest & Pick<Which, "error" | "message">) {
+  const type = error === undefined ? {} : { error: { type: error, ...(message === undefined ? {} : { message }) } };
+  return { ...rest, ...type };
 }
 
 // One that is not dead would be refused.

@@ -22,31 +22,19 @@ const hearing = {
   oldest: (each: Hearing) => (each.lag.events === 0 ? null : seconds(each.lag)),
 };
 
-const listenerColumns = {
-  listener: (each: ListenerRecord) => each.name,
-  hears: hearing.topics,
-  state: hearing.state,
-  lag: hearing.lag,
-  oldest: hearing.oldest,
-  "dead letters": (each: ListenerRecord) => each.deadLetters,
-};
-
-const sinkColumns = {
-  sink: (each: SinkRecord) => each.name,
-  takes: hearing.topics,
-  state: hearing.state,
-  lag: hearing.lag,
-  oldest: hearing.oldest,
-  "last out": (each: SinkRecord) => when(each.lastPublishedAt),
-  "dead letters": (each: SinkRecord) => each.deadLetters,
-};
-
 export const listeners = {
   list: listed({
     words: "listeners list",
     about: "list listeners by name, with their lag",
     find: (book) => book.listeners.list(),
-    columns: listenerColumns,
+    columns: {
+      listener: (each) => each.name,
+      hears: hearing.topics,
+      state: hearing.state,
+      lag: hearing.lag,
+      oldest: hearing.oldest,
+      "dead letters": (each) => each.deadLetters,
+    },
     none: "There are no listeners.",
     least: ["oldest", "hears"],
   }),
@@ -154,7 +142,15 @@ export const sinks = {
     words: "sinks list",
     about: "list sinks by name, with their lag and when something last went out",
     find: (book) => book.sinks.list(),
-    columns: sinkColumns,
+    columns: {
+      sink: (each) => each.name,
+      takes: hearing.topics,
+      state: hearing.state,
+      lag: hearing.lag,
+      oldest: hearing.oldest,
+      "last out": (each) => when(each.lastPublishedAt),
+      "dead letters": (each) => each.deadLetters,
+    },
     none: "There are no sinks.",
     least: ["oldest", "takes", "last out"],
   }),

@@ -12,16 +12,6 @@ const statuses = ["open", "completed", "failed", "partial", "cancelled"] as cons
 
 type ShownGroup = GroupRecord & { readonly members: readonly GroupMember[] };
 
-const groupColumns = {
-  id: (group: GroupRecord) => copied(group.id),
-  name: (group: GroupRecord) => group.name,
-  mode: (group: GroupRecord) => group.mode,
-  "on failure": (group: GroupRecord) => group.onFailure,
-  status: (group: GroupRecord) => state(group.status),
-  created: (group: GroupRecord) => when(group.createdAt),
-  progress: progressOf,
-};
-
 export const groups = {
   list: paged({
     words: "groups list",
@@ -29,7 +19,15 @@ export const groups = {
     input: { status: maybe(word("only groups in this state", statuses)) },
     examples: ["groups list --status failed"],
     find: (book, filter) => book.groups.list(filter),
-    columns: groupColumns,
+    columns: {
+      id: (group) => copied(group.id),
+      name: (group) => group.name,
+      mode: (group) => group.mode,
+      "on failure": (group) => group.onFailure,
+      status: (group) => state(group.status),
+      created: (group) => when(group.createdAt),
+      progress: progressOf,
+    },
     none: "There are no such groups, or none before that cursor.",
     least: ["on failure", "mode", "created"],
   }),
@@ -150,13 +148,6 @@ function toMembers(given: unknown): Member[] {
 }
 
 function groupPage({ members, ...group }: ShownGroup): Part[] {
-  const columns = {
-    slot: (member: GroupMember) => member.slot + 1,
-    job: (member: GroupMember) => copied(member.id),
-    name: (member: GroupMember) => member.name,
-    status: (member: GroupMember) => state(member.status),
-    try: (member: GroupMember) => member.attempt,
-  };
   const facts = fields({
     group: copied(group.id),
     name: group.name,
@@ -166,7 +157,14 @@ function groupPage({ members, ...group }: ShownGroup): Part[] {
     created: when(group.createdAt),
     finished: when(group.finishedAt),
   });
-  return [facts, section("jobs", table(members, columns))];
+  const jobs = table(members, {
+    slot: (member) => member.slot + 1,
+    job: (member) => copied(member.id),
+    name: (member) => member.name,
+    status: (member) => state(member.status),
+    try: (member) => member.attempt,
+  });
+  return [facts, section("jobs", jobs)];
 }
 
 /** How many jobs have completed, and what the others are. */

@@ -1,5 +1,5 @@
 // queues: the lines in which jobs stand, and the gates in front of them; reservations: which of them a session holds for direct work.
-import type { Book, JobInLine, QueueRecord, ReservationRecord } from "../../index.ts";
+import type { Book, QueueRecord } from "../../index.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
@@ -32,9 +32,19 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
       return { queue: name, items: found.items, next: found.next };
     },
     show: ({ queue: name, items }) =>
-      table(items, lineColumns, {
-        none: `Nothing stands in line in queue ${quote(name)}, or nothing behind that cursor.`,
-      }),
+      table(
+        items,
+        {
+          place: (job) => job.place,
+          id: (job) => copied(job.id),
+          name: (job) => job.name,
+          priority: (job) => job.priority,
+          created: (job) => when(job.createdAt),
+        },
+        {
+          none: `Nothing stands in line in queue ${quote(name)}, or nothing behind that cursor.`,
+        },
+      ),
   }),
 
   pause: operate({
@@ -98,14 +108,6 @@ own room.`,
   }),
 };
 
-const lineColumns = {
-  place: (job: JobInLine) => job.place,
-  id: (job: JobInLine) => copied(job.id),
-  name: (job: JobInLine) => job.name,
-  priority: (job: JobInLine) => job.priority,
-  created: (job: JobInLine) => when(job.createdAt),
-};
-
 async function queueOf(book: Book, name: string): Promise<QueueRecord> {
   const found = (await book.queues.list()).find((each) => each.queue === name);
   if (found === undefined) throw new Error(`the queue ${quote(name)} was changed and is not there`);
@@ -128,16 +130,6 @@ function queueTable(queuesFound: readonly QueueRecord[]): Part {
   return table(queuesFound, columns, { none: "This tenant has no queues yet.", least: ["oldest", "rate"] });
 }
 
-const reservationColumns = {
-  id: (each: ReservationRecord) => copied(each.id),
-  queue: (each: ReservationRecord) => each.queue,
-  status: (each: ReservationRecord) => state(each.status),
-  session: (each: ReservationRecord) => copied(each.sessionId),
-  reserved: (each: ReservationRecord) => when(each.reservedAt),
-  expires: (each: ReservationRecord) => when(each.endedAt ?? each.expiresAt),
-  note: (each: ReservationRecord) => each.note,
-};
-
 export const reservations = {
   list: listed({
     words: "reservations list",
@@ -145,7 +137,15 @@ export const reservations = {
     input: { all: maybe(flag("also those that were released or have expired; the last 500")) },
     examples: ["reservations list --all"],
     find: (book, input) => book.reservations.list(input),
-    columns: reservationColumns,
+    columns: {
+      id: (each) => copied(each.id),
+      queue: (each) => each.queue,
+      status: (each) => state(each.status),
+      session: (each) => copied(each.sessionId),
+      reserved: (each) => when(each.reservedAt),
+      expires: (each) => when(each.endedAt ?? each.expiresAt),
+      note: (each) => each.note,
+    },
     none: "There are no such reservations.",
     least: ["session", "reserved"],
   }),

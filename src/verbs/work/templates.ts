@@ -18,15 +18,6 @@ const waits = backoff("the waits before each retry, such as 10s,1m,10m, or an ob
 const timeout = duration("how long one run may take", { min: 1 });
 const losses = whole("how often its process may be lost while it runs alone", 0, 1000);
 
-const templateColumns = {
-  name: (each: TemplateRecord) => each.name,
-  job: (each: TemplateRecord) => each.job,
-  queue: (each: TemplateRecord) => each.queue,
-  updated: (each: TemplateRecord) => when(each.updatedAt),
-  archived: (each: TemplateRecord) => when(each.archivedAt),
-  params: (each: TemplateRecord) => JSON.stringify(each.params),
-};
-
 export const templates = {
   list: paged({
     words: "templates list",
@@ -34,7 +25,14 @@ export const templates = {
     input: { archived: maybe(choice("only those that are archived", "only those that are not")) },
     examples: ["templates list --no-archived"],
     find: (book, filter) => book.templates.list(filter),
-    columns: templateColumns,
+    columns: {
+      name: (each) => each.name,
+      job: (each) => each.job,
+      queue: (each) => each.queue,
+      updated: (each) => when(each.updatedAt),
+      archived: (each) => when(each.archivedAt),
+      params: (each) => JSON.stringify(each.params),
+    },
     none: "There are no such templates, or none before that cursor.",
     least: ["params", "queue", "updated"],
   }),
