@@ -1,13 +1,13 @@
-// A folder of apps: every file of it is a module of its own, and one that cannot be loaded does not keep the others from
-// running.
+// The user's files as modules, and a folder of apps: every file of it is a module of its own, and one that cannot be loaded does
+// not keep the others from running.
 import { readdirSync, statSync } from "node:fs";
 import { basename, join, sep } from "node:path";
+import { pathToFileURL } from "node:url";
 import { within } from "../apps/setup.ts";
 import { systemClock } from "../core/clock.ts";
 import { describeError, invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { Definition } from "../open/use.ts";
-import { definitionsIn, importFile } from "./import-file.ts";
+import { isDefinition, type Definition } from "../open/use.ts";
 import { trackModules, type Modules } from "./track-modules.ts";
 
 export type Problem = { readonly file: string | null; readonly message: string };
@@ -121,4 +121,21 @@ function nothing(path: string, problems: readonly Problem[]): Error {
   const [first] = problems;
   if (first !== undefined) return invalid(first.message, { details: { path, problems } });
   return invalid(`no file in ${path} exports an app or another definition: export default app("lights", { … })`);
+}
+
+export async function importFile(file: string): Promise<Record<string, unknown>> {
+  try {
+    return (await import(pathToFileURL(file).href)) as Record<string, unknown>;
+  } catch (cause) {
+    const { type, message, trace } = describeError(cause);
+    // The first place in a file, of this module or of one that it imports.
+    const [, place] = /(?:file:\/\/)(\/[^\s()?]+?(?:\?[^\s():]*)?:\d+(?::\d+)?)/.exec(trace ?? "") ?? [];
+    const where = place === undefined ? "" : ` (${decodeURI(place.replace(/\?[^:]*/, ""))})`;
+    throw invalid(`${file} cannot be loaded: ${type}: ${message}${where}`, { cause, details: { path: file, trace } });
+  }
+}
+
+/** One by one or in lists, each once. */
+export function definitionsIn(module: Record<string, unknown>): readonly Definition[] {
+  return [...new Set(Object.values(module).flat().filter(isDefinition))];
 }

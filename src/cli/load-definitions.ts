@@ -11,8 +11,7 @@ import { nearest } from "../core/suggest.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyRecordType } from "../records/define/definition.ts";
 import type { Definition } from "../open/use.ts";
-import { loadFolder, type Folder, type Problem } from "./apps-folder.ts";
-import { definitionsIn, importFile } from "./import-file.ts";
+import { definitionsIn, importFile, loadFolder, type Folder, type Problem } from "./apps-folder.ts";
 
 const advice = 'export them, one by one or as a list: export const greet = job("greet", { … })';
 const configNames = ["daybook.config.ts", "daybook.config.js"];

@@ -2,8 +2,7 @@
 import type { Command } from "commander";
 import { isDaybookError } from "../core/error.ts";
 import type { Migration } from "../storage/migrate.ts";
-import { printAnswer, type Answer } from "./answer.ts";
-import { looking, openBook, withBook, type Access } from "./with-book.ts";
+import { looking, openBook, printAnswer, withBook, type Access, type Answer } from "./with-book.ts";
 
 const example = `
 A second time it does nothing. Programs that open the book migrate it too, unless they say

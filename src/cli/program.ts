@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { Command, Option } from "commander";
 import { invalid } from "../core/error.ts";
-import { nounOf, type NounName } from "../verbs/table.ts";
+import { nounNames, nounOf, type NounName } from "../verbs/table.ts";
 import { kebab } from "../verbs/verb.ts";
 import { addNoun } from "./commands.ts";
 
@@ -16,29 +16,7 @@ const handMade = {
 
 type HandMade = keyof typeof handMade;
 
-/** Every command, in the order in which help shows them. */
-const commands: readonly (NounName | HandMade)[] = [
-  "run",
-  "apps",
-  "jobs",
-  "groups",
-  "templates",
-  "schedules",
-  "events",
-  "listeners",
-  "deadLetters",
-  "calls",
-  "sinks",
-  "queues",
-  "reservations",
-  "runs",
-  "records",
-  "commits",
-  "migrate",
-  "sessions",
-  "book",
-  "views",
-];
+const commands: readonly (NounName | HandMade)[] = ["run", "migrate", ...nounNames];
 
 const about = "Looks after a book: the SQLite file, or the schema on PostgreSQL, that a program keeps its work in.";
 

@@ -1,19 +1,21 @@
 // Runs a verb from a shell: its input is read and checked, the book is opened as the verb needs it, and the answer is printed.
-import type { Command } from "commander";
+import { createReadStream } from "node:fs";
+import type { Readable } from "node:stream";
+import type { Command, Option } from "commander";
 import type { Book } from "../book/book.ts";
 import { systemClock } from "../core/clock.ts";
+import { DaybookError, invalid } from "../core/error.ts";
+import { limits } from "../core/limits.ts";
+import { quote } from "../core/quote.ts";
 import type { Definition } from "../open/use.ts";
 import type { Field } from "../verbs/field.ts";
 import { plainJson, plainLines } from "../verbs/plain.ts";
 import { render, type Paper } from "../verbs/render.ts";
 import { partsOf } from "../verbs/shown.ts";
-import { toWire, type Outputs } from "../verbs/wire.ts";
 import { checkInput, fieldsOf, placesOf, type Call, type Verb } from "../verbs/verb.ts";
-import type { Answer } from "./answer.ts";
+import { toWire, type Outputs } from "../verbs/wire.ts";
+import { changing, looking, withBook, type Access, type Answer } from "./with-book.ts";
 import { optionOf } from "./commands.ts";
-import { moreOf } from "./page.ts";
-import { readText } from "./read-text.ts";
-import { changing, looking, withBook, type Access } from "./with-book.ts";
 
 export async function runVerb(command: Command, key: string, verb: Verb): Promise<void> {
   const input = await readInput(command, verb);
@@ -63,9 +65,11 @@ const working: Access = { attach: true, migrate: false, worker: { grace: 0 } };
 
 type Opening = { readonly verb: Verb; readonly input: Input; readonly use: readonly Definition[] };
 
-function accessOf(command: Command, { verb, input, use }: Opening): Access {
+/** How the book is opened: what destroys only reads it until it is told to apply what it said. */
+export function accessOf(command: Command, { verb, input, use }: Opening): Access {
   const { role, destroys, needs = role === "read" ? "read" : "write" } = verb;
-  if (needs === "read" || (destroys === true && input["apply"] !== true)) return looking;
+  const isDestroying = destroys === true || (destroys !== undefined && input[destroys] === true);
+  if (needs === "read" || (isDestroying && input["apply"] !== true)) return looking;
   const { files } = command.opts<{ files?: string }>();
   const given = verb.files === true && files !== undefined ? { files } : {};
   return { ...(needs === "session" ? working : changing), ...given, use };
@@ -77,7 +81,7 @@ type Running = { readonly verb: Verb; readonly book: Book; readonly input: Input
 async function answerOf(command: Command, key: string, running: Running): Promise<Answer | undefined> {
   const { verb, book, input, signal } = running;
   const isGiven = command.getOptionValueSourceWithGlobals("tenant") !== "default";
-  const call: Call = { signal, tenant: isGiven ? book.tenantId : null, progress: () => undefined };
+  const call: Call = { signal, tenant: isGiven ? book.tenantId : null };
   const { utc = false, json = false } = command.optsWithGlobals<{ utc?: boolean; json?: boolean }>();
   const paper = paperOf(process.stdout, { utc });
   const answer = verb.run(book, input, call);
@@ -151,4 +155,79 @@ async function withDefinitions(
   return withThese({ module: from, config }, kind, (use) =>
     work(named.length === 0 ? use : named.map((name) => pickDefinition(use, { kind, name, from: where }))),
   );
+}
+
+/** The line under a page that another follows: the same command with what it was given, to be run as it stands. */
+export function moreOf(command: Command, answer: unknown): string | undefined {
+  const next: unknown = typeof answer === "object" && answer !== null && "next" in answer ? answer.next : null;
+  return typeof next === "string" ? moreLine(command, next) : undefined;
+}
+
+function moreLine(command: Command, next: string): string {
+  const path = lineOf(command);
+  const words = path.slice(1).map((each) => each.name());
+  const all = ["daybook", ...words, ...command.args.map(forShell), ...path.flatMap(givenTo), "--after", next];
+  return `There are more: ${all.join(" ")}`;
+}
+
+/** The commands that lead to this one, the program first. */
+function lineOf(command: Command): Command[] {
+  return command.parent === null ? [command] : [...lineOf(command.parent), command];
+}
+
+function givenTo(command: Command): string[] {
+  const given = command.options.filter((option) => {
+    const name = option.attributeName();
+    return name !== "after" && command.getOptionValueSource(name) === "cli" && !isOtherHalf(option, command);
+  });
+  return given.flatMap((option) => {
+    const value: unknown = command.getOptionValue(option.attributeName());
+    const long = option.long ?? "";
+    // The address of a server may hold a password, which is not to be shown.
+    if (long === "--book" && /^postgres(ql)?:/.test(String(value))) return [];
+    if (typeof value === "boolean") return [long];
+    return [value].flat().flatMap((each) => [long, forShell(String(each))]);
+  });
+}
+
+/** `--no-retried` when it was `--retried` that was given, and the other way round. */
+function isOtherHalf(option: Option, command: Command): boolean {
+  return option.negate === (command.getOptionValue(option.attributeName()) === true) && !option.required;
+}
+
+function forShell(text: string): string {
+  return /^[\w.,:@/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** The text itself, or that of the file or of standard input. */
+export async function readText(given: string, what: string): Promise<string> {
+  if (given === "-") return readAll(process.stdin, what);
+  return given.startsWith("@") ? readFile(given.slice(1), what) : given;
+}
+
+async function readFile(path: string, what: string): Promise<string> {
+  try {
+    return await readAll(createReadStream(path), what);
+  } catch (cause) {
+    const code: unknown = Error.isError(cause) ? Reflect.get(cause, "code") : undefined;
+    if (code === "ENOENT") throw new DaybookError("not_found", `there is no file ${quote(path)} to read ${what} from`);
+    if (typeof code === "string" && code.startsWith("E")) {
+      throw invalid(`${what} cannot be read from ${quote(path)}: ${code}`, { cause });
+    }
+    throw cause;
+  }
+}
+
+// A pipe has no end that we know of, so it is measured while it comes.
+async function readAll(stream: Readable, what: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > limits.jsonBytesMax) {
+      throw invalid(`${what} has more than ${limits.jsonBytesMax} bytes; keep the bulk in a file and pass its path`);
+    }
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }

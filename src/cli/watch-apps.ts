@@ -9,7 +9,7 @@ import { describeError } from "../core/error.ts";
 import type { Definition } from "../open/use.ts";
 import type { Reloaded } from "./apps-folder.ts";
 import type { Loaded } from "./load-definitions.ts";
-import { tellApp, tellProblem, type Tell } from "./app-report.ts";
+import { tellApp, tellProblem, type Tell } from "./work-report.ts";
 
 /** An editor writes a file in several steps; they are waited for so long. */
 const quietMs = 100;

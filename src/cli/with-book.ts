@@ -1,12 +1,12 @@
 // The one way in which a command gets at a book: it is opened as the global options say, given to the command, and
-// closed again, also when the command fails and when a signal ends it.
+// closed again, also when the command fails and when a signal ends it. Then its answer is printed.
 import type { Command } from "commander";
 import type { Book } from "../book/book.ts";
 import { systemClock } from "../core/clock.ts";
 import { invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import type { OpenOptions } from "../open/open.ts";
-import { printAnswer, type Answer } from "./answer.ts";
+import { plainJson } from "../verbs/plain.ts";
 import { listenForSignals, type Stop } from "./stop.ts";
 
 export type Access = Required<Pick<OpenOptions, "attach" | "migrate">> &
@@ -76,4 +76,23 @@ async function closeBook(book: Book, { attach }: Access, signal: AbortSignal): P
   if (!signal.aborted) return book.close();
   const patience = systemClock.sleep(attach ? closeMsMax.attached : closeMsMax.looking);
   await Promise.race([book.close().catch(() => undefined), patience]);
+}
+
+export type Answer = {
+  /** What `--json` prints: plain values, times as ISO 8601 text. */
+  readonly json: unknown;
+  /** What people read. It is made only when it is wanted, since tables cost a module. */
+  text(): string | Promise<string>;
+  /** What is said to a person besides. It goes to standard error, so that a pipe carries the answer alone. */
+  readonly besides?: string;
+  /** Other than 0 when the command did its work and the answer is bad news; docs/cli.md lists them. */
+  readonly exit?: number;
+};
+
+export async function printAnswer(command: Command, answer: Answer): Promise<void> {
+  const { json } = command.optsWithGlobals<{ json?: boolean }>();
+  const text = json === true ? plainJson(answer.json, 2) : await answer.text();
+  process.stdout.write(`${text}\n`);
+  if (json !== true && answer.besides !== undefined) process.stderr.write(`${answer.besides}\n`);
+  if (answer.exit !== undefined) process.exitCode = answer.exit;
 }

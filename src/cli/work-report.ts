@@ -1,14 +1,16 @@
-// What a worker tells while it works: an object or a line for each job that ended, or, on a terminal, one line that
-// changes, with the failures above it.
+// What a worker tells while it works: of its apps, whether they run, and an object or a line for each job that ended; on a
+// terminal, one line that changes, with the failures above it.
 import { styleText } from "node:util";
+import type { AppRecord } from "../apps/read-apps.ts";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { isoTime } from "../core/time.ts";
 import type { JobEnded } from "../jobs/kind.ts";
 import type { RunRecord } from "../telemetry/run.ts";
-import { plainJson } from "../verbs/plain.ts";
-import { statusColours } from "../verbs/render.ts";
+import { plainJson, plainLine } from "../verbs/plain.ts";
+import { cutTo, colourOf } from "../verbs/render.ts";
+import { count } from "../verbs/shown.ts";
+import type { Problem } from "./apps-folder.ts";
 import { redrawMs, type LiveLine } from "./live-line.ts";
-import { errorLine, oneLine } from "./one-line.ts";
 
 export type WorkReport = {
   begin(about: Begun): void;
@@ -77,7 +79,7 @@ function endedLine(at: string, job: JobEnded, error: RunRecord["error"]): string
   const took = job.run === null ? "" : ` in ${Math.round(job.run.durationMs)} ms`;
   const why = error === null ? "" : `: ${errorLine(error, 200)}`;
   const again = job.retriedBy === null ? "" : `; ${job.retriedBy} tries again`;
-  const colour = statusColours.get(job.status);
+  const colour = colourOf(job.status);
   const status = colour === undefined ? job.status : styleText(colour, job.status, { stream: process.stdout });
   return `${at} ${status} ${oneLine(job.name, 200)} ${job.id}${tenant}${took}${why}${again}`;
 }
@@ -96,4 +98,47 @@ function createRate(clock: Clock): (count: number) => string {
     const perSecond = ((newest.count - first.count) * 1000) / (newest.at - first.at);
     return perSecond.toFixed(perSecond < 10 ? 1 : 0);
   };
+}
+
+export type Tell = (text: string, object: Record<string, unknown>) => void;
+
+export function tellProblem(tell: Tell, { file, message }: Problem): void {
+  tell(`! ${oneLine(message, 500)}`, { type: "problem", file, message });
+}
+
+export function tellApp(tell: Tell, { key, instances, registrations }: AppRecord): void {
+  const running = instances.filter(({ status }) => status === "running").length;
+  const { listeners, schedules, jobs } = registrations;
+  if (running > 0) {
+    const what = [count(listeners, "listener"), count(schedules, "schedule"), count(jobs, "job")].join(", ");
+    tell(`app ${key} runs: ${running} of ${count(instances.length, "instance")}, ${what}`, {
+      type: "app",
+      key,
+      status: "running",
+      running,
+      instances: instances.length,
+      registrations,
+    });
+  }
+  for (const { index, status, error } of instances) {
+    if (status !== "failed" || error === null) continue;
+    tell(`! app ${key}, instance ${index}, failed: ${errorLine(error, 500)}`, {
+      type: "app",
+      key,
+      status: "failed",
+      instance: index,
+      error,
+    });
+  }
+}
+
+export function oneLine(text: string, widthMax: number): string {
+  return cutTo(plainLine(text), widthMax);
+}
+
+export function errorLine(
+  { type, message }: { readonly type: string; readonly message: string },
+  widthMax: number,
+): string {
+  return oneLine(`${type}: ${message}`, widthMax);
 }

@@ -7,14 +7,13 @@ import { systemClock } from "../core/clock.ts";
 import { jobSettled, type JobEnded } from "../jobs/kind.ts";
 import { graceMsOf } from "../jobs/worker/worker-options.ts";
 import { count } from "../verbs/shown.ts";
-import { tellApp, tellProblem } from "./app-report.ts";
+import { createWorkReport, tellApp, tellProblem, type Form, type WorkReport } from "./work-report.ts";
 import { liveLineOn } from "./live-line.ts";
 import { loadDefinitions, type Loaded } from "./load-definitions.ts";
 import type { Options } from "./run.ts";
 import type { Stop } from "./stop.ts";
 import { watchApps } from "./watch-apps.ts";
 import { openUnlessStopped, type Access } from "./with-book.ts";
-import { createWorkReport, type Form, type WorkReport } from "./work-report.ts";
 
 export async function work(
   module: string | undefined,

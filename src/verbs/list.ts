@@ -8,7 +8,7 @@ import { quote } from "../core/quote.ts";
 import type { Fields, Given } from "./field.ts";
 import { page } from "./shared-fields.ts";
 import { table, type Columns } from "./shown.ts";
-import { read, type Said, type Verb } from "./verb.ts";
+import { read, type Nothing, type Said, type Verb } from "./verb.ts";
 
 type Page<Row> = { readonly items: readonly Row[]; readonly next: string | null };
 
@@ -22,7 +22,7 @@ type Listing<F extends Fields, Asked, Found, Row> = Omit<Said<F, never>, "run" |
 };
 
 /** Lists all that `find` gives. */
-export function listed<const F extends Fields, Row>({
+export function listed<Row, const F extends Fields = Nothing>({
   find,
   columns,
   none,
@@ -39,7 +39,7 @@ export function listed<const F extends Fields, Row>({
 type Asked = { readonly limit?: number; readonly after?: string };
 
 /** Lists a page of what `find` gives, which is asked with the cursor of the library. */
-export function paged<const F extends Fields, Row>({
+export function paged<Row, const F extends Fields = Nothing>({
   find,
   columns,
   none,
@@ -48,7 +48,7 @@ export function paged<const F extends Fields, Row>({
 }: Listing<F, Given<F & typeof page>, Page<Row>, Row>): Verb<F & typeof page, Promise<Page<Row>>> {
   return read<F & typeof page, Promise<Page<Row>>>({
     ...said,
-    input: { ...said.input, ...page },
+    input: { ...(said.input as F), ...page },
     run: (book, input) => pageOf(book, said.words, input, (asked) => find(book, asked)),
     show: ({ items }) => table(items, columns, { none, least }),
   });

@@ -3,7 +3,6 @@ import { styleText } from "node:util";
 import { formatDuration } from "../core/duration.ts";
 import { plainJson, plainLine, plainLines } from "./plain.ts";
 import { partsOf, type Cell, type Part, type Shown } from "./shown.ts";
-import { cutTo, widthOf } from "./width.ts";
 
 export type Paper = {
   /** How many columns a terminal has; null for a pipe or a file. */
@@ -178,37 +177,21 @@ export function distance(ms: number, now: number): string {
   return since > 0 ? `${text} ago` : `in ${text}`;
 }
 
-export const statusColours = new Map<string, "green" | "red" | "yellow" | "cyan" | "dim">([
-  ["waiting", "yellow"],
-  ["queued", "cyan"],
-  ["running", "green"],
-  ["active", "green"],
-  ["open", "cyan"],
-  ["partial", "yellow"],
-  ["released", "dim"],
-  ["expired", "dim"],
-  ["completed", "dim"],
-  ["success", "dim"],
-  ["failed", "red"],
-  ["error", "red"],
-  ["timed_out", "red"],
-  ["lost", "red"],
-  ["dead", "red"],
-  ["dead_lettered", "red"],
-  ["acked", "dim"],
-  ["scheduled", "yellow"],
-  ["succeeded", "dim"],
-  ["cancelled", "yellow"],
-  ["skipped", "yellow"],
-  ["unknown", "yellow"],
-  ["excellent", "green"],
-  ["good", "green"],
-  ["warning", "yellow"],
-  ["critical", "red"],
-]);
+const coloursOfStates = [
+  ["yellow", ["waiting", "partial", "scheduled", "cancelled", "skipped", "unknown", "warning"]],
+  ["cyan", ["queued", "open"]],
+  ["green", ["running", "active", "excellent", "good"]],
+  ["dim", ["released", "expired", "completed", "success", "acked", "succeeded"]],
+  ["red", ["failed", "error", "timed_out", "lost", "dead", "dead_lettered", "critical"]],
+] as const;
+
+/** The colour in which a state is shown. */
+export function colourOf(state: string): (typeof coloursOfStates)[number][0] | undefined {
+  return coloursOfStates.find(([, states]) => states.some((each) => each === state))?.[0];
+}
 
 function coloured(text: string, cell: Cell, paper: Paper): string {
-  const colour = typeof cell === "object" && cell?.kind === "status" ? statusColours.get(cell.text) : undefined;
+  const colour = typeof cell === "object" && cell?.kind === "status" ? colourOf(cell.text) : undefined;
   return colour === undefined || !paper.colour ? text : styleText(colour, text, { validateStream: false });
 }
 
@@ -247,4 +230,34 @@ function offsetOf(ms: number, zone: string): string {
   const name = format.formatToParts(ms).find(({ type }) => type === "timeZoneName")?.value ?? "";
   // Zones of long ago were off by seconds, too; minutes are enough to read.
   return /[+-]\d\d:\d\d/.exec(name)?.[0] ?? "Z";
+}
+
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+// The scripts whose characters are two columns wide, and emoji.
+const twoWide =
+  /^(?:\p{Emoji_Presentation}|[\u1100-\u115F\u2E80-\u303E\u3041-\uA4CF\uA960-\uA97C\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF01-\uFF60\uFFE0-\uFFE6]|[\u{20000}-\u{3FFFD}])/u;
+
+export function widthOf(text: string): number {
+  // Most texts are plain.
+  if (/^[\u0020-\u007E]*$/.test(text)) return text.length;
+  return [...graphemes.segment(text)].reduce((width, { segment }) => width + charWidth(segment), 0);
+}
+
+/** At most so wide; what was cut off is marked. */
+export function cutTo(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let kept = "";
+  let used = 0;
+  for (const { segment } of graphemes.segment(text)) {
+    used += charWidth(segment);
+    if (used > width - 1) break;
+    kept += segment;
+  }
+  return `${kept.trimEnd()}…`;
+}
+
+function charWidth(grapheme: string): number {
+  if (/^[\p{Mn}\p{Me}\p{Cf}]+$/u.test(grapheme)) return 0;
+  return twoWide.test(grapheme) ? 2 : 1;
 }

@@ -9,9 +9,6 @@ import { quote } from "../core/quote.ts";
 import { checkPattern, checkTopic } from "../events/topic.ts";
 import { checked, duration, field, flag, json, list, maybe, text, time, whole, type Field } from "./field.ts";
 
-/** An id as the examples show one. */
-export const exampleId = "019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e";
-
 /** What every list takes. */
 export const page = {
   limit: maybe(whole(`how many to list (default: ${limits.pageDefault})`, 1, limits.pageMax)),

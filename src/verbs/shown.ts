@@ -1,4 +1,5 @@
 // How a person reads an answer, without a word about where: a way in puts it on its paper (render.ts).
+import { isoTime } from "../core/time.ts";
 
 /** What stands in a table or beside a name. Nothing of it can command a terminal. */
 export type Cell =
@@ -36,6 +37,11 @@ export function partsOf(shown: Shown): readonly (string | Part)[] {
 /** A moment: in the reader's zone, with its distance where there is room for it. */
 export function when(ms: number | null): Cell {
   return { kind: "time", ms };
+}
+
+/** A day of UTC: in another zone its first moment may be on the day before. */
+export function day(ms: number): Cell {
+  return copied(isoTime(ms).slice(0, 10));
 }
 
 /** How far a moment is from now; programs are told the moment itself. */

@@ -1,4 +1,4 @@
-// The table of verbs: a noun's verbs are loaded when somebody asks for them.
+// The table of verbs: a noun's verbs are loaded when a way in asks for them.
 import type { Verb } from "./verb.ts";
 
 /** `plain`: its verbs are called without the noun. `bare`: the verb that the noun alone stands for. */
@@ -10,6 +10,7 @@ type Noun = {
   readonly load: () => Promise<{ readonly [name: string]: Verb }>;
 };
 
+/** In the order in which help shows them. */
 export const nouns = {
   apps: {
     about: "list apps, and show what they registered and where in the source",
@@ -19,6 +20,23 @@ export const nouns = {
   jobs: {
     about: "look at jobs, make and run them, and change those that have not started",
     load: async () => (await import("./work/jobs.ts")).jobs,
+  },
+  groups: {
+    about: "make, list, show, cancel and wait for groups: jobs that belong together",
+    more: `A group is open until the last of its jobs has ended, and then completed, failed, partial or cancelled.`,
+    load: async () => (await import("./work/groups.ts")).groups,
+  },
+  templates: {
+    about: "list, show, create, edit, archive and restore templates, which jobs are made from",
+    more: `A job is made from what a template says at that moment; neither an edit nor an archive changes one that
+exists. "jobs enqueue --template" makes one.`,
+    load: async () => (await import("./work/templates.ts")).templates,
+  },
+  schedules: {
+    about: "list, make, change, preview and fire schedules, and say why one did or did not run",
+    more: `Every slot, a moment at which a schedule is due, is decided once, and the decision is kept
+(docs/schedules.md). Schedules fire while a program works on the book: daybook run, or one of yours.`,
+    load: async () => (await import("./sources/schedules.ts")).schedules,
   },
   events: {
     about: "publish, list, follow, replay and clean up events",
@@ -51,27 +69,16 @@ set back, skipped and removed like any other, and what could not go out is a dea
   $ daybook dead-letters redrive --listener sink:warehouse --dry-run`,
     load: async () => (await import("./sources/listeners.ts")).sinks,
   },
-  groups: {
-    about: "make, list, show, cancel and wait for groups: jobs that belong together",
-    more: `A group is open until the last of its jobs has ended, and then completed, failed, partial or cancelled.`,
-    load: async () => (await import("./work/groups.ts")).groups,
-  },
-  templates: {
-    about: "list, show, create, edit, archive and restore templates, which jobs are made from",
-    more: `A job is made from what a template says at that moment; neither an edit nor an archive changes one that
-exists. "jobs enqueue --template" makes one.`,
-    load: async () => (await import("./work/templates.ts")).templates,
-  },
-  schedules: {
-    about: "list, make, change, preview and fire schedules, and say why one did or did not run",
-    more: `Every slot, a moment at which a schedule is due, is decided once, and the decision is kept
-(docs/schedules.md). Schedules fire while a program works on the book: daybook run, or one of yours.`,
-    load: async () => (await import("./sources/schedules.ts")).schedules,
-  },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
     load: async () => (await import("./work/queues.ts")).queues,
+  },
+  reservations: {
+    about: "list reservations: queues that are held for direct work",
+    more: `Nothing of a queue that is held starts until its holder releases it or ends, or until ten minutes have
+passed without a renewal.`,
+    load: async () => (await import("./work/queues.ts")).reservations,
   },
   runs: {
     about: "list and show runs: what was executed and how it ended",
@@ -96,26 +103,22 @@ the past as well.`,
     bare: "list",
     load: async () => (await import("./memory/sessions.ts")).sessions,
   },
+  book: {
+    about: "look after the book",
+    plain: true,
+    load: async () => (await import("./book/book.ts")).book,
+  },
   views: {
     about: "make or drop the read-only views under the names of other designs",
     more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.
 docs/origins.md lists them, with statements that read them.`,
     load: async () => (await import("./book/views.ts")).views,
   },
-  reservations: {
-    about: "list reservations: queues that are held for direct work",
-    more: `Nothing of a queue that is held starts until its holder releases it or ends, or until ten minutes have
-passed without a renewal.`,
-    load: async () => (await import("./work/queues.ts")).reservations,
-  },
-  book: {
-    about: "look after the book",
-    plain: true,
-    load: async () => (await import("./book/book.ts")).book,
-  },
 } satisfies { readonly [name: string]: Noun };
 
 export type NounName = keyof typeof nouns;
+
+export const nounNames = Object.keys(nouns) as readonly NounName[];
 
 export function nounOf(name: NounName): Noun {
   return nouns[name];
@@ -130,6 +133,5 @@ export async function verbsOf(noun: NounName): Promise<[key: string, verb: Verb]
 }
 
 export async function everyVerb(): Promise<[key: string, verb: Verb][]> {
-  const names = Object.keys(nouns) as NounName[];
-  return (await Promise.all(names.map(verbsOf))).flat();
+  return (await Promise.all(nounNames.map(verbsOf))).flat();
 }

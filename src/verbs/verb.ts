@@ -18,29 +18,34 @@ export type Call = {
   readonly signal: AbortSignal;
   /** The tenant that the caller named; null when it speaks for the whole book. */
   readonly tenant: string | null;
-  progress(done: number, note?: string): void;
 };
 
 /** What is not an error, and yet not what was hoped for: something was found that should not be, it is too early, or it ended
  *  otherwise. */
 export type Verdict = "found" | "open" | "otherwise";
 
-export type Verb<F extends Fields = Fields, Answer = unknown> = Said<F, Answer> & { readonly role: Role };
+export type Verb<F extends Fields = Fields, Answer = unknown> = Said<F, Answer> & {
+  readonly role: Role;
+  readonly input: F;
+  readonly examples: readonly string[];
+};
 
-/** What a verb says of itself; the function that makes it says who may. */
+/** What a verb says of itself; the function that makes it says who may, and adds what its words say already. */
 export type Said<F extends Fields, Answer> = {
   /** `jobs cancel <id>`: what stands in <> or [] is taken by its place, the other fields by their names. */
   readonly words: string;
-  /** A GET only reads. What stands in {} comes from the path, the rest from the query of a GET, else from the body. A verb that is
-   *  `local` has no route. */
+  /** A GET only reads. What stands in {} comes from the path, the rest from the query of a GET, else from the body. Default: as its
+   *  words say (`routeOf`); a verb that is `local` has no route. */
   readonly http?: `${Method} /${string}`;
   /** It is about all tenants. */
   readonly of?: "book";
   readonly about: string;
   /** What one should know before using it. */
   readonly more?: string;
-  readonly input: F;
-  readonly examples: readonly string[];
+  /** Default: none. */
+  readonly input?: F;
+  /** Default: its words, with an id where they have one. */
+  readonly examples?: readonly string[];
   /** It names files of this machine or needs this process, so that only the command line has it. */
   readonly local?: true;
   /** Its answer is an AsyncIterable of items that come as they happen. */
@@ -49,8 +54,9 @@ export type Said<F extends Fields, Answer> = {
   readonly text?: true;
   /** Its answer is an AsyncIterable of lines. */
   readonly lines?: true;
-  /** It changes what cannot be had back, so it only reads the book and says what it would do unless `apply` is given. */
-  readonly destroys?: true;
+  /** It changes what cannot be had back, so it only reads the book and says what it would do unless `apply` is given. A name: it does
+   *  so with that flag alone. */
+  readonly destroys?: true | (string & keyof F);
   /** It may take minutes: a remote caller gets an operation to look at. */
   readonly background?: true;
   /** How the book is opened for it. Default: `read` for the role read, else `write`. `session`: it runs something here. */
@@ -74,16 +80,39 @@ export type Said<F extends Fields, Answer> = {
 /** What is shown: the answer, or one item of a stream. */
 type Item<Answer> = Answer extends AsyncIterable<infer Each> ? Each : Awaited<Answer>;
 
-export function read<const F extends Fields, Answer>(said: Said<F, Answer>): Verb<F, Answer> {
-  return { ...said, role: "read" };
+export function read<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
+  return made("read", said);
 }
 
-export function operate<const F extends Fields, Answer>(said: Said<F, Answer>): Verb<F, Answer> {
-  return { ...said, role: "operate" };
+export function operate<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
+  return made("operate", said);
 }
 
-export function admin<const F extends Fields, Answer>(said: Said<F, Answer>): Verb<F, Answer> {
-  return { ...said, role: "admin" };
+export function admin<const F extends Fields = Nothing, Answer = unknown>(said: Said<F, Answer>): Verb<F, Answer> {
+  return made("admin", said);
+}
+
+export type Nothing = Record<never, never>;
+
+/** An id as the examples show one. */
+export const exampleId = "019a3c5e-7b1f-7000-8000-3f2a9d0c1b2e";
+
+function made<F extends Fields, Answer>(role: Role, said: Said<F, Answer>): Verb<F, Answer> {
+  return {
+    ...(said.local === true ? {} : { http: routeOf(role, said) }),
+    examples: [said.words.replace("<id>", exampleId)],
+    input: {} as F,
+    ...said,
+    role,
+  };
+}
+
+/** `GET /jobs` for `jobs list`, `GET /jobs/{id}` for `jobs show <id>`, `POST /jobs/{id}/cancel` for `jobs cancel <id>`. */
+function routeOf(role: Role, said: Pick<Verb, "words">): `${Method} /${string}` {
+  const [noun, verb] = nameOf(said).split(" ");
+  const [place] = placesOf(said).filter(({ needed, several }) => needed && !several);
+  const parts = [noun, place && `{${place.name}}`, verb !== "list" && verb !== "show" && verb];
+  return `${role === "read" ? "GET" : "POST"} /${parts.filter((part) => typeof part === "string").join("/")}`;
 }
 
 export function fieldsOf({ input }: Verb): [name: string, field: Field][] {
@@ -91,7 +120,7 @@ export function fieldsOf({ input }: Verb): [name: string, field: Field][] {
 }
 
 /** The fields that are given by their place, in their order. */
-export function placesOf({ words }: Verb): { name: string; needed: boolean; several: boolean }[] {
+export function placesOf({ words }: Pick<Verb, "words">): { name: string; needed: boolean; several: boolean }[] {
   return [...words.matchAll(/([<[])(\w+)(\.{3})?[>\]]/g)].map(([, open, name = "", dots]) => ({
     name,
     needed: open === "<",
@@ -100,7 +129,7 @@ export function placesOf({ words }: Verb): { name: string; needed: boolean; seve
 }
 
 /** The words before the first place: `jobs cancel`. */
-export function nameOf({ words }: Verb): string {
+export function nameOf({ words }: Pick<Verb, "words">): string {
   return words.replace(/ ?[<[].*$/, "");
 }
 

@@ -55,8 +55,10 @@ for (const backend of cliBackends) {
     assert.match(why.stdout, /^scheduled: time\n/);
     const again = await say("resend", id, "--in", "1h");
     assert.equal((await say("cancel", String(again["id"])))["status"], "cancelled");
-    assert.deepEqual(await say("delete", id), { id, deleted: true });
-    assert.deepEqual((await refusal(["calls", "delete", other], url)).slice(0, 2), [5, "conflict"]);
+    const would = await runCli(["calls", "delete", id, "--book", url]);
+    assert.equal(would.stdout, `${id} would be removed; remove it with --apply\n`);
+    assert.deepEqual(await say("delete", id, "--apply"), { id, dryRun: false, count: 1 });
+    assert.deepEqual((await refusal(["calls", "delete", other, "--apply"], url)).slice(0, 2), [5, "conflict"]);
     assert.equal((await refusal(["calls", "show", id], url))[1], "not_found");
     assert.equal((await refusal(["calls", "show", other, "--tenant", "acme"], url))[1], "not_found");
     assert.deepEqual(items(await answer(["tenants"], url)), [{ tenant: "default", queues: 1, jobs: 1, calls: 1 }]);

@@ -80,7 +80,8 @@ for (const backend of cliBackends) {
     const replayed = await answer(["events", "replay", "--topic", "order.*", "--dry-run"], url);
     const cleaned = await answer(["events", "cleanup", "--older-than", "90d"], url);
     const foreign = await refusal(["listeners", "remove", "hear", "--all-tenants", "--tenant", "default"], url);
-    const removed = await answer(["listeners", "remove", "hear"], url);
+    const would = await runCli(["listeners", "remove", "hear", "--book", url]);
+    const removed = await answer(["listeners", "remove", "hear", "--apply"], url);
 
     assert.deepEqual(paused, { name: "hear", paused: true, note: "move" });
     assert.deepEqual([(row?.["paused"] as { note: string } | undefined)?.note, row?.["hosted"]], ["move", true]);
@@ -94,7 +95,8 @@ for (const backend of cliBackends) {
     assert.deepEqual(foreign.slice(1), ["invalid", "all tenants are meant, so name no tenant"]);
     assert.equal(replayed["count"], 2);
     assert.deepEqual([cleaned["dryRun"], cleaned["removed"]], [true, 0]);
-    assert.deepEqual(removed, { name: "hear", removed: true });
+    assert.equal(would.stdout, "hear would be removed; remove it with --apply\n");
+    assert.deepEqual(removed, { name: "hear", dryRun: false, removed: true });
     assert.deepEqual((await refusal(["listeners", "pause", "hear"], url)).slice(0, 2), [4, "not_found"]);
   });
 

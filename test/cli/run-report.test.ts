@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLiveLine } from "../../src/cli/live-line.ts";
-import { oneLine } from "../../src/cli/one-line.ts";
-import { createWorkReport, type WorkReport } from "../../src/cli/work-report.ts";
+import { createWorkReport, oneLine, type WorkReport } from "../../src/cli/work-report.ts";
 import { manualClock } from "../../src/index.ts";
 import type { JobEnded } from "../../src/jobs/kind.ts";
 

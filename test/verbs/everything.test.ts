@@ -16,7 +16,6 @@ async function call(book: Book, key: string, input: unknown): Promise<unknown> {
   return verb.run(book, checked, {
     signal: new AbortController().signal,
     tenant: null,
-    progress: () => undefined,
   });
 }
 
@@ -81,7 +80,13 @@ const refused: Readonly<Record<string, readonly unknown[]>> = {
     ...withEach(["to", "time", "event"], { name: "hear" }),
     ...[{ name: "hear" }, { to: "beginning" }, { name: "hear", to: "now" }, { name: "hear", position: "beginning" }],
   ],
-  "listeners.remove": [...shapeless, {}, { allTenants: true }, { name: "hear", allTenants: "no" }],
+  "listeners.remove": [
+    ...shapeless,
+    {},
+    { allTenants: true },
+    { name: "hear", allTenants: "no" },
+    { name: "hear", apply: "yes" },
+  ],
 };
 
 for (const backend of backends) {
@@ -114,18 +119,33 @@ for (const backend of backends) {
   });
 
   test(`${backend}: without --apply, what destroys only counts`, async (t) => {
-    const { book } = await openTest(t, backend);
+    const { book } = await openTest(t, backend, { use: [listener("hear", { on: "stock.*", run: () => undefined })] });
     for (const id of ["e-1", "e-2"]) await book.events.publish("order.paid", null, { id });
 
     for (const [key, verb] of verbs) {
-      if (verb.destroys === true) assert.equal(verb.input["apply"]?.maybe, true, key);
+      if (verb.destroys !== undefined) assert.equal(verb.input["apply"]?.maybe, true, key);
     }
     const would = await call(book, "events.cleanup", { olderThan: "0s" });
     const none = await call(book, "deadLetters.discard", { listener: "hear" });
+    const listed = await call(book, "listeners.remove", { name: "hear" });
+    const { id } = await book.calls.submit({ url: "https://stock.example/reserve" });
+    const open = await call(book, "calls.delete", { id });
+    await book.calls.cancel(id);
+    const ended = await call(book, "calls.delete", { id });
 
     assert.equal((would as { dryRun: boolean }).dryRun, true);
     assert.deepEqual(none, { dryRun: true, count: 0 });
+    assert.deepEqual(listed, { name: "hear", dryRun: true, removed: false });
+    assert.deepEqual(
+      [open, ended],
+      [
+        { id, dryRun: true, count: 0 },
+        { id, dryRun: true, count: 1 },
+      ],
+    );
     assert.equal((await book.events.list()).items.length, 2);
+    assert.equal((await book.listeners.get("hear")).state, "live");
+    assert.equal((await book.calls.get(id)).status, "cancelled");
   });
 }
 

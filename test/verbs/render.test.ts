@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
-import { render, type Paper } from "../../src/verbs/render.ts";
+import { render, widthOf, type Paper } from "../../src/verbs/render.ts";
 import {
   ago,
   bytes,
@@ -18,7 +18,6 @@ import {
   when,
   words,
 } from "../../src/verbs/shown.ts";
-import { widthOf } from "../../src/verbs/width.ts";
 
 const now = Date.parse("2026-11-18T12:00:00Z");
 const pipe: Paper = { width: null, colour: false, zone: "UTC", now };

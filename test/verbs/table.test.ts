@@ -2,10 +2,21 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Command } from "commander";
 import { addVerb } from "../../src/cli/commands.ts";
-import { readInput } from "../../src/cli/run-verb.ts";
+import { accessOf, readInput } from "../../src/cli/run-verb.ts";
 import { render } from "../../src/verbs/render.ts";
 import { everyVerb, nounOf, type NounName, type Table } from "../../src/verbs/table.ts";
-import { checkInput, fieldsOf, inputSchema, kebab, nameOf, placesOf, type Verb } from "../../src/verbs/verb.ts";
+import {
+  admin,
+  checkInput,
+  fieldsOf,
+  inputSchema,
+  kebab,
+  nameOf,
+  operate,
+  placesOf,
+  read,
+  type Verb,
+} from "../../src/verbs/verb.ts";
 import { wordsOf } from "./words-of.ts";
 
 const verbs = await everyVerb();
@@ -71,6 +82,64 @@ test("a list without rows tells a person so, and is empty for a program", () => 
     assert.equal(render(shown, paper), expected);
     assert.match(render(shown, { ...paper, width: null }), /^\w[\w\t ]+$/, "a head alone");
   }
+});
+
+test("a verb that names no route has the one that its words say", () => {
+  const said = { about: "a verb", run: () => null, show: () => "" };
+
+  const routes = [
+    read({ ...said, words: "jobs list" }),
+    read({ ...said, words: "jobs show <id>" }),
+    read({ ...said, words: "jobs explain <id>" }),
+    operate({ ...said, words: "jobs prioritise <id> <priority>" }),
+    operate({ ...said, words: "jobs retry [id]" }),
+    admin({ ...said, words: "prune" }),
+    admin({ ...said, words: "views drop", http: "DELETE /views" }),
+    admin({ ...said, words: "backup <path>", local: true }),
+  ].map(({ http }) => http);
+
+  assert.deepEqual(routes, [
+    "GET /jobs",
+    "GET /jobs/{id}",
+    "GET /jobs/{id}/explain",
+    "POST /jobs/{id}/prioritise",
+    "POST /jobs/retry",
+    "POST /prune",
+    "DELETE /views",
+    undefined,
+  ]);
+});
+
+test("the days on which retention removed something are those of UTC, whatever the reader's zone", () => {
+  const [, retain] = verbs.find(([key]) => key === "book.retain") ?? assert.fail();
+  const eviction = {
+    at: Date.UTC(2026, 2, 5),
+    what: "run",
+    reason: "age",
+    removed: 3,
+    until: Date.UTC(2026, 1, 26, 3),
+  };
+  const answer = { dryRun: true, runs: 0, logs: 0, jobs: 0, rollups: 0, evictions: [eviction] };
+  const paper = { width: 100, colour: false, zone: "America/New_York", now: Date.UTC(2026, 2, 6) };
+
+  assert.match(render(retain.show(answer, {}), paper), /\n2026-03-05 +run +age +3 +2026-02-25 22:00:00$/);
+});
+
+test("what destroys opens the book to look until --apply, and a release only when it drops", () => {
+  const isLooking = (key: string, input: Record<string, unknown>): boolean | undefined => {
+    const verb = verbs.find(([each]) => each === key)?.[1] ?? assert.fail(key);
+    return accessOf(new Command(), { verb, input, use: [] }).readOnly;
+  };
+
+  for (const [key, { destroys, input }] of verbs) {
+    if (destroys === undefined) continue;
+    const chosen = destroys === true ? {} : { [destroys]: true };
+    assert.ok(destroys === true || input[destroys]?.kind === "flag", key);
+    assert.equal(isLooking(key, chosen), true, key);
+    assert.equal(isLooking(key, { ...chosen, apply: true }), undefined, key);
+  }
+  assert.equal(isLooking("book.release", {}), undefined);
+  assert.equal(isLooking("book.release", { drop: true }), true);
 });
 
 test("no two verbs share their words or their route, and no route hides another", () => {

@@ -1,5 +1,5 @@
 // errors, logs, metrics, info, tenants and doctor: how the book is, and how things go in it.
-import type { Book, BookInfo, ErrorGroup, Finding, LogEntry } from "../../index.ts";
+import type { Book, BookInfo, Finding } from "../../index.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
 import { maybe, text, word } from "../field.ts";
@@ -11,35 +11,9 @@ import { read } from "../verb.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 
-const errorColumns = {
-  times: ({ runs }: ErrorGroup) => runs,
-  last: ({ last }: ErrorGroup) => when(last.at),
-  kind: ({ kind }: ErrorGroup) => kind,
-  name: ({ name }: ErrorGroup) => name,
-  app: ({ app }: ErrorGroup) => ownerOf(app),
-  error: ({ last }: ErrorGroup) => `${last.type}: ${last.message}`,
-  "last run": ({ last }: ErrorGroup) => copied(last.runId),
-};
-
-const logColumns = {
-  at: ({ at }: LogEntry) => when(at),
-  level: ({ level }: LogEntry) => state(level),
-  name: ({ name }: LogEntry) => name,
-  message: ({ message, fields: more }: LogEntry) => words(message, more === null ? null : JSON.stringify(more)),
-  run: ({ runId }: LogEntry) => copied(runId),
-};
-
-const tenantColumns = {
-  tenant: ({ tenant }: Tenant) => tenant,
-  queues: ({ queues }: Tenant) => queues,
-  "open jobs": ({ jobs }: Tenant) => jobs,
-  "open calls": ({ calls }: Tenant) => calls,
-};
-
 export const book = {
   errors: paged({
     words: "errors",
-    http: "GET /errors",
     about: "list errors, those that look alike as one, the latest first",
     more: `Errors of one type whose messages differ only in numbers, ids and quoted values count as one. They stay
 listed after their runs are removed. What is shown of the last one comes from a single run: see it
@@ -47,14 +21,21 @@ with "runs show".`,
     input: scope,
     examples: ["errors --app kitchen --since 7d"],
     find: (of, filter) => of.telemetry.errors(filter),
-    columns: errorColumns,
+    columns: {
+      times: ({ runs }) => runs,
+      last: ({ last }) => when(last.at),
+      kind: ({ kind }) => kind,
+      name: ({ name }) => name,
+      app: ({ app }) => ownerOf(app),
+      error: ({ last }) => `${last.type}: ${last.message}`,
+      "last run": ({ last }) => copied(last.runId),
+    },
     none: "There were no errors in that time.",
     least: ["app", "kind", "last run"],
   }),
 
   logs: paged({
     words: "logs",
-    http: "GET /logs",
     about: "list the lines that runs have logged, newest first",
     more: 'The lines of one run, in their order, are in "runs show".',
     input: {
@@ -65,19 +46,23 @@ with "runs show".`,
     },
     examples: ["logs --level warn --name lights --since 1h"],
     find: (of, filter) => of.telemetry.logs(filter),
-    columns: logColumns,
+    columns: {
+      at: ({ at }) => when(at),
+      level: ({ level }) => state(level),
+      name: ({ name }) => name,
+      message: ({ message, fields: more }) => words(message, more === null ? null : JSON.stringify(more)),
+      run: ({ runId }) => copied(runId),
+    },
     none: "There are no such lines.",
     least: ["run", "name"],
   }),
 
   metrics: read({
     words: "metrics",
-    http: "GET /metrics",
     text: true,
     about: "print metrics as Prometheus reads them",
     more: `The text is Prometheus' own, of the tenant that the book is seen as. Counters only grow, whatever
 retention removes.`,
-    input: {},
     examples: ["metrics --tenant acme"],
     run: (book) => book.metrics(),
     show: (shown) => shown,
@@ -85,11 +70,8 @@ retention removes.`,
 
   info: read({
     words: "info",
-    http: "GET /info",
     of: "book",
     about: "show what the book is: where, which engine, which schema, how big",
-    input: {},
-    examples: ["info"],
     async run(book): Promise<BookInfo & { sessionsRunning: number }> {
       return { ...(await book.info()), sessionsRunning: await countRunning(book) };
     },
@@ -98,25 +80,24 @@ retention removes.`,
 
   tenants: listed({
     words: "tenants",
-    http: "GET /tenants",
     of: "book",
     about: "list the tenants that have work in the book, with what they have not ended",
     more: "It is about the whole book, whatever --tenant says.",
-    input: {},
-    examples: ["tenants"],
     find: listTenants,
-    columns: tenantColumns,
+    columns: {
+      tenant: ({ tenant }) => tenant,
+      queues: ({ queues }) => queues,
+      "open jobs": ({ jobs }) => jobs,
+      "open calls": ({ calls }) => calls,
+    },
     none: "Nobody has had work in this book yet.",
   }),
 
   doctor: read({
     words: "doctor",
-    http: "GET /doctor",
     of: "book",
     about: "check every invariant of the book, and say what to do about what is found",
     more: "It changes nothing. The exit code is 0 when every check holds, and 20 when one found something.",
-    input: {},
-    examples: ["doctor"],
     async run(book) {
       const findings: readonly Finding[] = await book.doctor();
       const { checks } = await import("../../book/doctor.ts");
@@ -143,11 +124,11 @@ async function countRunning(book: Book): Promise<number> {
 
 function infoPage(about: BookInfo & { readonly sessionsRunning: number }): Part[] {
   const isFile = about.dialect === "sqlite";
-  const migrations = {
-    migration: ({ number }: BookInfo["migrations"][number]) => number,
-    name: ({ name }: BookInfo["migrations"][number]) => name,
-    applied: ({ appliedAt }: BookInfo["migrations"][number]) => when(appliedAt),
-  };
+  const migrations = table(about.migrations, {
+    migration: ({ number }) => number,
+    name: ({ name }) => name,
+    applied: ({ appliedAt }) => when(appliedAt),
+  });
   return [
     fields({
       location: about.location,
@@ -158,7 +139,7 @@ function infoPage(about: BookInfo & { readonly sessionsRunning: number }): Part[
       "write-ahead log": isFile ? bytes(about.walBytes) : null,
       sessions: `${about.sessionsRunning} running`,
     }),
-    section("migrations", table(about.migrations, migrations)),
+    section("migrations", migrations),
   ];
 }
 

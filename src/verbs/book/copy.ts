@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Held, Released } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { duration, flag, maybe, text, word } from "../field.ts";
+import { applying, rehearsing } from "../shared-fields.ts";
 import { bytes, count, table, when, type Part } from "../shown.ts";
 import { admin, read, type Call } from "../verb.ts";
 
@@ -39,7 +40,6 @@ that name is always whole. A book on PostgreSQL is backed up by pg_dump or pg_ba
 
   held: read({
     words: "held",
-    http: "GET /held",
     of: "book",
     about: "list what a copy of a book holds until it is released",
     more: `A backup that is opened as a book, and a book that was marked as a copy, run and fire nothing that was
@@ -53,8 +53,8 @@ tenants unless --tenant is given.`,
 
   release: admin({
     words: "release",
-    http: "POST /release",
     of: "book",
+    destroys: "drop",
     about: "let go what a copy of a book holds, or drop it",
     more: `Without options all that is held goes its way: jobs whose time has come run, schedules fire from now on
 and do not catch up. Options name a part of it. With --drop the jobs are cancelled instead: it says
@@ -62,8 +62,8 @@ how many, and does it with --apply. Of all tenants, unless --tenant is given.`,
     input: {
       ...which,
       drop: maybe(flag("cancel the jobs instead; needs --apply")),
-      dryRun: maybe(flag("say what would be released, and do nothing")),
-      apply: maybe(flag("with --drop: do it, and do not only say it")),
+      ...rehearsing,
+      ...applying,
     },
     examples: ["release --kind call --older-than 1h --drop --apply", "release"],
     run(book, { drop = false, dryRun = false, apply = false, ...filter }, call) {
@@ -81,8 +81,6 @@ how many, and does it with --apply. Of all tenants, unless --tenant is given.`,
     more: `What "backup" writes is marked already. A file that was copied by other means, or a database that was
 restored by pg_restore, cannot know that it is a copy: mark it before any program opens it, or it does
 again what the original does.`,
-    input: {},
-    examples: ["mark-as-copy"],
     run: (book) => book.markAsCopy(),
     show: heldTable,
   }),
@@ -119,25 +117,19 @@ function unfinishedFiles(path: string): string[] {
   }
 }
 
-type HeldRow = {
-  readonly tenant: string;
-  readonly kind: string;
-  readonly count: number;
-  readonly oldestAt: number | null;
-  readonly newestAt: number | null;
-};
-
-const heldColumns = {
-  tenant: ({ tenant }: HeldRow) => tenant,
-  kind: ({ kind }: HeldRow) => kind,
-  held: (each: HeldRow) => each.count,
-  "oldest made": ({ oldestAt }: HeldRow) => when(oldestAt),
-  "newest made": ({ newestAt }: HeldRow) => when(newestAt),
-};
-
 function heldTable({ jobs, schedules }: Held): Part {
   const ofSchedules = schedules.map((each) => ({ ...each, kind: "(schedules)", oldestAt: null, newestAt: null }));
-  return table<HeldRow>([...jobs, ...ofSchedules], heldColumns, { none: "Nothing is held." });
+  return table(
+    [...jobs, ...ofSchedules],
+    {
+      tenant: ({ tenant }) => tenant,
+      kind: ({ kind }) => kind,
+      held: (each) => each.count,
+      "oldest made": ({ oldestAt }) => when(oldestAt),
+      "newest made": ({ newestAt }) => when(newestAt),
+    },
+    { none: "Nothing is held." },
+  );
 }
 
 function releasedLine({ dryRun, dropped, jobs, behind, schedules }: Released): string {

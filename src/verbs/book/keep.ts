@@ -3,7 +3,7 @@ import type { Book, Eviction, Pruned, Recovery, RetainedAll } from "../../index.
 import { invalid } from "../../core/error.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
 import { duration, list, maybe, text, whole, word } from "../field.ts";
-import { count, section, table, when, type Shown } from "../shown.ts";
+import { count, day, section, table, when, type Shown } from "../shown.ts";
 import { admin } from "../verb.ts";
 import { applying } from "../shared-fields.ts";
 
@@ -14,7 +14,6 @@ const bytesMax = 100_000_000_000_000;
 export const keep = {
   recover: admin({
     words: "recover",
-    http: "POST /recover",
     of: "book",
     destroys: true,
     needs: "session",
@@ -35,7 +34,6 @@ a worker comes. It is about all tenants, and never touches the living.`,
 
   mend: admin({
     words: "mend",
-    http: "POST /mend",
     of: "book",
     destroys: true,
     about: "say which times a wrong clock has left in the book, and with --apply put them right",
@@ -58,7 +56,6 @@ that the clock of this machine is right. It is about all tenants.`,
 
   prune: admin({
     words: "prune",
-    http: "POST /prune",
     destroys: true,
     background: true,
     files: true,
@@ -88,7 +85,6 @@ files of programs are deleted if they are in the book's folder for files.`,
 
   retain: admin({
     words: "retain",
-    http: "POST /retain",
     destroys: true,
     background: true,
     about: "remove old runs and log lines of live listeners and apps' schedules, and old counts",
@@ -108,6 +104,13 @@ job, by "prune". It works in slices, so others write in between, and it may be i
       return { ...done, evictions: await book.telemetry.evictions() };
     },
     show({ dryRun, runs, logs, jobs, rollups, evictions }) {
+      const soFar = table(evictions, {
+        "removed on": ({ at }) => day(at),
+        what: ({ what }) => what,
+        by: ({ reason }) => reason,
+        rows: ({ removed }) => removed,
+        until: ({ until }) => when(until),
+      });
       const removed = [
         count(runs, "run"),
         count(logs, "log line"),
@@ -115,7 +118,7 @@ job, by "prune". It works in slices, so others write in between, and it may be i
       ].join(", ");
       return [
         `${removed} ${dryRun ? "would be removed; remove them with --apply" : "removed"}`,
-        ...(evictions.length === 0 ? [] : [section("removed so far", table(evictions, evictionColumns))]),
+        ...(evictions.length === 0 ? [] : [section("removed so far", soFar)]),
       ];
     },
   }),
@@ -154,11 +157,3 @@ function prunedLine(pruned: Pruned): Shown {
     ...(dryRun ? ["remove them with --apply"] : []),
   ].join("; ");
 }
-
-const evictionColumns = {
-  "removed on": ({ at }: Eviction) => when(at),
-  what: ({ what }: Eviction) => what,
-  by: ({ reason }: Eviction) => reason,
-  rows: ({ removed }: Eviction) => removed,
-  until: ({ until }: Eviction) => when(until),
-};

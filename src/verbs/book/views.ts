@@ -11,8 +11,6 @@ export const views = {
     more: `All are made, or none: a name that a table or view of yours has is refused (conflict, exit code 5).
 A second time it does nothing; after an update of daybook it brings them up to date. Programs do the
 same with \`open(url, { views: true })\`.`,
-    input: {},
-    examples: ["views create"],
     async run(book) {
       const { createViews, roomsOf, views: all } = await load();
       return { created: await createViews(roomsOf(book).store, all) };
@@ -26,8 +24,6 @@ same with \`open(url, { views: true })\`.`,
     of: "book",
     about: "drop those that are there",
     more: "Tables and views of your own stay, whatever their names.",
-    input: {},
-    examples: ["views drop"],
     async run(book) {
       const { dropViews, roomsOf, views: all } = await load();
       return { dropped: await dropViews(roomsOf(book).store, all) };

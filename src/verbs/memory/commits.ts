@@ -6,34 +6,28 @@ import { changeTable } from "./record-view.ts";
 import { asJson, fields, section, when, type Part } from "../shown.ts";
 import { read } from "../verb.ts";
 
-const commitColumns = {
-  commit: ({ id }: CommitRecord) => id,
-  when: ({ at }: CommitRecord) => when(at),
-  changes: ({ changes }: CommitRecord) => changes,
-  who: ({ actor }: CommitRecord) => actor,
-  why: ({ reason }: CommitRecord) => reason,
-};
-
 export const commits = {
   list: paged({
     words: "commits list",
-    http: "GET /commits",
     about: "list commits, the newest first",
-    input: {},
-    examples: ["commits list"],
     async find(book, { after, ...rest }) {
       const before = after === undefined ? {} : { before: Number(after) };
       const { items, next } = await book.records.commits({ ...rest, ...before });
       return { items, next: next === null ? null : String(next) };
     },
-    columns: commitColumns,
+    columns: {
+      commit: ({ id }) => id,
+      when: ({ at }) => when(at),
+      changes: ({ changes }) => changes,
+      who: ({ actor }) => actor,
+      why: ({ reason }) => reason,
+    },
     none: "There are no commits, or none before that one.",
     least: ["when"],
   }),
 
   show: read({
     words: "commits show <id>",
-    http: "GET /commits/{id}",
     about: "show one commit and what it changed",
     more: "Of a record that was updated only the fields that changed are shown, each on a line of its own.",
     input: { id: whole("the number of the commit", 1, 1_000_000_000_000) },

@@ -46,7 +46,6 @@ export const write = {
 
   delete: operate({
     words: "records delete <type> <key...>",
-    http: "POST /records/{type}/delete",
     about: "delete a record; what was known of it stays known",
     input: { type, key, ifRevision, unlink: maybe(flag("unlink what connects it with others, too")), ...notes },
     examples: ["records delete order o-17 --unlink --reason duplicate"],

@@ -1,5 +1,5 @@
 // records: what is known, now or then, and how it came to be.
-import type { Entry, Reached, RecordTypeInfo, Version } from "../../index.ts";
+import type { Entry, Reached } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import type { AnyRelation } from "../../records/define/definition.ts";
@@ -12,47 +12,26 @@ import { write } from "./record-write.ts";
 import { asOf, condition, key, moment, readCondition, readKey, readMoment, readPlace, type } from "./record-field.ts";
 import { changeTable, keyText } from "./record-view.ts";
 
-const typeColumns = {
-  type: (each: RecordTypeInfo) => each.name,
-  kind: (each: RecordTypeInfo) => each.kind,
-  from: (each: RecordTypeInfo) => each.from,
-  to: (each: RecordTypeInfo) => each.to,
-  schema: (each: RecordTypeInfo) => each.schemaVersion,
-  records: (each: RecordTypeInfo) => each.records,
-};
-
-const entryColumns = {
-  key: (entry: Entry) => keyText(entry.key),
-  revision: (entry: Entry) => entry.revision,
-  commit: (entry: Entry) => entry.commit,
-  document: (entry: Entry) => JSON.stringify(entry.value),
-};
-
-const versionColumns = {
-  what: (each: Version) => each.kind,
-  commit: (each: Version) => each.commit,
-  revision: (each: Version) => each.revision,
-  when: (each: Version) => when(each.at),
-  who: (each: Version) => each.actor,
-  document: (each: Version) => (each.value === null ? null : JSON.stringify(each.value)),
-};
-
 export const records = {
   types: listed({
     words: "records types",
     http: "GET /record-types",
     about: "list the types of which something was ever written",
-    input: {},
-    examples: ["records types"],
     find: (book) => book.records.types(),
-    columns: typeColumns,
+    columns: {
+      type: (each) => each.name,
+      kind: (each) => each.kind,
+      from: (each) => each.from,
+      to: (each) => each.to,
+      schema: (each) => each.schemaVersion,
+      records: (each) => each.records,
+    },
     none: "No record was ever written.",
     least: ["schema"],
   }),
 
   list: paged({
     words: "records list <type>",
-    http: "GET /records/{type}",
     about: "list the records of a type",
     more: `A filter is a path, a word and a value in JSON. A path is names with dots between them (address.city),
 a JSON list of names where one has a dot itself, from:… and to:… for the endpoints of a relation, or
@@ -90,7 +69,12 @@ isNull and isNotNull, which take no value. Several filters must all hold.`,
       if (after !== undefined) query = query.after(after);
       return query.list();
     },
-    columns: entryColumns,
+    columns: {
+      key: (entry) => keyText(entry.key),
+      revision: (entry) => entry.revision,
+      commit: (entry) => entry.commit,
+      document: (entry) => JSON.stringify(entry.value),
+    },
     none: "There are no such records.",
     least: ["commit", "revision"],
   }),
@@ -138,12 +122,20 @@ isNull and isNotNull, which take no value. Several filters must all hold.`,
       return { items };
     },
     show: ({ items }, { key: from }) =>
-      table(items, reachedColumns(from), { none: "It is connected with nothing.", least: ["hops"] }),
+      table(
+        items,
+        {
+          type: (each) => each.type,
+          key: (each) => each.key,
+          hops: (each) => each.hops,
+          path: ({ path }) => [from, ...path.map(hopText)].join(" "),
+        },
+        { none: "It is connected with nothing.", least: ["hops"] },
+      ),
   }),
 
   history: paged({
     words: "records history <type> <key...>",
-    http: "GET /records/{type}/history",
     about: "list everything that happened to one record, the oldest first",
     input: { type, key },
     examples: ["records history order o-17"],
@@ -155,7 +147,14 @@ isNull and isNotNull, which take no value. Several filters must all hold.`,
       });
       return { items, next: next === null ? null : String(next) };
     },
-    columns: versionColumns,
+    columns: {
+      what: (each) => each.kind,
+      commit: (each) => each.commit,
+      revision: (each) => each.revision,
+      when: (each) => when(each.at),
+      who: (each) => each.actor,
+      document: (each) => (each.value === null ? null : JSON.stringify(each.value)),
+    },
     none: "There never was such a record.",
     least: ["revision", "who"],
   }),
@@ -183,15 +182,6 @@ whole documents are in --json. A record that was changed back is no difference.`
 
   ...write,
 };
-
-function reachedColumns(from: string) {
-  return {
-    type: (each: Reached) => each.type,
-    key: (each: Reached) => each.key,
-    hops: (each: Reached) => each.hops,
-    path: ({ path }: Reached) => [from, ...path.map(hopText)].join(" "),
-  };
-}
 
 function hopText({ relation, direction, from, to }: Reached["path"][number]): string {
   return direction === "out" ? `–${relation}→ ${to}` : `←${relation}– ${from}`;

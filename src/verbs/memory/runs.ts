@@ -3,9 +3,9 @@ import type { AppSummary, Bucket, Overview, RunLog, RunRecord } from "../../inde
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
 import { id, maybe, text, whole, word } from "../field.ts";
-import { exampleId, noted } from "../shared-fields.ts";
+import { noted } from "../shared-fields.ts";
 import { asJson, copied, count, fields, lines, section, sentence, state, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 import { errorLine, errorLines, logTable } from "../work/job-view.ts";
 import {
   checkSession,
@@ -22,30 +22,9 @@ import {
 
 const statuses = ["success", "error", "cancelled", "timed_out", "skipped", "lost"] as const;
 
-const runColumns = {
-  id: (run: RunRecord) => copied(run.id),
-  name: (run: RunRecord) => run.name,
-  status: (run: RunRecord) => state(run.status),
-  try: (run: RunRecord) => run.attempt,
-  started: (run: RunRecord) => when(run.startedAt),
-  took: (run: RunRecord) => took(run.durationMs),
-  error: (run: RunRecord) => errorLine(run.error),
-};
-
-const slowColumns = {
-  took: (run: RunRecord) => took(run.durationMs),
-  id: (run: RunRecord) => copied(run.id),
-  kind: (run: RunRecord) => run.kind,
-  name: (run: RunRecord) => run.registration ?? run.name,
-  app: (run: RunRecord) => ownerOf(run.app),
-  status: (run: RunRecord) => state(run.status),
-  started: (run: RunRecord) => when(run.startedAt),
-};
-
 export const runs = {
   list: paged({
     words: "runs list",
-    http: "GET /runs",
     about: "list ended runs, newest first",
     input: {
       status: maybe(word("only runs that ended so", statuses)),
@@ -57,17 +36,23 @@ export const runs = {
     },
     examples: ["runs list --name send-receipt --status timed_out", "runs list --app kitchen --since 1h"],
     find: (book, filter) => book.runs.list(filter),
-    columns: runColumns,
+    columns: {
+      id: (run) => copied(run.id),
+      name: (run) => run.name,
+      status: (run) => state(run.status),
+      try: (run) => run.attempt,
+      started: (run) => when(run.startedAt),
+      took: (run) => took(run.durationMs),
+      error: (run) => errorLine(run.error),
+    },
     none: "There are no such runs, or none before that cursor.",
     least: ["try", "took", "started"],
   }),
 
   show: read({
     words: "runs show <id>",
-    http: "GET /runs/{id}",
     about: "show one run: its result or error, and its logs",
     input: { id: id("run") },
-    examples: [`runs show ${exampleId}`],
     async run(book, { id: wanted }): Promise<RunRecord & { logs: readonly RunLog[] }> {
       return { ...(await book.runs.get(wanted)), logs: await book.runs.logs(wanted) };
     },
@@ -128,7 +113,15 @@ more), critical.`,
     examples: ["runs slow --app kitchen --since 7d --limit 5"],
     check: checkSession,
     find: (book, asked) => book.telemetry.slow(asked),
-    columns: slowColumns,
+    columns: {
+      took: (run) => took(run.durationMs),
+      id: (run) => copied(run.id),
+      kind: (run) => run.kind,
+      name: (run) => run.registration ?? run.name,
+      app: (run) => ownerOf(run.app),
+      status: (run) => state(run.status),
+      started: (run) => when(run.startedAt),
+    },
     none: "Nothing ran in that time, or what ran has left.",
     least: ["kind", "app", "started"],
   }),
@@ -152,7 +145,6 @@ more), critical.`,
     http: "DELETE /runs/{id}/pin",
     about: "let a pinned run leave in its time",
     input: { id: id("run") },
-    examples: [`runs unpin ${exampleId}`],
     run: async (book, { id: wanted }) => ({
       id: wanted,
       pinned: false,

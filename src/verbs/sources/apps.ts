@@ -8,17 +8,13 @@ import { read } from "../verb.ts";
 export const apps = {
   list: read({
     words: "apps list",
-    http: "GET /apps",
     about: "list apps by key, with their instances",
-    input: {},
-    examples: ["apps list"],
     run: async (book) => ({ items: await book.apps.list() }),
     show: ({ items }) => appTable(items),
   }),
 
   show: read({
     words: "apps show <key>",
-    http: "GET /apps/{key}",
     about: "show one app: its instances, and what they registered",
     input: { key: text("the key of the app", "key") },
     examples: ["apps show lights"],

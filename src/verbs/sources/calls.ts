@@ -6,9 +6,9 @@ import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { paged } from "../list.ts";
 import { duration, flag, id, json, list, maybe, text, whole, word, type Field } from "../field.ts";
-import { checkDue, due, exampleId, headers, tags } from "../shared-fields.ts";
+import { applying, checkDue, due, headers, tags } from "../shared-fields.ts";
 import { bytes, copied, fields, lines, row, section, sentence, state, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 
 /** A URL that is refused is not shown, since it may hold a secret. */
 const url: Field<string, false> = {
@@ -18,20 +18,9 @@ const url: Field<string, false> = {
 
 const statuses = ["scheduled", "running", "succeeded", "failed", "cancelled"] as const;
 
-const callColumns = {
-  id: (call: CallRecord) => copied(call.id),
-  name: (call: CallRecord) => call.name,
-  status: (call: CallRecord) => state(call.status),
-  due: (call: CallRecord) => when(call.dueAt),
-  request: (call: CallRecord) => `${call.request.method} ${call.request.url}`,
-  outcome: ({ outcome }: CallRecord) =>
-    outcome === null ? null : (outcome.error ?? `status ${outcome.responseStatus ?? "?"}`),
-};
-
 export const calls = {
   list: paged({
     words: "calls list",
-    http: "GET /calls",
     about: "list calls, newest first",
     input: {
       status: maybe(list(word("only calls in these states", statuses))),
@@ -42,18 +31,24 @@ export const calls = {
     },
     examples: ["calls list --status failed,cancelled --tag billing"],
     find: (book, filter) => book.calls.list(filter),
-    columns: callColumns,
+    columns: {
+      id: (call) => copied(call.id),
+      name: (call) => call.name,
+      status: (call) => state(call.status),
+      due: (call) => when(call.dueAt),
+      request: (call) => `${call.request.method} ${call.request.url}`,
+      outcome: ({ outcome }) =>
+        outcome === null ? null : (outcome.error ?? `status ${outcome.responseStatus ?? "?"}`),
+    },
     none: "There are no such calls, or none before that cursor.",
     least: ["name", "due"],
   }),
 
   show: read({
     words: "calls show <id>",
-    http: "GET /calls/{id}",
     about: "show a call with its timeline, its attempts and what they were answered",
     more: "What is secret in the request is not shown.",
     input: { id: id("call") },
-    examples: [`calls show ${exampleId}`],
     run: (book, input) => book.calls.get(input.id),
     show: callPage,
   }),
@@ -63,18 +58,15 @@ export const calls = {
     http: "GET /calls/{id}/explanation",
     about: "say why a call has not been sent, or what became of it",
     input: { id: id("call") },
-    examples: [`calls explain ${exampleId}`],
     run: (book, input) => book.calls.explain(input.id),
     show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
   }),
 
   curl: read({
     words: "calls curl <id>",
-    http: "GET /calls/{id}/curl",
     about: "print the request of a call as a curl command, without what is secret in it",
     more: "What is secret is left out: put it back in where it says [redacted].",
     input: { id: id("call") },
-    examples: [`calls curl ${exampleId}`],
     run: async (book, { id: wanted }) => ({ id: wanted, curl: curlOf(await book.calls.get(wanted)) }),
     show: ({ curl }) => lines(curl),
   }),
@@ -121,10 +113,8 @@ refused. With an idempotency key, the same request again is the same call, and a
 
   cancel: operate({
     words: "calls cancel <id>",
-    http: "POST /calls/{id}/cancel",
     about: "cancel a call: one that waits is never sent, one that is being sent is given up",
     input: { id: id("call") },
-    examples: [`calls cancel ${exampleId}`],
     run: (book, input) => book.calls.cancel(input.id),
     show: (done) =>
       done.status === "cancelled" ? `${done.id} is cancelled` : `${done.id} is being sent and is given up`,
@@ -132,7 +122,6 @@ refused. With an idempotency key, the same request again is the same call, and a
 
   resend: operate({
     words: "calls resend <id>",
-    http: "POST /calls/{id}/resend",
     about: "send the request of a call that has ended once more, as a new call",
     more: "It sends the same Idempotency-Key, so that a receiver that knows it answers as it did the first time.",
     input: { id: id("call"), ...due, newKey: maybe(flag("with an Idempotency-Key of its own")) },
@@ -144,7 +133,6 @@ refused. With an idempotency key, the same request again is the same call, and a
 
   reschedule: operate({
     words: "calls reschedule <id>",
-    http: "POST /calls/{id}/reschedule",
     about: "give a call that has not started another time",
     input: { id: id("call"), ...due },
     examples: [`calls reschedule ${exampleId} --in 2h`],
@@ -158,16 +146,21 @@ refused. With an idempotency key, the same request again is the same call, and a
 
   delete: operate({
     words: "calls delete <id>",
-    http: "DELETE /calls/{id}",
+    destroys: true,
     about: "remove a call that has ended, with its tags and attempts",
-    more: "A call that has not ended is a conflict (exit code 5).",
-    input: { id: id("call") },
-    examples: [`calls delete ${exampleId}`],
-    async run(book, { id: call }) {
-      await book.calls.delete(call);
-      return { id: call, deleted: true };
+    more: `It says whether the call would be removed, and removes it with --apply. A call that has not ended is then a
+conflict (exit code 5).`,
+    input: { id: id("call"), ...applying },
+    examples: [`calls delete ${exampleId} --apply`],
+    async run(book, { id: call, apply = false }) {
+      const { finishedAt } = await book.calls.get(call);
+      if (apply) await book.calls.delete(call);
+      return { id: call, dryRun: !apply, count: finishedAt === null ? 0 : 1 };
     },
-    show: (done) => `${done.id} is gone`,
+    show({ id: call, dryRun, count }) {
+      if (count === 0) return `${call} has not ended, so it cannot be removed`;
+      return dryRun ? `${call} would be removed; remove it with --apply` : `${call} is gone`;
+    },
   }),
 };
 

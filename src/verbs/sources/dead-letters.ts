@@ -1,12 +1,12 @@
 // dead-letters: deliveries that failed for the last time, and what is done about them.
-import type { Book, DeadLetterGroup, DeadLetterRecord, LetterFilter } from "../../index.ts";
+import type { Book, DeadLetterRecord } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { listed, paged } from "../list.ts";
-import { id, maybe, text, whole, word } from "../field.ts";
-import { applying, exampleId, rehearsing, topic } from "../shared-fields.ts";
+import { id, maybe, text, whole, word, type Given } from "../field.ts";
+import { applying, rehearsing, topic } from "../shared-fields.ts";
 import { asJson, copied, count, fields, section, state, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 
 const which = {
   listener: maybe(text("only those of this listener", "name")),
@@ -16,28 +16,9 @@ const which = {
 };
 const one = maybe(text("the id of a dead letter", "id"));
 
-const letterColumns = {
-  id: (each: DeadLetterRecord) => copied(each.id),
-  listener: (each: DeadLetterRecord) => each.listener,
-  topic: (each: DeadLetterRecord) => each.topic,
-  status: (each: DeadLetterRecord) => state(each.status),
-  tries: (each: DeadLetterRecord) => each.attempts,
-  error: errorOf,
-  failed: (each: DeadLetterRecord) => when(each.failedAt),
-};
-
-const groupColumns = {
-  count: (each: DeadLetterGroup) => each.count,
-  listener: (each: DeadLetterGroup) => each.listener,
-  error: errorOf,
-  first: (each: DeadLetterGroup) => when(each.firstFailedAt),
-  last: (each: DeadLetterGroup) => when(each.lastFailedAt),
-};
-
 export const deadLetters = {
   list: paged({
     words: "dead-letters list",
-    http: "GET /dead-letters",
     about: "list dead letters, newest first",
     more: "Those that recovered or were discarded are listed when --status asks for them.",
     input: {
@@ -48,9 +29,16 @@ export const deadLetters = {
     },
     examples: ["dead-letters list --listener tell-stock --error TimeoutError", "dead-letters list --status discarded"],
     check: checkWhich,
-    find: (book, { listener, topic: said, error, message, ...rest }) =>
-      book.deadLetters.list({ ...toFilter({ listener, topic: said, error, message }), ...rest }),
-    columns: letterColumns,
+    find: (book, input) => book.deadLetters.list(toFilter(input)),
+    columns: {
+      id: (each) => copied(each.id),
+      listener: (each) => each.listener,
+      topic: (each) => each.topic,
+      status: (each) => state(each.status),
+      tries: (each) => each.attempts,
+      error: errorOf,
+      failed: (each) => when(each.failedAt),
+    },
     none: "There are no such dead letters.",
     least: ["topic", "tries", "failed"],
   }),
@@ -59,27 +47,28 @@ export const deadLetters = {
     words: "dead-letters groups",
     http: "GET /dead-letter-groups",
     about: "count dead letters by listener and error, the most frequent first",
-    input: {},
-    examples: ["dead-letters groups"],
     find: (book) => book.deadLetters.groups(),
-    columns: groupColumns,
+    columns: {
+      count: (each) => each.count,
+      listener: (each) => each.listener,
+      error: errorOf,
+      first: (each) => when(each.firstFailedAt),
+      last: (each) => when(each.lastFailedAt),
+    },
     none: "There are no dead letters.",
     least: ["first", "last"],
   }),
 
   show: read({
     words: "dead-letters show <id>",
-    http: "GET /dead-letters/{id}",
     about: "show a dead letter with its payload and its error",
     input: { id: id("dead letter") },
-    examples: [`dead-letters show ${exampleId}`],
     run: (book, input) => book.deadLetters.get(input.id),
     show: letterPage,
   }),
 
   redrive: operate({
     words: "dead-letters redrive [id]",
-    http: "POST /dead-letters/redrive",
     about: "deliver once more: one by its id, or those of a filter",
     more: "A letter that fails again stays the same letter. One that is not dead is a conflict (exit code 5).",
     input: {
@@ -114,7 +103,6 @@ export const deadLetters = {
 
   discard: operate({
     words: "dead-letters discard [id]",
-    http: "POST /dead-letters/discard",
     destroys: true,
     about: "give up for good: one by its id, or those of a filter",
     more: `It says how many there are, and gives them up with --apply, which needs a reason. What waits behind them,
@@ -151,12 +139,7 @@ in order, goes on. One that is not dead is a conflict (exit code 5).`,
   }),
 };
 
-type Which = {
-  readonly listener?: string | undefined;
-  readonly topic?: string | undefined;
-  readonly error?: string | undefined;
-  readonly message?: string | undefined;
-};
+type Which = Given<typeof which>;
 
 function checkWhich({ error, message }: Which): void {
   if (message !== undefined && error === undefined) {
@@ -173,12 +156,10 @@ function checkOneOrWhich(input: Which & { readonly id?: string }): void {
   }
 }
 
-function toFilter({ listener, topic: said, error, message }: Which): LetterFilter {
-  return {
-    ...(listener === undefined ? {} : { listener }),
-    ...(said === undefined ? {} : { topic: said }),
-    ...(error === undefined ? {} : { error: { type: error, ...(message === undefined ? {} : { message }) } }),
-  };
+/** The filter of the library, with whatever else was asked. */
+function toFilter<Rest extends object>({ error, message, ...rest }: Rest & Pick<Which, "error" | "message">) {
+  const type = error === undefined ? {} : { error: { type: error, ...(message === undefined ? {} : { message }) } };
+  return { ...rest, ...type };
 }
 
 // One that is not dead would be refused.

@@ -1,5 +1,5 @@
 // events: what was said, who heard it, and saying it again.
-import type { Book, Cleaned, DeliveryRecord, EventRecord, EventTree } from "../../index.ts";
+import type { Book, Cleaned, EventRecord, EventTree } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -17,18 +17,9 @@ const published = {
   until: maybe(time("only those published before then")),
 };
 
-const eventColumns = {
-  id: (event: EventRecord) => copied(event.id),
-  topic: (event: EventRecord) => event.topic,
-  status: (event: EventRecord) => state(event.status),
-  listeners: (event: EventRecord) => event.deliveries.map((each) => `${each.listener}: ${each.status}`).join(", "),
-  published: (event: EventRecord) => when(event.publishedAt),
-};
-
 export const events = {
   list: paged({
     words: "events list",
-    http: "GET /events",
     about: "list events with what became of them, newest first",
     more: `The status of an event is dead_lettered when a listener gave up on it, acked when all have ended, claimed
 while one runs, unheard when nobody listened, and pending otherwise. A page of a pattern may have fewer events than its limit although
@@ -39,7 +30,13 @@ there are more.`,
     },
     examples: ["events list --topic 'order.>' --since 2026-03-01T00:00:00Z"],
     find: (book, filter) => book.events.list(filter),
-    columns: eventColumns,
+    columns: {
+      id: (event) => copied(event.id),
+      topic: (event) => event.topic,
+      status: (event) => state(event.status),
+      listeners: (event) => event.deliveries.map((each) => `${each.listener}: ${each.status}`).join(", "),
+      published: (event) => when(event.publishedAt),
+    },
     none: "There are no such events on this page.",
     least: ["published"],
   }),
@@ -58,10 +55,8 @@ there are more.`,
 
   show: read({
     words: "events show <id>",
-    http: "GET /events/{id}",
     about: "show an event, its deliveries and the chain it belongs to",
     input: { id: id("event") },
-    examples: ["events show 0195d6e8-3c1a-7c2e-9d5a-2f1b6a7c8d9e"],
     async run(book, { id: wanted }): Promise<EventRecord & { root: EventTree }> {
       return { ...(await book.events.get(wanted)), root: await book.events.lineage(wanted) };
     },
@@ -104,7 +99,6 @@ that is in the book already publishes nothing.`,
 
   replay: operate({
     words: "events replay [id]",
-    http: "POST /events/replay",
     about: "publish events again, as new ones",
     more: `A replay is a new event, with an id and a root of its own. Give the id of one event, or say which ones
 by their topic and time.`,
@@ -135,7 +129,6 @@ by their topic and time.`,
 
   cleanup: admin({
     words: "events cleanup",
-    http: "POST /events/cleanup",
     destroys: true,
     about: "remove events that are old and finished",
     more: `It says what would leave, and removes it with --apply. What a listener has not finished stays, and is
@@ -179,7 +172,17 @@ function eventPage(event: EventRecord, tree: EventTree): Part[] {
     "replay of": copied(event.replayOf),
     headers: Object.keys(event.headers).length === 0 ? null : JSON.stringify(event.headers),
   });
-  const heard = table(event.deliveries, deliveryColumns, { none: "No listener was told of it.", least: ["job"] });
+  const heard = table(
+    event.deliveries,
+    {
+      listener: (each) => each.listener,
+      status: (each) => state(each.status, each.waitsFor === null ? "" : ` (${each.waitsFor})`),
+      tries: (each) => each.attempts,
+      job: (each) => copied(each.jobId),
+      error: ({ error }) => (error === null ? null : `${error.type}: ${error.message}`),
+    },
+    { none: "No listener was told of it.", least: ["job"] },
+  );
   return [
     facts,
     section("payload", asJson(event.payload)),
@@ -187,14 +190,6 @@ function eventPage(event: EventRecord, tree: EventTree): Part[] {
     ...(tree.caused.length === 0 ? [] : [section("chain", lines(treeLines(tree, event.id).join("\n")))]),
   ];
 }
-
-const deliveryColumns = {
-  listener: (each: DeliveryRecord) => each.listener,
-  status: (each: DeliveryRecord) => state(each.status, each.waitsFor === null ? "" : ` (${each.waitsFor})`),
-  tries: (each: DeliveryRecord) => each.attempts,
-  job: (each: DeliveryRecord) => copied(each.jobId),
-  error: ({ error }: DeliveryRecord) => (error === null ? null : `${error.type}: ${error.message}`),
-};
 
 function treeLines(tree: EventTree, here: string, indent = ""): string[] {
   const mark = tree.id === here ? "  ← this one" : "";

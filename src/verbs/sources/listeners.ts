@@ -4,7 +4,7 @@ import { invalid } from "../../core/error.ts";
 import { flag, maybe, text, time, word } from "../field.ts";
 import { count, fields, when, words, type Cell } from "../shown.ts";
 import { operate, read } from "../verb.ts";
-import { noted } from "../shared-fields.ts";
+import { applying, noted } from "../shared-fields.ts";
 import { listed } from "../list.ts";
 
 const name = text("the name of the listener", "name");
@@ -22,41 +22,25 @@ const hearing = {
   oldest: (each: Hearing) => (each.lag.events === 0 ? null : seconds(each.lag)),
 };
 
-const listenerColumns = {
-  listener: (each: ListenerRecord) => each.name,
-  hears: hearing.topics,
-  state: hearing.state,
-  lag: hearing.lag,
-  oldest: hearing.oldest,
-  "dead letters": (each: ListenerRecord) => each.deadLetters,
-};
-
-const sinkColumns = {
-  sink: (each: SinkRecord) => each.name,
-  takes: hearing.topics,
-  state: hearing.state,
-  lag: hearing.lag,
-  oldest: hearing.oldest,
-  "last out": (each: SinkRecord) => when(each.lastPublishedAt),
-  "dead letters": (each: SinkRecord) => each.deadLetters,
-};
-
 export const listeners = {
   list: listed({
     words: "listeners list",
-    http: "GET /listeners",
     about: "list listeners by name, with their lag",
-    input: {},
-    examples: ["listeners list"],
     find: (book) => book.listeners.list(),
-    columns: listenerColumns,
+    columns: {
+      listener: (each) => each.name,
+      hears: hearing.topics,
+      state: hearing.state,
+      lag: hearing.lag,
+      oldest: hearing.oldest,
+      "dead letters": (each) => each.deadLetters,
+    },
     none: "There are no listeners.",
     least: ["oldest", "hears"],
   }),
 
   show: read({
     words: "listeners show <name>",
-    http: "GET /listeners/{name}",
     about: "show everything about a listener",
     input: { name },
     examples: ["listeners show tell-stock"],
@@ -73,7 +57,6 @@ export const listeners = {
 
   lag: read({
     words: "listeners lag <name>",
-    http: "GET /listeners/{name}/lag",
     about: "say how far behind a listener is",
     input: { name },
     examples: ["listeners lag tell-stock"],
@@ -83,7 +66,6 @@ export const listeners = {
 
   pause: operate({
     words: "listeners pause <name>",
-    http: "POST /listeners/{name}/pause",
     about: "hold the deliveries of a listener back; it goes on collecting",
     input: { name, ...noted },
     examples: ['listeners pause tell-stock --note "the stock service moves"'],
@@ -96,7 +78,6 @@ export const listeners = {
 
   resume: operate({
     words: "listeners resume <name>",
-    http: "POST /listeners/{name}/resume",
     about: "let the deliveries of a listener go on",
     input: { name },
     examples: ["listeners resume tell-stock"],
@@ -109,7 +90,6 @@ export const listeners = {
 
   rewind: operate({
     words: "listeners rewind <name>",
-    http: "POST /listeners/{name}/rewind",
     about: "deliver everything from a position on once more",
     more: `Give one position. A listener that still catches up can only be set back to the beginning: anything else
 is a conflict (exit code 5).`,
@@ -126,7 +106,6 @@ is a conflict (exit code 5).`,
 
   skip: operate({
     words: "listeners skip <name>",
-    http: "POST /listeners/{name}/skip",
     about: "pass over what waits before a position",
     more: "Give one position. Deliveries that run go on, and dead letters stay.",
     input: { name, to: maybe(word("everything that waits", ["now"])), time: moment, event },
@@ -141,37 +120,43 @@ is a conflict (exit code 5).`,
 
   remove: operate({
     words: "listeners remove <name>",
-    http: "POST /listeners/{name}/remove",
+    destroys: true,
     about: "end a listener: nothing more is collected for it",
-    more: "A program that registers the listener again brings it back, from where that program says it starts.",
-    input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")) },
-    examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants"],
-    async run(book, { name: wanted, allTenants = false }, { tenant }) {
-      // Whoever speaks for one tenant must not end what others listen to.
+    more: `It ends the listener with --apply. A program that registers the listener again brings it back, from where that
+program says it starts.`,
+    input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")), ...applying },
+    examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants --apply"],
+    async run(book, { name: wanted, allTenants = false, apply = false }, { tenant }) {
+      // A caller that speaks for one tenant must not end what others listen to.
       if (allTenants && tenant !== null) throw invalid("all tenants are meant, so name no tenant");
-      await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
-      return { name: wanted, removed: true };
+      if (apply) await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
+      else await book.listeners.get(wanted);
+      return { name: wanted, dryRun: !apply, removed: apply };
     },
-    show: (done) => `${done.name} is removed`,
+    show: (done) => (done.dryRun ? `${done.name} would be removed; remove it with --apply` : `${done.name} is removed`),
   }),
 };
 
 export const sinks = {
   list: listed({
     words: "sinks list",
-    http: "GET /sinks",
     about: "list sinks by name, with their lag and when something last went out",
-    input: {},
-    examples: ["sinks list"],
     find: (book) => book.sinks.list(),
-    columns: sinkColumns,
+    columns: {
+      sink: (each) => each.name,
+      takes: hearing.topics,
+      state: hearing.state,
+      lag: hearing.lag,
+      oldest: hearing.oldest,
+      "last out": (each) => when(each.lastPublishedAt),
+      "dead letters": (each) => each.deadLetters,
+    },
     none: "There are no sinks.",
     least: ["oldest", "takes", "last out"],
   }),
 
   show: read({
     words: "sinks show <name>",
-    http: "GET /sinks/{name}",
     about: "show everything about a sink",
     input: { name: sink },
     examples: ["sinks show warehouse"],
@@ -188,7 +173,6 @@ export const sinks = {
 
   lag: read({
     words: "sinks lag <name>",
-    http: "GET /sinks/{name}/lag",
     about: "say how far behind a sink is",
     input: { name: sink },
     examples: ["sinks lag warehouse"],
@@ -198,7 +182,6 @@ export const sinks = {
 
   pause: operate({
     words: "sinks pause <name>",
-    http: "POST /sinks/{name}/pause",
     about: "let nothing more out; the sink goes on collecting",
     input: { name: sink, ...noted },
     examples: ['sinks pause warehouse --note "they move"'],
@@ -211,7 +194,6 @@ export const sinks = {
 
   resume: operate({
     words: "sinks resume <name>",
-    http: "POST /sinks/{name}/resume",
     about: "let what the sink has collected go out",
     input: { name: sink },
     examples: ["sinks resume warehouse"],

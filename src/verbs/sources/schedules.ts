@@ -16,10 +16,7 @@ const newestMax = 10;
 export const schedules = {
   list: paged({
     words: "schedules list",
-    http: "GET /schedules",
     about: "list schedules by name",
-    input: {},
-    examples: ["schedules list"],
     find: (book, asked) => book.schedules.list(asked),
     ...scheduleTable,
     none: "There are no such schedules, or none after that cursor.",
@@ -27,7 +24,6 @@ export const schedules = {
 
   show: read({
     words: "schedules show <name>",
-    http: "GET /schedules/{name}",
     about: "show one schedule, and what was made of its newest slots",
     more: `The newest ${newestMax} decisions are shown; "schedules decisions" lists all of them.`,
     input: { name },
@@ -45,7 +41,6 @@ export const schedules = {
 
   decisions: paged({
     words: "schedules decisions <name>",
-    http: "GET /schedules/{name}/decisions",
     about: "list what was made of each slot of a schedule, the newest first",
     more: `Slots that were skipped in a row may stand in one decision, with the first and the last of them.`,
     input: { name },
@@ -56,7 +51,6 @@ export const schedules = {
 
   why: read({
     words: "schedules why <name> <time>",
-    http: "GET /schedules/{name}/why",
     about: "say why a schedule did, or did not, run at a time",
     more: "A time that is a whole minute stands for the minute.",
     input: { name, time: time("ISO 8601 with a zone") },
@@ -67,7 +61,6 @@ export const schedules = {
 
   pause: operate({
     words: "schedules pause <name>",
-    http: "POST /schedules/{name}/pause",
     about: "fire no more until the schedule is resumed",
     more: "Its jobs go on. What is due while it is paused is kept as one decision, and is not made up for.",
     input: { name, ...noted },
@@ -81,7 +74,6 @@ export const schedules = {
 
   resume: operate({
     words: "schedules resume <name>",
-    http: "POST /schedules/{name}/resume",
     about: "go on with the next slot",
     input: { name },
     examples: ["schedules resume receipts"],
@@ -112,7 +104,6 @@ pause it (conflict, exit code 5).`,
 
   trigger: operate({
     words: "schedules trigger <name>",
-    http: "POST /schedules/{name}/trigger",
     about: "fire a schedule once, now",
     more: "It also fires while it is paused, and beside a job of it that runs. This counts as no slot and moves none.",
     input: { name },
@@ -127,7 +118,6 @@ pause it (conflict, exit code 5).`,
 
   backfill: operate({
     words: "schedules backfill <name> <from> <to>",
-    http: "POST /schedules/{name}/backfill",
     about: "fire the slots of a stretch of the past that were not fired",
     more: `Slots that were fired before are not fired again, and what was skipped is fired now. The jobs are made all
 at once, whatever the schedule says about jobs that overlap.`,
@@ -153,7 +143,6 @@ at once, whatever the schedule says about jobs that overlap.`,
 
   prune: admin({
     words: "schedules prune",
-    http: "POST /schedules/prune",
     destroys: true,
     about: "remove old decisions of the tenant's schedules",
     more: `Without --apply the decisions are only counted. A decision stays while its job, or a retry of it, has not

@@ -4,44 +4,39 @@ import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { paged } from "../list.ts";
 import { duration, id, json, maybe, text, word } from "../field.ts";
-import { due, exampleId, making } from "../shared-fields.ts";
+import { due, making } from "../shared-fields.ts";
 import { copied, fields, section, state, table, when, type Part } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 
 const statuses = ["open", "completed", "failed", "partial", "cancelled"] as const;
 
 type ShownGroup = GroupRecord & { readonly members: readonly GroupMember[] };
 
-const groupColumns = {
-  id: (group: GroupRecord) => copied(group.id),
-  name: (group: GroupRecord) => group.name,
-  mode: (group: GroupRecord) => group.mode,
-  "on failure": (group: GroupRecord) => group.onFailure,
-  status: (group: GroupRecord) => state(group.status),
-  created: (group: GroupRecord) => when(group.createdAt),
-  progress: progressOf,
-};
-
 export const groups = {
   list: paged({
     words: "groups list",
-    http: "GET /groups",
     about: "list groups, newest first",
     input: { status: maybe(word("only groups in this state", statuses)) },
     examples: ["groups list --status failed"],
     find: (book, filter) => book.groups.list(filter),
-    columns: groupColumns,
+    columns: {
+      id: (group) => copied(group.id),
+      name: (group) => group.name,
+      mode: (group) => group.mode,
+      "on failure": (group) => group.onFailure,
+      status: (group) => state(group.status),
+      created: (group) => when(group.createdAt),
+      progress: progressOf,
+    },
     none: "There are no such groups, or none before that cursor.",
     least: ["on failure", "mode", "created"],
   }),
 
   show: read({
     words: "groups show <id>",
-    http: "GET /groups/{id}",
     about: "show one group: its progress and its jobs",
     more: "Each slot shows the last job of its chain of retries.",
     input: { id: id("group") },
-    examples: [`groups show ${exampleId}`],
     run: (book, input) => groupOf(book, input.id),
     show: groupPage,
   }),
@@ -105,12 +100,10 @@ enqueue (queue, priority, attempts, timeout, in, tags …). What a file here dec
 
   cancel: operate({
     words: "groups cancel <id>",
-    http: "POST /groups/{id}/cancel",
     about: "cancel what is left of a group",
     more: `A job that has not begun never runs, and one that runs is asked to end; the group ends with the last of
 them. A group that has ended is a conflict (exit code 5).`,
     input: { id: id("group") },
-    examples: [`groups cancel ${exampleId}`],
     run: (book, input) => book.groups.cancel(input.id),
     show: (done) =>
       done.status === "cancelled" ? `${done.id} is cancelled` : `${done.id} ends when what runs of it has ended`,
@@ -155,13 +148,6 @@ function toMembers(given: unknown): Member[] {
 }
 
 function groupPage({ members, ...group }: ShownGroup): Part[] {
-  const columns = {
-    slot: (member: GroupMember) => member.slot + 1,
-    job: (member: GroupMember) => copied(member.id),
-    name: (member: GroupMember) => member.name,
-    status: (member: GroupMember) => state(member.status),
-    try: (member: GroupMember) => member.attempt,
-  };
   const facts = fields({
     group: copied(group.id),
     name: group.name,
@@ -171,7 +157,14 @@ function groupPage({ members, ...group }: ShownGroup): Part[] {
     created: when(group.createdAt),
     finished: when(group.finishedAt),
   });
-  return [facts, section("jobs", table(members, columns))];
+  const jobs = table(members, {
+    slot: (member) => member.slot + 1,
+    job: (member) => copied(member.id),
+    name: (member) => member.name,
+    status: (member) => state(member.status),
+    try: (member) => member.attempt,
+  });
+  return [facts, section("jobs", jobs)];
 }
 
 /** How many jobs have completed, and what the others are. */

@@ -2,32 +2,28 @@
 import type { Enqueued, MoveTo } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { flag, id, json, maybe, text } from "../field.ts";
-import { exampleId, noted, priority } from "../shared-fields.ts";
-import { operate } from "../verb.ts";
+import { noted, priority } from "../shared-fields.ts";
+import { exampleId, operate } from "../verb.ts";
 
 const other = "019a3c5e-7a04-7000-8000-91d2c40ee3a7";
 
 export const steer = {
   cancel: operate({
     words: "jobs cancel <id>",
-    http: "POST /jobs/{id}/cancel",
     about: "cancel a job: one that waits never runs, one that runs is asked to end",
     more: `A running job gets the signal and ends by itself; "jobs show" says when it has. A job that has ended is
 a conflict (exit code 5).`,
     input: { id: id("job") },
-    examples: [`jobs cancel ${exampleId}`],
     run: (book, input) => book.jobs.cancel(input.id),
     show: (done) => (done.status === "cancelled" ? `${done.id} is cancelled` : `${done.id} runs and was asked to end`),
   }),
 
   retry: operate({
     words: "jobs retry <id>",
-    http: "POST /jobs/{id}/retry",
     about: "try a failed or cancelled job again, also beyond its attempts",
     more: `A retry is a new job that continues the last one of the chain. A chain that is still open, or that
 has completed, is a conflict (exit code 5).`,
     input: { id: text("the id of any job of the chain", "id") },
-    examples: [`jobs retry ${exampleId}`],
     async run(book, input): Promise<Enqueued> {
       const { id: retry, name, status, created } = await book.jobs.retry(input.id);
       return { id: retry, name, status, created };
@@ -37,7 +33,6 @@ has completed, is a conflict (exit code 5).`,
 
   move: operate({
     words: "jobs move <id>",
-    http: "POST /jobs/{id}/move",
     about: "give a job that has not started another place in its queue",
     more: `A job moves within its queue and priority; "jobs prioritise" gives it another priority. One that runs or
 has ended is a conflict (exit code 5).`,
@@ -56,7 +51,6 @@ has ended is a conflict (exit code 5).`,
 
   prioritise: operate({
     words: "jobs prioritise <id> <priority>",
-    http: "POST /jobs/{id}/prioritise",
     about: "give a job that has not started another priority",
     more: "The job goes behind those that have its new priority. One that runs or has ended is a conflict (exit\ncode 5).",
     input: { id: id("job"), priority: priority("higher runs first") },

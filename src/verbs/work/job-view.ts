@@ -88,13 +88,12 @@ function jobFields(job: JobRecord): Part {
 }
 
 export function logTable(logs: readonly RunLog[]): Part {
-  const columns = {
-    at: (line: RunLog) => when(line.at),
-    level: (line: RunLog) => line.level,
-    message: (line: RunLog) => line.message,
-    fields: (line: RunLog) => (line.fields === null ? null : JSON.stringify(line.fields)),
-  };
-  return table(logs, columns);
+  return table(logs, {
+    at: (line) => when(line.at),
+    level: (line) => line.level,
+    message: (line) => line.message,
+    fields: (line) => (line.fields === null ? null : JSON.stringify(line.fields)),
+  });
 }
 
 /** The trace names the error again, so it stands for both when there is one. */
@@ -112,14 +111,14 @@ function commandParts({ argv, pid, host, note, log, artifacts, artifactsLeftOut,
     "log file": log === null ? null : `${log.path}${sizeOf(log)}`,
     note,
   });
-  const columns = {
-    path: ({ path }: (typeof artifacts)[number]) => path,
-    size: (each: (typeof artifacts)[number]) => copied(bytes(each.bytes)),
-    sha256: ({ sha256 }: (typeof artifacts)[number]) => copied(sha256),
-  };
+  const made = table(artifacts, {
+    path: ({ path }) => path,
+    size: (each) => copied(bytes(each.bytes)),
+    sha256: ({ sha256 }) => copied(sha256),
+  });
   return [
     section("program", facts),
-    ...(artifacts.length === 0 ? [] : [section("artifacts", table(artifacts, columns))]),
+    ...(artifacts.length === 0 ? [] : [section("artifacts", made)]),
     ...(artifactsLeftOut === 0 ? [] : [lines(`and ${artifactsLeftOut} more`)]),
     ...(log === null || log.tail === "" ? [] : [section("the end of its output", lines(log.tail.trimEnd()))]),
   ];

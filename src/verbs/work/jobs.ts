@@ -3,9 +3,9 @@ import type { Enqueued, EnqueueOptions, JobRecord, RunLog } from "../../index.ts
 import { invalid } from "../../core/error.ts";
 import { paged } from "../list.ts";
 import { choice, duration, flag, id, list, maybe, moment, text, word, wordOrDuration } from "../field.ts";
-import { checkDue, due, exampleId, making, tags } from "../shared-fields.ts";
+import { checkDue, due, making, tags } from "../shared-fields.ts";
 import { ago, asJson, sentence } from "../shown.ts";
-import { operate, read } from "../verb.ts";
+import { exampleId, operate, read } from "../verb.ts";
 import { steer } from "./job-steer.ts";
 import { jobPage, jobTable } from "./job-view.ts";
 
@@ -15,7 +15,6 @@ const kinds = ["job", "schedule", "direct", "delivery", "catch_up", "call", "all
 export const jobs = {
   list: paged({
     words: "jobs list",
-    http: "GET /jobs",
     about: "list jobs, newest first",
     more: `A job is waiting (for a time, a key, a host …), queued (it may run now), running, completed, failed,
 cancelled or skipped. A retry is a job of its own, so one that failed may have been tried again since.
@@ -52,11 +51,9 @@ when --name names it.`,
 
   show: read({
     words: "jobs show <id>",
-    http: "GET /jobs/{id}",
     about: "show one job: its params, its run with error, logs and program, its progress, its chain, its cause",
     more: "The chain is the job with all its retries, the first one first; a retry is a new job.",
     input: { id: id("job") },
-    examples: [`jobs show ${exampleId}`],
     async run(book, { id: wanted }): Promise<JobRecord & { chain: readonly JobRecord[]; logs: readonly RunLog[] }> {
       const job = await book.jobs.get(wanted);
       const chain = await book.jobs.chain(wanted);
@@ -72,19 +69,16 @@ when --name names it.`,
     more: `After the status stands the obstacle: time, key, host, paused, limit, rate, alone or place. Then come
 sentences, the most important first; for a job that runs or has ended they say where and how.`,
     input: { id: id("job") },
-    examples: [`jobs explain ${exampleId}`],
     run: (book, { id: wanted }) => book.jobs.explain(wanted),
     show: ({ status, reason, because }) => [reason === status ? status : `${status}: ${reason}`, ...because],
   }),
 
   place: read({
     words: "jobs place <id>",
-    http: "GET /jobs/{id}/place",
     about: "say where a job stands in line, and when it may start",
     more: `The time is an estimate: the mean of the queue's last runs, over how many run there now. A job that
 waits for something, runs or has ended stands in no line; "jobs explain" says more.`,
     input: { id: id("job") },
-    examples: [`jobs place ${exampleId}`],
     async run(book, { id: wanted }) {
       const { status, waitsFor } = await book.jobs.get(wanted);
       const found = await book.jobs.place(wanted);
@@ -101,7 +95,6 @@ waits for something, runs or has ended stands in no line; "jobs explain" says mo
 
   result: read({
     words: "jobs result <id>",
-    http: "GET /jobs/{id}/result",
     // Whoever waits leaves a mark on the job, so that its end is told.
     needs: "write",
     about: "print what a job returned, and wait for it if asked to",

@@ -1,5 +1,5 @@
 // queues: the lines in which jobs stand, and the gates in front of them; reservations: which of them a session holds for direct work.
-import type { Book, JobInLine, QueueRecord, ReservationRecord } from "../../index.ts";
+import type { Book, QueueRecord } from "../../index.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
@@ -14,9 +14,7 @@ const queue = text("the name of the queue", "queue");
 export const queues = {
   list: read({
     words: "queues list",
-    http: "GET /queues",
     about: "list the queues of the tenant, with what stands in each",
-    input: {},
     examples: ["queues list --tenant acme"],
     run: async (book) => ({ items: await book.queues.list() }),
     show: ({ items }) => queueTable(items),
@@ -24,7 +22,6 @@ export const queues = {
 
   line: read({
     words: "queues line <queue>",
-    http: "GET /queues/{queue}/line",
     about: "list the jobs that stand in line in a queue, the next one first",
     more: `The order is by priority, then by place; nothing else is looked at. What waits (for a time, a key, a
 host …) does not stand in line: "jobs list --status waiting --queue <queue>" has it.`,
@@ -35,14 +32,23 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
       return { queue: name, items: found.items, next: found.next };
     },
     show: ({ queue: name, items }) =>
-      table(items, lineColumns, {
-        none: `Nothing stands in line in queue ${quote(name)}, or nothing behind that cursor.`,
-      }),
+      table(
+        items,
+        {
+          place: (job) => job.place,
+          id: (job) => copied(job.id),
+          name: (job) => job.name,
+          priority: (job) => job.priority,
+          created: (job) => when(job.createdAt),
+        },
+        {
+          none: `Nothing stands in line in queue ${quote(name)}, or nothing behind that cursor.`,
+        },
+      ),
   }),
 
   pause: operate({
     words: "queues pause <queue>",
-    http: "POST /queues/{queue}/pause",
     about: "start no more jobs of a queue until it is resumed",
     more: 'What runs goes on. To hold back one name in all queues, see "jobs pause".',
     input: { queue, ...noted },
@@ -56,7 +62,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   resume: operate({
     words: "queues resume <queue>",
-    http: "POST /queues/{queue}/resume",
     about: "let the jobs of a queue start again",
     input: { queue },
     examples: ["queues resume mail"],
@@ -69,7 +74,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   limit: operate({
     words: "queues limit <queue>",
-    http: "POST /queues/{queue}/limit",
     about: "limit how many jobs of a queue run at the same time, and how many start per window of time",
     more: 'A limit counts the jobs of the queue in all processes together. "none" lifts it.',
     input: {
@@ -90,7 +94,6 @@ host …) does not stand in line: "jobs list --status waiting --queue <queue>" h
 
   normalise: operate({
     words: "queues normalise <queue>",
-    http: "POST /queues/{queue}/normalise",
     about: "renumber the positions of a queue's open jobs; their order stays",
     more: `Positions become 50, 150, 250 … per priority, in unchanged order. Nothing needs it: moves make their
 own room.`,
@@ -103,14 +106,6 @@ own room.`,
     show: ({ jobs, changed, dryRun }) =>
       `${changed} of ${count(jobs, "open job")} ${dryRun ? "would get" : "got"} another number`,
   }),
-};
-
-const lineColumns = {
-  place: (job: JobInLine) => job.place,
-  id: (job: JobInLine) => copied(job.id),
-  name: (job: JobInLine) => job.name,
-  priority: (job: JobInLine) => job.priority,
-  created: (job: JobInLine) => when(job.createdAt),
 };
 
 async function queueOf(book: Book, name: string): Promise<QueueRecord> {
@@ -135,25 +130,22 @@ function queueTable(queuesFound: readonly QueueRecord[]): Part {
   return table(queuesFound, columns, { none: "This tenant has no queues yet.", least: ["oldest", "rate"] });
 }
 
-const reservationColumns = {
-  id: (each: ReservationRecord) => copied(each.id),
-  queue: (each: ReservationRecord) => each.queue,
-  status: (each: ReservationRecord) => state(each.status),
-  session: (each: ReservationRecord) => copied(each.sessionId),
-  reserved: (each: ReservationRecord) => when(each.reservedAt),
-  expires: (each: ReservationRecord) => when(each.endedAt ?? each.expiresAt),
-  note: (each: ReservationRecord) => each.note,
-};
-
 export const reservations = {
   list: listed({
     words: "reservations list",
-    http: "GET /reservations",
     about: "list the queues that are held, and by which session",
     input: { all: maybe(flag("also those that were released or have expired; the last 500")) },
     examples: ["reservations list --all"],
     find: (book, input) => book.reservations.list(input),
-    columns: reservationColumns,
+    columns: {
+      id: (each) => copied(each.id),
+      queue: (each) => each.queue,
+      status: (each) => state(each.status),
+      session: (each) => copied(each.sessionId),
+      reserved: (each) => when(each.reservedAt),
+      expires: (each) => when(each.endedAt ?? each.expiresAt),
+      note: (each) => each.note,
+    },
     none: "There are no such reservations.",
     least: ["session", "reserved"],
   }),

@@ -18,31 +18,27 @@ const waits = backoff("the waits before each retry, such as 10s,1m,10m, or an ob
 const timeout = duration("how long one run may take", { min: 1 });
 const losses = whole("how often its process may be lost while it runs alone", 0, 1000);
 
-const templateColumns = {
-  name: (each: TemplateRecord) => each.name,
-  job: (each: TemplateRecord) => each.job,
-  queue: (each: TemplateRecord) => each.queue,
-  updated: (each: TemplateRecord) => when(each.updatedAt),
-  archived: (each: TemplateRecord) => when(each.archivedAt),
-  params: (each: TemplateRecord) => JSON.stringify(each.params),
-};
-
 export const templates = {
   list: paged({
     words: "templates list",
-    http: "GET /templates",
     about: "list templates, newest first",
     input: { archived: maybe(choice("only those that are archived", "only those that are not")) },
     examples: ["templates list --no-archived"],
     find: (book, filter) => book.templates.list(filter),
-    columns: templateColumns,
+    columns: {
+      name: (each) => each.name,
+      job: (each) => each.job,
+      queue: (each) => each.queue,
+      updated: (each) => when(each.updatedAt),
+      archived: (each) => when(each.archivedAt),
+      params: (each) => JSON.stringify(each.params),
+    },
     none: "There are no such templates, or none before that cursor.",
     least: ["params", "queue", "updated"],
   }),
 
   show: read({
     words: "templates show <name>",
-    http: "GET /templates/{name}",
     about: "show one template: its job, its default params and its settings",
     more: "The definition of the job decides what is not shown.",
     input: { name },
@@ -97,7 +93,6 @@ defaults there were.`,
 
   archive: operate({
     words: "templates archive <name>",
-    http: "POST /templates/{name}/archive",
     about: "make no more jobs from a template; those that exist stay",
     input: { name },
     examples: ["templates archive reminder"],
@@ -107,7 +102,6 @@ defaults there were.`,
 
   restore: operate({
     words: "templates restore <name>",
-    http: "POST /templates/{name}/restore",
     about: "let jobs be made from an archived template again",
     input: { name },
     examples: ["templates restore reminder"],
