@@ -13,7 +13,7 @@ import { startSession, type SessionKey } from "../../src/telemetry/session.ts";
 import { runStatuses, type RunStatus } from "../../src/telemetry/run.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
 import { backends, openTestStore } from "../support/open-test.ts";
-import { fc } from "../support/property.ts";
+import { fc, isProof } from "../support/property.ts";
 import { insertRuns, type RawRun } from "../telemetry/raw-run.ts";
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
@@ -76,7 +76,7 @@ for (const backend of backends) {
           await compareCounts(store, tenant, runs, window);
           await compareLists(store, tenant, left, window);
         }),
-        { numRuns: 25 },
+        { numRuns: isProof ? 60 : backend === "sqlite" ? 25 : 10 },
       );
     });
   });

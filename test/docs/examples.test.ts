@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import * as daybook from "../../src/index.ts";
 import { testFolder } from "../support/open-test.ts";
-import { checkTypes, projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
+import { commentPrograms } from "./comment-programs.ts";
+import { projectWith, root, runProgram, snippetsOf } from "./snippet.ts";
 
 const examples = join(root, "examples");
 
@@ -58,6 +58,93 @@ test("a day in the simulated home: blinds with the sun, lights with motion, pres
   assert.match(stdout, /1 run of "move", success/);
 });
 
+test("the example of a webhook is sent twice and succeeds", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "webhook.ts");
+
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.deepEqual(stdout.trimEnd().split("\n"), [
+    ...["request 1: signed true", "request 2: signed true", "succeeded after 2 attempts: thank you"],
+  ]);
+});
+
+test("the example of events shows a dead letter and its redrive", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "events.ts");
+
+  assert.deepEqual([code, stderr], [0, ""]);
+  const lines = stdout.trimEnd().split("\n");
+  assert.deepEqual(
+    new Set(lines.slice(0, 2)),
+    new Set(["heard parcel.made, 1 after the first", "heard event.dead_letter, 1 after the first"]),
+  );
+  assert.deepEqual(lines.slice(2), [
+    "order.paid is dead_lettered: print dead_lettered, ship acked",
+    "printed",
+    "1 redriven, order.paid is acked",
+  ]);
+});
+
+test("the first job fails once, is finished once, and what is delayed says so", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "first-job.ts");
+
+  const [failed, , delayed, completed, , receipt] = stdout.split("\n");
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.match(failed ?? "", /^send-receipt, attempt 1: failed\. .* Error: the mail server did not answer\.$/);
+  assert.match(delayed ?? "", /^ask-for-review, attempt 1: waiting\. It waits until .* it was enqueued for then\.$/);
+  assert.match(completed ?? "", /^send-receipt, attempt 2: completed\. Its run ended as success/);
+  assert.equal(receipt, "The receipt of o-17 was sent once.");
+});
+
+test("the pipeline waits for a retry, completes, and makes another job from a template", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "pipeline.ts");
+
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.deepEqual(stdout.split("\n"), [
+    ...["fetched the orders of May", "sent the report of May to ada", "completed: 2 of 2 jobs"],
+    ...["sent the report of June to bob", "{ sentTo: 'bob' }", ""],
+  ]);
+});
+
+test("the tour shows a job that is tried again and one that waits", async (t) => {
+  const { stdout } = await runExample(t, "tour.ts");
+
+  assert.match(stdout, /tried again when it fails: failed \(nobody was at home\), then completed/);
+  assert.match(stdout, /A job that has not run says why\n +It waits until /);
+});
+
+test("the motion light goes on at once and off after five quiet minutes", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "motion-light.ts");
+
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.deepEqual(stdout.trimEnd().split("\n"), [
+    "18:00 the light is on",
+    "18:09 the light is off",
+    "light-on: motion.hall where moving = true and isDark; heard 4, ran 1",
+    "light-off: motion.hall where moving = false for 5m; heard 4, ran 1",
+    "diary: light.hall.changed; heard 2, ran 2",
+    "4 runs are in the book: diary, diary, light-off, light-on",
+  ]);
+});
+
+test("the example of records tells what was and what is, without a cast", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "records.ts");
+
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.match(stdout, /^o-17 was open and is paid\n1 paid order, 40 in all; 1 from Norway\n/);
+  assert.doesNotMatch(readFileSync(join(root, "examples/records.ts"), "utf8"), /\bas (?!const)|\bany\b/);
+});
+
+test("the example of a schedule fires three slots and is over", async (t) => {
+  const { code, stdout, stderr } = await runExample(t, "schedule.ts");
+
+  const lines = stdout.trimEnd().split("\n");
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.match(lines[0] ?? "", /^the next slot is \d\d\.000Z$/);
+  assert.deepEqual(lines.slice(1), [
+    ...[1, 2, 3].map((count) => `beat ${count} for a slot of "every-second", decided as fired`),
+    ...["3 decisions, and it is over", "It ran: the slot was fired on time."],
+  ]);
+});
+
 test("notes are still there the next time", async (t) => {
   const folder = testFolder(t);
 
@@ -80,57 +167,18 @@ test("the README's first example and that of docs/errors.md run", async (t) => {
   assert.match(stdout, /\{ id: 1, body: 'hello' \}.*acme/);
 });
 
-test("the examples in the doc comments of public functions run and their types hold", async (t) => {
-  const programs = Object.fromEntries(
-    publicFiles().flatMap((path) =>
-      snippetsOf(readFileSync(join(root, "src", path), "utf8")).map((snippet, index) => {
-        const name = `${path.replaceAll(/\W+/g, "-")}-${index + 1}.ts`;
-        return [name, asProgram(snippet)];
-      }),
-    ),
-  );
+test("the examples in the doc comments of public functions run", async (t) => {
+  const programs = commentPrograms();
   const folder = projectWith(t, programs);
-
-  const types = await checkTypes(folder);
-
-  assert.ok(Object.keys(programs).length >= 4, "the examples were not found");
-  assert.deepEqual([types.code, types.stdout], [0, ""]);
   // One after the other in one process, because loading the library takes far longer than any of them.
   const names = Object.keys(programs);
   const all = names.map((name) => `await import("./${name}");\nconsole.log("${name}");\n`).join("");
   writeFileSync(join(folder, "all.ts"), all);
+
   const { code, stdout, stderr } = await runProgram("all.ts", folder);
+
+  assert.ok(names.length >= 4, "the examples were not found");
   const done = names.filter((name) => stdout.split("\n").includes(name));
   const next = names[done.length] ?? "";
   assert.deepEqual([code, stderr, done], [0, "", names], `${next}:\n${programs[next]}`);
 });
-
-/** The files whose names the front door passes on. */
-function publicFiles(): string[] {
-  const door = readFileSync(join(root, "src/index.ts"), "utf8");
-  return [...new Set([...door.matchAll(/from "\.\/(.+?)"/g)].map(([, path = ""]) => path))];
-}
-
-/** What the reader of a doc comment has already. */
-const prelude = `
-const sendReceipt = job("send-receipt", {
-  params: z.object({ orderId: z.string() }),
-  run: ({ orderId }) => orderId,
-});
-const OrderPaid = event("order.paid", { schema: z.object({ orderId: z.string() }) });
-await using book = await open(":memory:", { use: [sendReceipt, OrderPaid] });
-await book.write(async (tx) => {
-  await tx.sql\`create table note (id integer primary key, body text not null)\`;
-  await tx.sql\`create table counter (value integer not null)\`;
-});
-`;
-
-/** Gives a snippet every public name, the prelude unless it opens a book itself, and a tx where it uses one. */
-function asProgram(snippet: string): string {
-  const names = `import { z } from "zod";\nimport { ${Object.keys(daybook).join(", ")} } from "daybook";\n`;
-  if (/\bopen\(/.test(snippet)) return names + snippet;
-  const needsTx = /\btx\./.test(snippet) && !/\bbook\./.test(snippet);
-  // In a block, a snippet may define anew what the reader has.
-  const shown = needsTx ? `await book.write(async (tx) => {\n${snippet}});\n` : `{\n${snippet}}\n`;
-  return names + prelude + shown;
-}

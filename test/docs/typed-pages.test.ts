@@ -3,16 +3,18 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { commentPrograms } from "./comment-programs.ts";
 import { checkTypes, pages, programOf, projectWith, root, snippetsOf } from "./snippet.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
-test("the types of what the README and the docs show hold", async (t) => {
+test("the types of what the README, the docs and the doc comments of public functions show hold", async (t) => {
   const [first = "", second = ""] = snippetsOf(read("README.md"));
   const [errors = ""] = snippetsOf(read("docs/errors.md"));
   const [live = ""] = snippetsOf(read("docs/live-listeners.md"));
   const programs = pages.map((page) => [`${page.replaceAll(/\W+/g, "-")}.ts`, programOf(page)]);
   const folder = projectWith(t, {
+    ...commentPrograms(),
     ...(Object.fromEntries(programs) as Record<string, string>),
     ...{ "readme-1.ts": `${first}\nconsole.log(notes, acme.tenantId);\n`, "readme-2.ts": second },
     ...{ "errors.ts": errors, "live.ts": live, "nats.ts": natsExample() },

@@ -23,6 +23,7 @@ import { openStore } from "../../src/storage/open-store.ts";
 import { keptWrongly, openConnection } from "../../src/storage/sqlite/connection.ts";
 import { applicationId } from "../../src/storage/sqlite/place.ts";
 import { sql } from "../../src/storage/sql.ts";
+import { setLimit } from "../support/limit.ts";
 import { cleanup, testFolder } from "../support/open-test.ts";
 import { changeAndDie, everything, makeBook, note, notes } from "./book-on-disk.ts";
 
@@ -117,6 +118,7 @@ describe("one file, one name", () => {
     const before = everything(folder);
 
     const isElsewhere = { code: "conflict", message: /second\.db was used under another name.*mount its folder/ };
+    setLimit(t, "busyMsMax", 100);
     await assert.rejects(open(second, { attach: false }), isElsewhere);
     await assert.rejects(open(second, { readOnly: true }), isElsewhere);
 
@@ -141,6 +143,7 @@ describe("one file, one name", () => {
     const isMounted = mount(t, path, join(inner, "mounted.db"));
     if (!isMounted) linkSync(path, join(inner, "linked.db"));
     const second = join(inner, isMounted ? "mounted.db" : "linked.db");
+    setLimit(t, "busyMsMax", 100);
     await assert.rejects(open(second, { attach: false }), { code: "conflict", message: /writes would be lost/ });
     assert.equal(readdirSync(inner).filter((name) => /-(?:wal|shm)$/.test(name)).length, 0);
     if (!isMounted) rmSync(second);

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { Socket } from "node:net";
 import { Client } from "pg";
 import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";
@@ -42,14 +43,29 @@ export async function makeTemplate(): Promise<string> {
   return new URL(url).pathname.slice(1);
 }
 
-async function execute(url: string, statement: string): Promise<void> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
+type Operator = { readonly client: Client; readonly socket: Socket };
+
+let operator: Promise<Operator> | undefined;
+let asked = 0;
+
+/** One connection for all that this process makes and drops: to open one takes as long as to copy a database. */
+async function execute(server: string, statement: string): Promise<void> {
+  const { client, socket } = await (operator ??= connect(server));
+  if (asked++ === 0) socket.ref();
   try {
     await client.query(statement);
   } finally {
-    await client.end();
+    // A connection that nobody asks anything must not keep its process from ending.
+    if (--asked === 0) socket.unref();
   }
+}
+
+async function connect(server: string): Promise<Operator> {
+  const socket = new Socket();
+  const client = new Client({ connectionString: server, stream: () => socket });
+  client.on("error", () => undefined); // The server may end before this process does.
+  await client.connect();
+  return { client, socket };
 }
 
 /** A server of this test alone, which writes to a disk and waits for it: what it has committed survives `kill()`. */
