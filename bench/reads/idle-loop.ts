@@ -2,6 +2,7 @@
 // run than there are cores, each of them waits for its turn.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
+import { lookEveryMs, passedMs } from "./held.ts";
 
 export type IdleLoop = {
   /** For how long it was held at most since it was last asked. */
@@ -23,10 +24,10 @@ export function startIdleLoop(): IdleLoop {
 
 if (!isMainThread && parentPort !== null) {
   const port = parentPort;
-  const delay = monitorEventLoopDelay({ resolution: 10 });
+  const delay = monitorEventLoopDelay({ resolution: lookEveryMs });
   delay.enable();
   port.on("message", () => {
-    port.postMessage(delay.max / 1e6);
+    port.postMessage(passedMs(delay));
     delay.reset();
   });
 }
