@@ -57,10 +57,10 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     refuseVerb(verb === undefined ? "book.records" : `book.records.${verb}`, store);
   const within = withinUnitOf(records, tenant);
   return {
-    ...recordVerbs((work, how) =>
+    ...recordVerbs((work, record) =>
       namingCaller(() => {
         refuse();
-        return within(work, how);
+        return within(work, record);
       }),
     ),
     ...recordReads({
@@ -75,7 +75,7 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     async import(lines, options = {}) {
       refuse("import");
       const parts = { reader: storeReader(store, tenant), definitions: records.definitions };
-      return importRecords({ ...parts, commit: (work) => within(work, { alone: true }) }, lines, options);
+      return importRecords({ ...parts, commit: within }, lines, options);
     },
     watch(query, options = {}) {
       refuse("watch");
