@@ -68,10 +68,9 @@ export type {
 export type { Pruned } from "./jobs/prune/prune.ts";
 export type { FinishedStatus } from "./jobs/job.ts";
 export type { PruneOptions } from "./jobs/prune/prune.ts";
-export type { QueueLimits } from "./jobs/claim/gate.ts";
 export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/edit.ts";
-export type { Normalised, NormaliseOptions } from "./jobs/queues.ts";
+export type { Normalised, NormaliseOptions, QueueLimits } from "./jobs/queues.ts";
 export type { Backoff } from "./core/backoff.ts";
 export type { Rate } from "./jobs/claim/limit.ts";
 export { entity, relation } from "./define/record.ts";

@@ -1,7 +1,7 @@
 // The context of a handler: what the engine gives, and the book around it.
 import { createBook, type Book } from "../book/book.ts";
 import type { JobContext } from "./job.ts";
-import type { RunContext } from "../jobs/run/context.ts";
+import type { RunContext } from "../jobs/run/run.ts";
 import type { Rooms } from "../open/rooms.ts";
 import type { Awaitable } from "../storage/store.ts";
 import { runUserUnit } from "../book/user-tx.ts";

@@ -4,7 +4,7 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
-import type { RunContext } from "../jobs/run/context.ts";
+import type { RunContext } from "../jobs/run/run.ts";
 import { defineJob, type AnyJob } from "../jobs/define.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { catchUp, isCatchUp } from "./catch-up.ts";

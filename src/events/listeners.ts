@@ -7,7 +7,7 @@ import { sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { cancelUnstarted } from "../jobs/settle/cancel.ts";
 import type { Engine } from "../jobs/engine.ts";
-import { pauseName, resumeName } from "../jobs/claim/gate.ts";
+import { pauseName, resumeName } from "../jobs/queues.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { lockJobs } from "../jobs/lock-order.ts";
 import { beginCatchUp } from "./catch-up.ts";

@@ -7,7 +7,7 @@ import { quote } from "../core/quote.ts";
 import { lockNames } from "../storage/lock-key.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { insertJobs, type NewJob } from "../jobs/insert.ts";
+import { insertJobs, type NewJob } from "../jobs/enqueue.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import { eventPublished, eventsChannel, type EventRow, deliveryKind } from "./event.ts";

@@ -10,7 +10,7 @@ import { checkName, checkKey } from "../core/name.ts";
 import { fitting, isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown, checkWord } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
-import type { RunContext } from "./run/context.ts";
+import type { RunContext } from "./run/run.ts";
 import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate, type Limits } from "./claim/limit.ts";
@@ -153,9 +153,9 @@ export function checkPriority(priority: number): number {
 /** The params as the definition's schema gives them back, defaults filled in. */
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
-  const result = schema === undefined ? { value: input } : await schema["~standard"].validate(input);
   const { name: job, builtIn } = definition;
-  const params = fitting(result, `params of job "${job}" do not fit its schema`, { job });
+  const misfit = `params of job "${job}" do not fit its schema`;
+  const params = schema === undefined ? input : fitting(await schema["~standard"].validate(input), misfit, { job });
   builtIn?.check?.(params);
   return params;
 }

@@ -2,7 +2,7 @@
 // turn, and never both at once. SQLite has one writer and needs none of this.
 //
 //   1. sessions       the one that claims or reserves, or the one that is ended
-//   2. lanes          by their number: closed to claims (gate.ts), then held by those who change places
+//   2. lanes          by their number: closed to claims (lane.ts), then held by those who change places
 //   3. reservations   by their number: those of direct work, before whatever is decided about it
 //   4. groups         by their number: before any of their jobs, because the end of one job decides about the others
 //   5. jobs           by their number, all in one statement: what ends, what its end decides about, what must make room

@@ -4,7 +4,7 @@ import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { insertJobs, type NewJob } from "../jobs/insert.ts";
+import { insertJobs, type NewJob } from "../jobs/enqueue.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { slotsAfter, type Fire } from "./decide.ts";

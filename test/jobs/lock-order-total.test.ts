@@ -8,7 +8,7 @@ import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import type { OnFailure } from "../../src/jobs/group/group.ts";
 import { recoverSession } from "../../src/jobs/settle/rescue.ts";
-import { settleInUserTx } from "../../src/jobs/settle/settle.ts";
+import { settleInUserTx } from "../../src/jobs/run/finish.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { cleanup } from "../support/open-test.ts";
 import { askForTurn, declareDead, takeDirect } from "./direct.ts";

@@ -3,7 +3,7 @@
 import { invalid } from "../../core/error.ts";
 import { killPoint } from "../../core/fault.ts";
 import { advise } from "../../core/advice.ts";
-import type { RunContext } from "../../jobs/run/context.ts";
+import type { RunContext } from "../../jobs/run/run.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
 import { neverBlamed } from "../../jobs/settle/outcome.ts";

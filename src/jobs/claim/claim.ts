@@ -9,23 +9,14 @@ import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, indexedBy, rowSet, skipLockedOf } from "../../storage/word.ts";
 import { passOn, waitsKey } from "../wait/park.ts";
-import { countStarts, enterLanes, nextOpening, pausedNames, closeLane, type Gate } from "./gate.ts";
+import { countStarts, enterLanes, nextOpening, pausedNames, inTurn, nextLanes, served } from "./lane.ts";
+import type { Gate, Turns } from "./lane.ts";
 import type { Ports } from "../kind.ts";
-import {
-  candidateColumns,
-  hostChannel,
-  jobsChannel,
-  startableColumns,
-  type Candidate,
-  type Startable,
-} from "../job.ts";
-import { inTurn, nextLanes, served, type Turns, type LaneRow } from "./lane.ts";
+import { candidateColumns, hostChannel, jobsChannel, startableColumns } from "../job.ts";
+import type { Candidate, Startable, JobRow } from "../job.ts";
 import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
-import { runsAlone } from "../settle/outcome.ts";
-import type { TurnWork } from "../worker/turn.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "../state.ts";
-
-export type { Claimed } from "../state.ts";
+import type { Reserved } from "../direct/reservation.ts";
 
 export type ClaimedJob = Candidate & { readonly run_id: string; readonly lane_seq: number; readonly queue: string };
 
@@ -82,23 +73,14 @@ type Asked = {
 };
 
 /** Who starts jobs, and where what it took is noted. */
-type Starter = Pick<Asked, "claimer" | "attempted">;
+export type Starter = Pick<Asked, "claimer" | "attempted">;
 
 type Batch = Asked & {
   readonly paused: ReadonlySet<string>;
-  readonly permits: ReturnType<typeof createPermits>;
+  /** Made for the first job that has limits. */
+  permits: ReturnType<typeof createPermits> | undefined;
   readonly found: Claim;
 };
-
-/** What a turn claims: for its reservation, alone, or from the lanes in turn. */
-export function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
-  const { reserved } = claimer;
-  if (work.alone) return claimAlone(tx, claimer, work.attempted);
-  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
-  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
-  if (work.endings.length > 0) return Promise.resolve(noClaim());
-  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
-}
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and PostgreSQL
  *  skips rows that another session has locked. `attempted` gets what is taken, also when the commit's fate stays unknown. */
@@ -162,7 +144,7 @@ async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ b
     next.length === 0 ? new Set<string>() : pausedNames(tx),
   ]);
   const found = { ...noClaim(), contended };
-  return { batch: { ...asked, paused, permits: createPermits(tx), found }, gates };
+  return { batch: { ...asked, paused, permits: undefined, found }, gates };
 }
 
 function toClaim({ found }: Batch, gates: readonly Gate[], { more, looked }: Pick<Claim, "more" | "looked">): Claim {
@@ -196,7 +178,8 @@ async function firstInLine(tx: Tx, lane: number, most: number): Promise<Startabl
 
 /** Takes those of the lane's candidates that may run, and parks the others. Says how many left the line. */
 async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Startable[]): Promise<number> {
-  const busy = await tryNames(tx, limitNames(found));
+  const limited = found.filter((job) => job.limits !== null);
+  const busy = limited.length === 0 ? nothingBusy : await tryNames(tx, limitNames(limited));
   const taken: Startable[] = [];
   const permits: Permit[] = [];
   const parked: (Candidate & Parked)[] = [];
@@ -214,13 +197,13 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
   }
   await parkAll(tx, batch, parked);
   batch.found.jobs.push(...(await start(tx, batch, gate.lane.queue, taken)));
-  await writePermits(tx, permits);
+  if (permits.length > 0) await writePermits(tx, permits);
   await countStarts(tx, gate, taken.length);
   return taken.length + parked.length;
 }
 
 /** From here on they run, and are this session's. */
-async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
+export async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
   if (jobs.length === 0) return [];
   for (const job of jobs) {
     job.run_id = tx.ids();
@@ -253,6 +236,7 @@ async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parke
 
 type Verdict = readonly Permit[] | Parked;
 const noPermits: readonly Permit[] = [];
+const nothingBusy: ReadonlySet<string> = new Set();
 
 function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict> {
   const { seq, name, available_at } = job;
@@ -271,6 +255,7 @@ async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verd
     if (waits === true) return { seq, waits_for: "order", waits_key: order, available_at };
     if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };
   }
+  batch.permits ??= createPermits(tx);
   const permits = job.limits === null ? noPermits : await batch.permits.take(job);
   if (!("waitsFor" in permits)) return permits;
   const { waitsFor, key, until } = permits;
@@ -296,41 +281,10 @@ export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claim
   return taken.sort((a, b) => a.seq - b.seq);
 }
 
-/** What a worker that serves one reservation looks for. */
-export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
+/** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are nobody's
+ *  fault; after the second it runs alone, so that only it can be to blame for the next. */
+export const lostTwice = 2;
 
-/** The claim of one who holds a reservation: its own job, once nothing else runs in the lane. */
-async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
-  // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
-  await closeLane(tx, reserved.laneSeq);
-  const none = noClaim();
-  const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
-    where status = 'running' and lane_seq = ${reserved.laneSeq}`);
-  if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
-  const job = await tx.get<Startable>(sql`select ${startableColumns}
-    from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
-    where line.seq = ${reserved.jobSeq} and line.status = 'waiting' and line.waits_for = 'reservation' and job.seq = line.seq
-      and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
-      and reservation.status = 'active' and reservation.session_seq = ${by.claimer.sessionSeq}`);
-  const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
-  if (job === undefined || lane === undefined) return none;
-  if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
-  const permits = await createPermits(tx, { direct: true }).take(job);
-  // It is not in line, so nobody lets it in when the rate opens.
-  if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
-  // On PostgreSQL somebody may be moving it, or cancelling it.
-  if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
-  const jobs = await start(tx, by, lane.queue, [job]);
-  await writePermits(tx, permits);
-  return { ...none, jobs };
-}
-
-// Whoever ends a run wakes the holder of its lane. One that looked for a holder before we were there does not, and we do
-// not see yet that the run has ended; but it still has the row.
-async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
-  if (tx.dialect === "sqlite") return false;
-  const seqs = running.map(({ seq }) => seq);
-  const free = await tx.all(sql`select seq from daybook_line
-    where seq ${anyOf("integer", seqs)} for key share skip locked`);
-  return free.length < seqs.length;
+export function runsAlone({ alone }: Pick<JobRow, "alone">): boolean {
+  return alone === lostTwice;
 }

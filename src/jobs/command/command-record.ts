@@ -13,7 +13,7 @@ import {
   thisProcess,
 } from "../../telemetry/process-identity.ts";
 import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
-import type { JobInfo } from "../run/context.ts";
+import type { JobInfo } from "../run/run.ts";
 import type { Engine } from "../engine.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { readEnd, type CommandLog } from "./log-file.ts";

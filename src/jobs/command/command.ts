@@ -13,7 +13,7 @@ import { operandsFrom } from "./code-places.ts";
 import { join, resolve } from "node:path";
 import { killPoint } from "../../core/fault.ts";
 import { thisProcess } from "../../telemetry/process-identity.ts";
-import type { RunContext } from "../run/context.ts";
+import type { RunContext } from "../run/run.ts";
 import type { Engine } from "../engine.ts";
 import { beginCommand, endCommand, noteProcess, endOrphan, type CommandEnding } from "./command-record.ts";
 import { openLog, type CommandLog, type LogFile } from "./log-file.ts";

@@ -10,14 +10,11 @@ import { refuseInsideUnit } from "../../storage/unit.ts";
 import { cancelJob } from "../settle/cancel.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "../define.ts";
 import type { Engine } from "../engine.ts";
-import { newJob } from "../enqueue.ts";
-import { closeLane } from "../claim/gate.ts";
-import { insertJobs } from "../insert.ts";
-import { laneOf } from "../claim/lane.ts";
+import { newJob, insertJobs } from "../enqueue.ts";
+import { closeLane, laneOf } from "../claim/lane.ts";
 import { awaitResult } from "../result.ts";
 import { startWorker } from "../worker/start-worker.ts";
 import type { Worker } from "../worker/worker-options.ts";
-import type { Reserved } from "../claim/claim.ts";
 import {
   directKind,
   refusedBy,
@@ -26,7 +23,7 @@ import {
   reserveLane,
   waitForTurn,
 } from "./reservation.ts";
-import type { Refused, ReservationRow } from "./reservation.ts";
+import type { Reserved, Refused, ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {

@@ -4,9 +4,8 @@ import { DaybookError } from "../../core/error.ts";
 import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { countRunning, laneRateKey } from "../claim/gate.ts";
+import { countRunning, laneRateKey, type LaneRow } from "../claim/lane.ts";
 import { jobNow, type JobKey, type JobRow, type JobStatus, type WaitsFor } from "../job.ts";
-import type { LaneRow } from "../claim/lane.ts";
 import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "../claim/limit.ts";
 import { reasonOf } from "../wait/park.ts";
 

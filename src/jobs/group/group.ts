@@ -14,7 +14,8 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { groupEnded, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
-import { freeKeys, passOn } from "../wait/park.ts";
+import { freeKeys } from "../key.ts";
+import { passOn } from "../wait/park.ts";
 import type { Ending } from "../settle/outcome.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 

@@ -15,7 +15,7 @@ import type { Awaitable, Tx } from "../../storage/store.ts";
 import { refuseInsideUnit } from "../../storage/unit.ts";
 import { forShare } from "../../storage/word.ts";
 import type { ClaimedJob } from "../claim/claim.ts";
-import type { RunState } from "./context.ts";
+import type { RunState } from "./run.ts";
 import type { Engine } from "../engine.ts";
 
 /** `Transaction` is what the front door gives to `write`; this room only passes it on. */

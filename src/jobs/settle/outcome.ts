@@ -1,5 +1,5 @@
 // How a run ended, and what follows from it for its job.
-import type { ClaimedJob } from "../claim/claim.ts";
+import { type ClaimedJob, lostTwice, runsAlone } from "../claim/claim.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
 import { jobsChannel, readJobs, type JobRow } from "../job.ts";
 import type { RetryAdvice } from "../../core/advice.ts";
@@ -7,9 +7,9 @@ import { conflict, notFound, type DaybookError } from "../../core/error.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { forUpdate } from "../../storage/word.ts";
-import { holderOf, isTakenBy, type Enqueued } from "../enqueue.ts";
+import { type Enqueued, type NewJob, insertJobs } from "../enqueue.ts";
+import { holderOf, isTakenBy } from "../key.ts";
 import { holdGroupsOf, isEnding } from "../group/group.ts";
-import { insertJobs, type NewJob } from "../insert.ts";
 import { keptPlace } from "../line/room.ts";
 import { lockGroupOf } from "../lock-order.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
@@ -45,14 +45,6 @@ export type Again = {
   readonly keepsPlace?: boolean;
   readonly atLeastMs?: number | undefined;
 };
-
-/** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are nobody's
- *  fault; after the second it runs alone, so that only it can be to blame for the next. */
-const lostTwice = 2;
-
-export function runsAlone({ alone }: Pick<JobRow, "alone">): boolean {
-  return alone === lostTwice;
-}
 
 /** As many losses as this mean that the work cannot be what ends its process: it is never blamed, and need not run alone. */
 export const neverBlamed = 1_000_000;

@@ -4,15 +4,15 @@
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import type { ClaimedJob } from "../claim/claim.ts";
 import { directKind, releaseTurnOf } from "../direct/reservation.ts";
-import { freeKeys, freePermits, takePermitsBack } from "../wait/park.ts";
+import { freeKeys } from "../key.ts";
+import { freePermits } from "../wait/park.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "../group/group.ts";
 import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { doneChannel, jobsChannel, readJobs, seqsOf, type JobRow } from "../job.ts";
-import { areLockedAtOnce, lockJobs, lockWithOther } from "../lock-order.ts";
+import { areLockedAtOnce, lockJobs } from "../lock-order.ts";
 import { makeRetry, againAfter, type Ending } from "./outcome.ts";
-import { endRuns, tie, type EndedRuns, type Owned } from "../state.ts";
+import { endRuns, type EndedRuns, type Owned } from "../state.ts";
 
 export type Settled = {
   /** The runs that somebody else had ended: nothing was written for them. */
@@ -24,8 +24,8 @@ export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): 
   if (endings.length === 0) return { late: new Set(), retried: 0 };
   // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
   const lanes = endings.flatMap(({ job }) => job?.lane_seq ?? []);
-  const locked = lockJobs(tx, endings);
-  if (!areLockedAtOnce(endings)) await locked;
+  const locked = tx.dialect === "sqlite" ? undefined : lockJobs(tx, endings);
+  if (locked !== undefined && !areLockedAtOnce(endings)) await locked;
   const [facts, { more, late }, gated] = await Promise.all([
     ports.announce?.wantsJobs(tx) ?? false,
     endRuns(tx, endings),
@@ -34,55 +34,14 @@ export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): 
   ]);
   const ends = { endings, more, late, facts };
   const rows = await readInteresting(tx, ports, ends);
-  await freeKeys(tx, rows);
-  await freePermits(tx, rows);
+  if (rows.length > 0) {
+    await freeKeys(tx, rows);
+    await freePermits(tx, rows);
+  }
   // An ending without its lane is a lost or a late run, never a success, so `more` names it.
   const lanesOf = more.map((job) => job.lane_seq);
   if (gated ?? (await hasGate(tx, lanesOf))) tx.wake(jobsChannel);
   return { late, retried: await follow(tx, ports, ends, rows) };
-}
-
-/** Ends one run in its user's serializable transaction, and says whether it was still ours. PostgreSQL runs the user's function again
- *  when another transaction writes what this one reads, so the settle touches only its own job's rows, each by its number, and one
- *  row of its group. The caller lets in those who wait once all of it is on disk (run.ts). */
-export async function settleInUserTx(
-  tx: Tx,
-  ports: Ports,
-  ending: Ending & { readonly job: ClaimedJob },
-): Promise<boolean> {
-  const { job } = ending;
-  await tx.userDone();
-  // On the wire in this order, which is that of the locks.
-  const [, goesOn, facts, { more, late }] = await Promise.all([
-    holdTurnOf(tx, job),
-    groupGoesOn(tx, job),
-    ports.announce?.wantsJobs(tx) ?? false,
-    endRuns(tx, [ending]),
-    freeKeys(tx, [job]),
-    takePermitsBack(tx, [job]),
-  ]);
-  if (late.size > 0) return false;
-  const decided = more.map((job) => ({ ...job, ties: goesOn ? 0 : job.ties & tie.group }));
-  const ends = { endings: [ending], more: decided, late, facts };
-  const rows = await readInteresting(tx, ports, ends);
-  await follow(tx, ports, ends, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows);
-  return true;
-}
-
-async function holdTurnOf(tx: Tx, { kind, kind_seq }: Pick<JobRow, "kind" | "kind_seq">): Promise<void> {
-  if (kind !== directKind) return;
-  await tx.all(sql`select seq from daybook_reservation reservation where seq = ${kind_seq} for update`);
-}
-
-// Of those that run side by side only the last one decides about its group. Two that end at once would each see the other as it
-// was when they began: so they take turns from here to their commit, and lock the one that they see.
-async function groupGoesOn(tx: Tx, { seq, group_seq }: Pick<JobRow, "seq" | "group_seq">): Promise<boolean> {
-  if (group_seq === null) return true;
-  const [group, hasOther] = await Promise.all([
-    tx.get<{ mode: string }>(sql`select mode from daybook_job_group job_group where seq = ${group_seq} for update`),
-    lockWithOther(tx, seq, group_seq),
-  ]);
-  return group?.mode === "parallel" && hasOther;
 }
 
 // A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
@@ -100,7 +59,7 @@ export function gateOf(lanes: readonly number[]): Sql {
 type Ends = EndedRuns & { readonly endings: readonly Ending[]; readonly facts: boolean };
 
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
-async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends): Promise<JobRow[]> {
+export async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends): Promise<JobRow[]> {
   const { endings, more, late, facts } = ends;
   if (runsEnded !== undefined) tx.afterCommit(runsEnded);
   if (more.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
@@ -113,6 +72,7 @@ async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends):
     return job.kind === null || kinds[job.kind]?.quiet?.(ending.job?.attempt ?? 2) === true;
   };
   const wanted = listening ? endings.filter(({ runId }) => !late.has(runId)) : more.filter((job) => !isPlain(job));
+  if (wanted.length === 0) return [];
   const rows = await readJobs(tx, seqsOf(wanted));
   // What stood in the line is gone from there.
   const line = new Map(
@@ -122,7 +82,7 @@ async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends):
 }
 
 /** Makes the retries and tells the rooms above. */
-async function follow(tx: Tx, ports: Ports, { endings, facts }: Ends, rows: readonly JobRow[]): Promise<number> {
+export async function follow(tx: Tx, ports: Ports, { endings, facts }: Ends, rows: readonly JobRow[]): Promise<number> {
   if (rows.length === 0) return 0;
   const endingOf = new Map(endings.map((ending) => [ending.runId, ending]));
   const groups = await holdGroupsOf(tx, rows);

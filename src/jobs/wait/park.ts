@@ -113,32 +113,6 @@ export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
   return queue(tx, due, "time");
 }
 
-type Times = { readonly due_at: number | null; readonly opens_at: number | null };
-
-export const nextTimes = sql`
-  (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
-  (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`;
-
-/** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
-export async function nextDueAt(tx: Tx): Promise<number | null> {
-  const row = await tx.get<Times>(sql`select ${nextTimes}`);
-  return earlier(row?.due_at ?? null, row?.opens_at ?? null);
-}
-
-export function earlier(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
-}
-// Whoever waits for a limit or a rate is let in, the first of each lane: when a job that held or wanted a permit is gone, in the
-// same transaction; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a
-// clock that was set or more lanes than are looked at left behind, and on PostgreSQL what another transaction was just moving.
-
-/** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
-export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
-  const seqs = ended.flatMap((job) => (job.key_scope === "done" || job.key_scope === "queued" ? job.seq : []));
-  if (seqs.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", seqs)}`);
-}
-
 type Ended = Limited & Pick<JobRow, "seq">;
 
 export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<void> {

@@ -1,5 +1,6 @@
 // How a worker begins: it says what it hosts, and sweeps before it is anybody's.
-import type { Claimer, Reserved } from "../claim/claim.ts";
+import type { Claimer } from "../claim/claim.ts";
+import type { Reserved } from "../direct/reservation.ts";
 import { writeDefinitions } from "../definition.ts";
 import type { Engine } from "../engine.ts";
 import { newTurns } from "../claim/lane.ts";

@@ -7,25 +7,19 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, rowsInto, rowSet, skipLocked, arrayOf } from "../../storage/word.ts";
 import { writeLogs } from "../../telemetry/log.ts";
 import { isAlive } from "../../telemetry/session.ts";
-import {
-  claimFor,
-  findAlone,
-  noClaim,
-  type Claim,
-  type Claimed,
-  type ClaimedJob,
-  type Claimer,
-} from "../claim/claim.ts";
+import { findAlone, noClaim, claim, claimAlone } from "../claim/claim.ts";
+import type { Claim, ClaimedJob, Claimer } from "../claim/claim.ts";
 import type { Ports } from "../kind.ts";
 import { candidateColumns, jobsChannel } from "../job.ts";
-import type { Pending } from "./pending.ts";
+import type { Pending } from "./runs.ts";
 import { areLockedAtOnce } from "../lock-order.ts";
 import type { Ending } from "../settle/outcome.ts";
-import { nextDueAt, releaseDue, releaseHosted, releaseRates } from "../wait/park.ts";
+import { nextDueAt } from "./wake.ts";
+import { releaseDue, releaseHosted, releaseRates } from "../wait/park.ts";
 import { settle, supersededOf } from "../settle/settle.ts";
-import { enterTogether } from "../claim/gate.ts";
-import { lookAhead } from "../claim/lane.ts";
-import { taking, tie } from "../state.ts";
+import { enterTogether, lookAhead } from "../claim/lane.ts";
+import { taking, tie, type Claimed } from "../state.ts";
+import { claimReserved } from "../direct/reservation.ts";
 
 export type TurnWork = Pending & {
   /** How many places are free. */
@@ -56,7 +50,7 @@ export type Turn = {
 export async function takeTurn(tx: Tx, ports: Ports, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
   // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
-  const mayClaimQuickly = mayClaimAtOnce(work) && claimer.reserved === undefined;
+  const mayClaimQuickly = tx.dialect === "postgres" && mayClaimAtOnce(work) && claimer.reserved === undefined;
   const [alive, superseded, quick] = await Promise.all([
     isAlive(tx, claimer.sessionSeq),
     write(tx, ports, work),
@@ -92,7 +86,7 @@ function mayClaimAtOnce({ want, alone, endings, lookForDue, lookForHosted }: Tur
 async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly Ending[]> {
   const { late } = await settle(tx, ports, work.endings);
   const superseded = await supersededOf(tx, work.endings, late);
-  await writeLogs(tx, work.logs);
+  if (work.logs.length > 0) await writeLogs(tx, work.logs);
   await writeProgress(tx, work.progress);
   killPoint("jobs.settled");
   return superseded;
@@ -215,4 +209,14 @@ function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }:
     select open.seq as lane, coalesce(front.stood, 0) as stood, found.*,
       coalesce(found.place <= ${want} and (front.stop is null or found.place < front.stop), false) as taken
     from open left join front on front.lane_seq = open.seq left join found on found.lane_seq = open.seq`;
+}
+
+/** What a turn claims: for its reservation, alone, or from the lanes in turn. */
+export function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
+  const { reserved } = claimer;
+  if (work.alone) return claimAlone(tx, claimer, work.attempted);
+  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
+  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
+  if (work.endings.length > 0) return Promise.resolve(noClaim());
+  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
 }
