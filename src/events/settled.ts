@@ -1,14 +1,15 @@
 // What happens when a delivery ends, however it ends: its dead letter is written or ended, and the next of its key may go.
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";
+import { plainKind, type Ended, type JobEnded, type JobKind } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { endLetter, letterOf, writeLetter } from "./dead-letter.ts";
 import { createOrderSweep, letNextGo, mustWait } from "./order.ts";
 
 /** Deliveries as a kind of job. */
 export function deliveries(): JobKind {
-  return { ended: deliveryEnded, quiet: isQuiet, mustWait, finished: letNextGo, sweep: createOrderSweep() };
+  const sweep = createOrderSweep();
+  return { ...plainKind, ended: deliveryEnded, quiet: isQuiet, mustWait, finished: letNextGo, sweep };
 }
 
 async function deliveryEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {

@@ -1,5 +1,5 @@
 // The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled.
-import { rememberFor } from "../core/remember.ts";
+
 import { DaybookError, invalid, notFound, conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -135,9 +135,9 @@ type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly
 /** `what` is undefined while it looks. */
 type Waiting = { what: AwaitedEnd | undefined; wake(): void };
 
-type Waiters = ReturnType<typeof waitersOf>;
+type Waiters = ReturnType<typeof newWaiters>;
 
-const waitersOf = rememberFor((_store: Store) => ({
+const newWaiters = () => ({
   all: new Set<Waiting>(),
   /** How many wakes there were. */
   heard: 0,
@@ -145,7 +145,9 @@ const waitersOf = rememberFor((_store: Store) => ({
   asked: false,
   closed: false,
   stopListening: undefined as (() => void) | undefined,
-}));
+});
+
+const waitersOf = ({ keep }: Store): Waiters => keep("waiters", newWaiters);
 
 /** Everybody looks for themselves: something else than an end may have changed what they wait for. */
 export function lookAgain(store: Store): void {

@@ -19,6 +19,7 @@ import { migrations } from "./migrations.ts";
 import { openStore } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
 import { jobContext } from "../define/job-context.ts";
+import { directJobs, directKind } from "../jobs/direct/reservation.ts";
 import { liveContext } from "../define/live-context.ts";
 import { filesFolder } from "../storage/files-folder.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
@@ -137,6 +138,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     definitions.set(call.name, call);
     const rollUp = openRollUp(store);
     const kinds = {
+      [directKind]: directJobs,
       [scheduleKind]: fires,
       [callKind]: callJobs(calls),
       [deliveryKind]: deliveries(),

@@ -4,7 +4,7 @@
 // their schedules; so one that fires holds schedules and never waits, neither for a schedule nor for a job (fire.ts).
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { Ended, JobEnded, JobKind } from "../jobs/kind.ts";
+import { plainKind, type Ended, type JobEnded, type JobKind } from "../jobs/kind.ts";
 import type { JobRow } from "../jobs/job.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import { release, waitsKey } from "../jobs/wait/park.ts";
@@ -21,7 +21,7 @@ async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
 }
 
 /** The jobs that schedules make, as a kind. */
-export const fires: JobKind = { ended: scheduledJobEnded, lock: lockSchedules };
+export const fires: JobKind = { ...plainKind, ended: scheduledJobEnded, lock: lockSchedules };
 
 async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
+import { plainKind } from "../../src/jobs/kind.ts";
 import { tie } from "../../src/jobs/state.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import { openEngine } from "../jobs/open-engine.ts";
@@ -78,7 +79,7 @@ for (const backend of backends) {
 
       const { parked } = await claimFully(1, {
         ...claimer(),
-        kinds: { call: { ended: () => undefined, mustWait: () => ({ until: clock.now() + 1000 }) } },
+        kinds: { call: { ...plainKind, mustWait: () => ({ until: clock.now() + 1000 }) } },
       });
 
       assert.equal(parked, 1);

@@ -5,6 +5,7 @@ import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim/claim.ts";
 import { filesFolder } from "../../src/storage/files-folder.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
+import { directJobs, directKind } from "../../src/jobs/direct/reservation.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs } from "../../src/jobs/jobs.ts";
@@ -70,7 +71,7 @@ export async function openEngine(
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
   const session = await newSession();
   const engine: Engine = {
-    ...{ store, clock, definitions: collectDefinitions(use), kinds: {} },
+    ...{ store, clock, definitions: collectDefinitions(use), kinds: { [directKind]: directJobs } },
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,
@@ -134,5 +135,6 @@ export function newClaimer(sessionSeq: number, use: readonly AnyJob[]): Claimer 
     queues: null,
     turns: newTurns(),
     hostCursors: new Map(),
+    kinds: {},
   };
 }

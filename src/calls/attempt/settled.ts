@@ -3,7 +3,7 @@
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
-import type { Ended, JobEnded, JobKind } from "../../jobs/kind.ts";
+import { plainKind, type Ended, type JobEnded, type JobKind } from "../../jobs/kind.ts";
 import type { CallOutcome, CallRow, ErrorKind } from "../call.ts";
 import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
 import { tellCalls, type ToTell } from "../facts.ts";
@@ -20,7 +20,7 @@ type Call = Pick<
 /** Calls as a kind of job. */
 export function callJobs(room: CallsRoom): JobKind {
   const ended: JobKind["ended"] = (tx, all) => callsEnded(room, tx, all);
-  return { ended, mustWait: mustWaitForHost, pruned: pruneCalls, sweep: sweepHosts };
+  return { ...plainKind, ended, mustWait: mustWaitForHost, pruned: pruneCalls, sweep: sweepHosts };
 }
 
 /** Ends the attempts and calls of these jobs together, because a settle ends many jobs. */

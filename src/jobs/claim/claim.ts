@@ -11,7 +11,7 @@ import { anyOf, indexedBy, rowSet, skipLockedOf } from "../../storage/word.ts";
 import { passOn, waitsKey } from "../wait/park.ts";
 import { countStarts, enterLanes, nextOpening, pausedNames, inTurn, nextLanes, served } from "./lane.ts";
 import type { Gate, Turns } from "./lane.ts";
-import type { Ports } from "../kind.ts";
+import { kindOf, type Ports } from "../kind.ts";
 import { candidateColumns, hostChannel, jobsChannel, startableColumns } from "../job.ts";
 import type { Candidate, Startable, JobRow } from "../job.ts";
 import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
@@ -32,7 +32,7 @@ export type Claimer = {
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
   /** What the rooms above say of jobs that keep an order. */
-  readonly kinds?: Ports["kinds"];
+  readonly kinds: Ports["kinds"];
 };
 
 /** What a claim took and saw. It is filled as the claim goes from lane to lane. */
@@ -250,7 +250,7 @@ function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict
 async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verdict> {
   const { seq, available_at, tenant_id: tenant } = job;
   if (job.kind !== null && job.limit_key !== null) {
-    const waits = (await batch.claimer.kinds?.[job.kind]?.mustWait?.(tx, job)) ?? false;
+    const waits = await kindOf(batch.claimer, job).mustWait(tx, job);
     const order = waitsKey({ tenant, waitsFor: "order", key: job.limit_key });
     if (waits === true) return { seq, waits_for: "order", waits_key: order, available_at };
     if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };

@@ -7,9 +7,9 @@
 // Its gates are pause, reservation, limit and rate. A claim enters its lanes and reads their gates once, before any of their jobs,
 // so a closed lane costs the same however many jobs stand in it. Whoever pauses, limits or reserves a lane waits for the claims
 // that are under way in it, and every later claim sees what was changed.
-import { rememberFor } from "../../core/remember.ts";
+
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
-import type { Store, Tx } from "../../storage/store.ts";
+import type { Tx } from "../../storage/store.ts";
 import { anyOf, indexedBy } from "../../storage/word.ts";
 import type { Claimer } from "./claim.ts";
 import { lockKey, lockNames, tryNames } from "../../storage/lock-key.ts";
@@ -30,12 +30,10 @@ const lanesPerTenant = 1_000_000;
 // In a statement it is written out: a number that is bound is a real one on SQLite, and its division leaves a fraction.
 const perTenant = rawSql(String(lanesPerTenant));
 
-// Known lanes of each store. Only committed ones are kept: a lane of a transaction that was undone does not exist.
-const lanesKnown = rememberFor((_ids: Store["ids"]) => new Map<string, number>());
-
 /** The number of the lane, which is made if it does not exist yet. */
 export function laneOf(tx: Tx, tenant: string, queue: string): number | Promise<number> {
-  const lanes = lanesKnown(tx.ids);
+  // Only committed ones are kept: a lane of a transaction that was undone does not exist.
+  const lanes = tx.keep("lanes", () => new Map<string, number>());
   return lanes.get(`${tenant}\n${queue}`) ?? makeLane(tx, tenant, queue, lanes);
 }
 

@@ -14,8 +14,8 @@ import { isAlive } from "../../telemetry/session.ts";
 import { tellCancelled } from "../settle/cancel.ts";
 import type { Engine } from "../engine.ts";
 import { closeLane, laneOf, type LaneRow } from "../claim/lane.ts";
-import type { Ports } from "../kind.ts";
-import { doneChannel, jobsChannel, seqsOf, type JobRow, startableColumns, type Startable } from "../job.ts";
+import { plainKind, type JobKind, type Ports } from "../kind.ts";
+import { doneChannel, jobsChannel, seqsOf, startableColumns, type Startable } from "../job.ts";
 import type { Within } from "../jobs.ts";
 import { cancelInLine, queueOne } from "../state.ts";
 import { awaitEnd } from "../result.ts";
@@ -78,15 +78,21 @@ export async function releaseReservation(tx: Tx, ports: Ports, id: string, sessi
   await endReservations(tx, ports, [await ownReservation(tx, id, sessionSeq, "release")], "released");
 }
 
-/** The end of direct work is the end of its turn, in one transaction: the queue goes on, whatever becomes of the caller. */
-export async function releaseTurnOf(tx: Tx, { kind_seq: reservation }: Pick<JobRow, "kind_seq">): Promise<void> {
-  const released =
-    await tx.run(sql`update daybook_reservation as reservation set status = 'released', ended_at = ${tx.now}
-    where seq = ${reservation} and status = 'active'`);
-  if (released === 0) return;
-  tx.wake(jobsChannel);
-  tx.wake(doneChannel);
-}
+/** Direct work as a kind. The end of its run is the end of its turn, in one transaction: the queue goes on, whatever becomes of the
+ *  caller. One that never ran leaves the turn to its caller. */
+export const directJobs: JobKind = {
+  ...plainKind,
+  async ended(tx, all) {
+    const turns = all.flatMap(({ job, outcome }) => (outcome.run === null ? [] : (job.kind_seq ?? [])));
+    const released =
+      await tx.run(sql`update daybook_reservation as reservation set status = 'released', ended_at = ${tx.now}
+      where seq ${anyOf("integer", turns)} and status = 'active'`);
+    if (released === 0) return;
+    tx.wake(jobsChannel);
+    tx.wake(doneChannel);
+  },
+  hold: (tx, turn) => tx.all(sql`select seq from daybook_reservation reservation where seq = ${turn} for update`),
+};
 
 /** Those of a session that has ended: the queues go on. */
 export function freeReservationsOf(tx: Tx, ports: Ports, sessionSeq: number): Promise<number> {

@@ -62,8 +62,10 @@ export type JobRun = {
   readonly command: CommandRecord | null;
 };
 
+const usualKinds = ["job", "schedule", "direct"] as const;
+export const listedKinds = [...usualKinds, "delivery", "catch_up", "call"] as const;
 /** Whose work a job is: `job` for one that was enqueued, else what made it. */
-export type ListedKind = "job" | "schedule" | "direct" | "delivery" | "catch_up" | "call";
+export type ListedKind = (typeof listedKinds)[number];
 
 export type JobFilter = PageOptions & {
   readonly status?: JobStatus | readonly JobStatus[];
@@ -127,9 +129,6 @@ const ended: Partial<Record<JobStatus, string>> = {
   skipped: "run.status = 'skipped'",
 };
 const statuses: readonly JobStatus[] = [...openStatuses, ...endedStatuses];
-
-const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
-export const listedKinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
 type Wanted = Required<Omit<JobFilter, keyof PageOptions>>;

@@ -14,9 +14,9 @@ import { gateOf, settle, readInteresting, follow } from "../settle/settle.ts";
 import { refuseInsideStep } from "./step.ts";
 import { sql } from "../../storage/sql.ts";
 import type { ClaimedJob } from "../claim/claim.ts";
-import { directKind } from "../direct/reservation.ts";
+
 import { freeKeys } from "../key.ts";
-import type { Ports } from "../kind.ts";
+import { kindOf, type Ports } from "../kind.ts";
 import { lockWithOther } from "../lock-order.ts";
 import type { Ending } from "../settle/outcome.ts";
 import { endRuns, tie } from "../state.ts";
@@ -83,13 +83,14 @@ function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Pr
   };
 }
 
-async function letOthersIn({ store, kinds }: Engine, jobs: readonly Finished[]): Promise<void> {
+async function letOthersIn(engine: Engine, jobs: readonly Finished[]): Promise<void> {
+  const { store } = engine;
   const limited = jobs.filter((job) => job.limits !== null);
   const gated = limited.length > 0 || (await store.read(gateOf(jobs.map((job) => job.lane_seq)))).length > 0;
   if (!gated) return;
   await store.write(async (tx) => {
     await offerFreeKeys(tx, limited.flatMap(permitsOf));
-    for (const job of limited) if (job.kind !== null) await kinds[job.kind]?.finished?.(tx, job);
+    for (const job of limited) await kindOf(engine, job).finished(tx, job);
     // Whoever found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
     tx.wake(jobsChannel);
   });
@@ -107,7 +108,7 @@ export async function settleInUserTx(
   await tx.userDone();
   // On the wire in this order, which is that of the locks.
   const [, goesOn, facts, { more, late }] = await Promise.all([
-    holdTurnOf(tx, job),
+    kindOf(ports, job).hold(tx, job.kind_seq),
     groupGoesOn(tx, job),
     ports.announce?.wantsJobs(tx) ?? false,
     endRuns(tx, [ending]),
@@ -120,11 +121,6 @@ export async function settleInUserTx(
   const rows = await readInteresting(tx, ports, ends);
   await follow(tx, ports, ends, goesOn ? rows.map((row) => ({ ...row, group_seq: null })) : rows);
   return true;
-}
-
-async function holdTurnOf(tx: Tx, { kind, kind_seq }: Pick<JobRow, "kind" | "kind_seq">): Promise<void> {
-  if (kind !== directKind) return;
-  await tx.all(sql`select seq from daybook_reservation reservation where seq = ${kind_seq} for update`);
 }
 
 // Of those that run side by side only the last one decides about its group. Two that end at once would each see the other as it

@@ -109,7 +109,7 @@ export async function sweep(engine: Engine): Promise<number> {
   if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, engine));
   await attempt(async (tx) => {
     let released = 0;
-    for (const kind of Object.values(kinds)) released += (await kind.sweep?.(tx)) ?? 0;
+    for (const kind of Object.values(kinds)) released += await kind.sweep(tx);
     return released;
   });
   for (let from: From | undefined, last = false; !last; last = from === undefined) {

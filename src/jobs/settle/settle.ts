@@ -4,11 +4,11 @@
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf } from "../../storage/word.ts";
-import { directKind, releaseTurnOf } from "../direct/reservation.ts";
+
 import { freeKeys } from "../key.ts";
 import { freePermits } from "../wait/park.ts";
 import { endsWith, holdGroupsOf, memberEnded } from "../group/group.ts";
-import { jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "../kind.ts";
+import { kindOf, jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { doneChannel, jobsChannel, readJobs, seqsOf, type JobRow } from "../job.ts";
 import { areLockedAtOnce, lockJobs } from "../lock-order.ts";
 import { makeRetry, againAfter, type Ending } from "./outcome.ts";
@@ -59,9 +59,9 @@ export function gateOf(lanes: readonly number[]): Sql {
 type Ends = EndedRuns & { readonly endings: readonly Ending[]; readonly facts: boolean };
 
 /** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
-export async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends: Ends): Promise<JobRow[]> {
+export async function readInteresting(tx: Tx, ports: Ports, ends: Ends): Promise<JobRow[]> {
   const { endings, more, late, facts } = ends;
-  if (runsEnded !== undefined) tx.afterCommit(runsEnded);
+  if (ports.runsEnded !== undefined) tx.afterCommit(ports.runsEnded);
   if (more.some((job) => job.awaited !== 0)) tx.wake(doneChannel);
   const listening = facts || jobSettled.heard;
   if (more.length === 0 && !listening) return [];
@@ -69,7 +69,7 @@ export async function readInteresting(tx: Tx, { kinds, runsEnded }: Ports, ends:
   const isPlain = (job: Owned): boolean => {
     const ending = endingOf.get(job.run_id ?? "");
     if (job.ties !== 0 || ending?.status !== "success") return false;
-    return job.kind === null || kinds[job.kind]?.quiet?.(ending.job?.attempt ?? 2) === true;
+    return job.kind === null || kindOf(ports, job).quiet(ending.job?.attempt ?? 2);
   };
   const wanted = listening ? endings.filter(({ runId }) => !late.has(runId)) : more.filter((job) => !isPlain(job));
   if (wanted.length === 0) return [];
@@ -96,7 +96,6 @@ export async function follow(tx: Tx, ports: Ports, { endings, facts }: Ends, row
     const retriedBy = again === null ? null : await makeRetry(tx, row, again);
     if (retriedBy === null) over.push(row);
     ended.push(describe(row, ending, retriedBy));
-    if (row.kind === directKind) await releaseTurnOf(tx, row);
   }
   // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
   await tellAllEnded(tx, ports, ended, facts);
