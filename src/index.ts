@@ -149,7 +149,7 @@ export type { SkipTo } from "./events/listeners.ts";
 export type { Held, Released, ReleaseOptions } from "./book/copy.ts";
 export type { HeldFilter, HeldJobs } from "./jobs/wait/hold.ts";
 export type { HeldSchedules } from "./schedules/held.ts";
-export type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
+export type { Worker, WorkerOptions } from "./jobs/worker/start-worker.ts";
 export { app, type App, type AppScheduleOptions, type RegistrationOptions } from "./define/app.ts";
 export type { Apps } from "./book/app-verbs.ts";
 export type { AnyApp, AppOptions, ErrorPlace, OnError } from "./apps/define.ts";

@@ -4,7 +4,7 @@ import { conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
 import { checks } from "./examine.ts";
-import { countFromRight, newestOf, type Counted, type Newest } from "../jobs/explain/time-checks.ts";
+import { countFromRight, newestOf, type Counted, type Newest } from "../jobs/checks.ts";
 import { countOnceFromRight, stepBackAll } from "../schedules/step-back.ts";
 import type { Check } from "../storage/checks.ts";
 import type { Store } from "../storage/store.ts";

@@ -17,7 +17,7 @@ import { newJob, insertJobs } from "../jobs/enqueue.ts";
 import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import type { Limits } from "../jobs/claim/limit.ts";
-import { neverBlamed } from "../jobs/settle/outcome.ts";
+import { neverBlamed } from "../jobs/settle/settle.ts";
 import { callJobName, callKind, callQueue, hostKey, sealedFor } from "./call.ts";
 import type { CallRow, CallStatus, CallPolicy } from "./call.ts";
 import { tellCalls } from "./facts.ts";

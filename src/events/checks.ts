@@ -4,7 +4,7 @@ import type { Check } from "../storage/checks.ts";
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
 import { jobNow } from "../jobs/job.ts";
-import { latestNow, mendAdvice } from "../jobs/explain/time-checks.ts";
+import { latestNow, mendAdvice } from "../jobs/checks.ts";
 
 const report = "report it: an event, its deliveries and its dead letters are written in one transaction";
 

@@ -10,7 +10,7 @@ import type { Store, Tx } from "../storage/store.ts";
 import { forUpdate, anyOf } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
-import { makeRetry } from "../jobs/settle/outcome.ts";
+import { makeRetry } from "../jobs/settle/settle.ts";
 import { type DeadLetterStatus, endLetter, type DeadLetterRow, letterOf } from "./dead-letter.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
 import { letNextGo } from "./order.ts";

@@ -2,16 +2,16 @@
 // it; when it is undone, there never was one.
 import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import { type Value, sql, rawSql } from "../storage/sql.ts";
+import { sql, rawSql, type Value } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { together } from "../storage/together.ts";
 import { heardBy } from "../core/cause.ts";
 import { waitsKey } from "./wait/park.ts";
-import { type JobRow, type JobStatus, type Beginning, jobsChannel, queuedChannel, allHave, someHave } from "./job.ts";
+import { jobsChannel, queuedChannel, allHave, someHave, type JobRow, type JobStatus, type Beginning } from "./job.ts";
 import { laneOf, lanesOf } from "./claim/lane.ts";
 import type { Prepared } from "./define.ts";
 import { tie } from "./state.ts";
-import { type ColumnType, anyOf, rowsInto, unnested } from "../storage/word.ts";
+import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
 import { resolveConflict, takeKey } from "./key.ts";
 
 /** `Result` is what the job's handler returns. */

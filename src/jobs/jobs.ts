@@ -14,7 +14,7 @@ import type { Ports } from "./kind.ts";
 import { findJob, listJobs, readChain, type JobFilter } from "./explain/list.ts";
 import { editJob, nameOfJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
 import { placeOf, pauseName, resumeName } from "./queues.ts";
-import { retryJob } from "./settle/outcome.ts";
+import { retryJob } from "./settle/settle.ts";
 import { recover } from "./settle/rescue.ts";
 import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";

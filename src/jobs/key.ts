@@ -5,7 +5,7 @@ import { quote } from "../core/quote.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { passOn } from "./wait/park.ts";
-import { type JobRow, jobNow } from "./job.ts";
+import { jobNow, type JobRow } from "./job.ts";
 import type { Prepared } from "./define.ts";
 import { restand, tie } from "./state.ts";
 import type { NewJob } from "./enqueue.ts";

@@ -18,7 +18,7 @@ import type { Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { seqOf, seqsOf, type JobKey } from "./job.ts";
 import { limitNames, type Limited } from "./claim/limit.ts";
-import type { Ending } from "./settle/outcome.ts";
+import type { Ending } from "./settle/settle.ts";
 
 /** A job that is about to end. */
 type Ends = Pick<Ending, "seq" | "job" | "shutdown"> & Partial<Pick<Ending, "status">>;

@@ -7,7 +7,7 @@ import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type ColumnType } from "../storage/word.ts";
 import { readJobs, seqsOf, type JobRow, type WaitsFor } from "./job.ts";
-import type { Ending } from "./settle/outcome.ts";
+import type { Ending } from "./settle/settle.ts";
 
 /** What the end of a job concerns besides itself, as bits of `ties`. */
 export const tie = { key: 1, limit: 2, order: 4, group: 8 } as const;

@@ -26,7 +26,7 @@ import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
 import { recoverSession } from "../jobs/settle/rescue.ts";
-import type { Worker, WorkerOptions } from "../jobs/worker/worker-options.ts";
+import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { catchUps } from "../events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "../events/event.ts";

@@ -15,7 +15,7 @@ import type { Engine } from "../jobs/engine.ts";
 import type { EnqueueTogether } from "../jobs/enqueue.ts";
 import type { AnyRecordType } from "../records/define/definition.ts";
 import type { RecordRoom } from "../records/room.ts";
-import type { Worker, WorkerOptions } from "../jobs/worker/worker-options.ts";
+import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import type { AnySchedule } from "../schedules/options.ts";
 import type { ScheduleWriter } from "../schedules/write-definitions.ts";
 import type { Ticker } from "../schedules/ticker.ts";

@@ -8,7 +8,7 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { rowSet, skipLocked, anyOf, skipLockedOf } from "../storage/word.ts";
 import { cancelJob } from "../jobs/settle/cancel.ts";
-import { type NewJob, newJob, insertJobs } from "../jobs/enqueue.ts";
+import { newJob, insertJobs, type NewJob } from "../jobs/enqueue.ts";
 import { jobsChannel } from "../jobs/job.ts";
 import type { Ports, ToSay } from "../jobs/kind.ts";
 import { laneOf } from "../jobs/claim/lane.ts";

@@ -9,7 +9,7 @@ import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { directJobs, directKind } from "../../src/jobs/direct/reservation.ts";
 import type { OnFailure } from "../../src/jobs/group/group.ts";
 import { recoverSession } from "../../src/jobs/settle/rescue.ts";
-import { settleInUserTx } from "../../src/jobs/run/finish.ts";
+import { settleInUserTx } from "../../src/jobs/run/step.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { cleanup } from "../support/open-test.ts";
 import { askForTurn, declareDead, takeDirect } from "./direct.ts";

@@ -6,7 +6,7 @@ import { advise } from "../../core/advice.ts";
 import type { RunContext } from "../../jobs/run/run.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
-import { neverBlamed } from "../../jobs/settle/outcome.ts";
+import { neverBlamed } from "../../jobs/settle/settle.ts";
 import { callJobName, callQueue } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
 import { exchange, failureOf, reasonOf } from "../client/exchange.ts";

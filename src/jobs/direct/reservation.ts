@@ -21,7 +21,7 @@ import { cancelInLine, queueOne } from "../state.ts";
 import { awaitEnd } from "../result.ts";
 import { tryNames } from "../../storage/lock-key.ts";
 import { createPermits, limitNames, writePermits } from "../claim/limit.ts";
-import { type Claim, noClaim, type Starter, start } from "../claim/claim.ts";
+import { noClaim, start, type Claim, type Starter } from "../claim/claim.ts";
 
 /** The kind of direct work; its `kind_seq` is the reservation. */
 export const directKind = "direct";

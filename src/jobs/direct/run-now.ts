@@ -13,8 +13,7 @@ import type { Engine } from "../engine.ts";
 import { newJob, insertJobs } from "../enqueue.ts";
 import { closeLane, laneOf } from "../claim/lane.ts";
 import { awaitResult } from "../result.ts";
-import { startWorker } from "../worker/start-worker.ts";
-import type { Worker } from "../worker/worker-options.ts";
+import { startWorker, type Worker } from "../worker/start-worker.ts";
 import {
   directKind,
   refusedBy,

@@ -92,7 +92,7 @@ export type JobFilter = PageOptions & {
 
 export type JobPage = Page<JobRecord>;
 
-// Its start is in the line while it is open, then in its run. A loss is charged only to a job that ran alone (outcome.ts).
+// Its start is in the line while it is open, then in its run. A loss is charged only to a job that ran alone (settle.ts).
 const columns = sql`select job.seq as ".seq", job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for as "waitsFor",
     coalesce(line.priority, job.priority) as priority, line.position, job.created_at as "createdAt",
     coalesce(line.available_at, job.due_at, job.created_at) as "availableAt",

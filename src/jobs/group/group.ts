@@ -16,7 +16,7 @@ import { groupEnded, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
 import { freeKeys } from "../key.ts";
 import { passOn } from "../wait/park.ts";
-import type { Ending } from "../settle/outcome.ts";
+import type { Ending } from "../settle/settle.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 
 export type GroupMode = "sequential" | "parallel";

@@ -11,7 +11,7 @@ import { refuseInsideUnit } from "../../storage/unit.ts";
 import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../core/page.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "../define.ts";
 import type { Ports } from "../kind.ts";
-import { type Enqueued, type NewJob, isFree, newJob, withWarning, insertJobs } from "../enqueue.ts";
+import { isFree, newJob, withWarning, insertJobs, type Enqueued, type NewJob } from "../enqueue.ts";
 import { endedStatuses, jobsChannel, openStatuses, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../claim/lane.ts";

@@ -1,21 +1,21 @@
 // Run: one execution of one claimed job's handler, from its params to its ending. No transaction is open
 // meanwhile; the worker settles what comes back, unless the handler calls `finish`.
-import { type Timer, afterEither } from "../../core/clock.ts";
+import { afterEither, type Timer } from "../../core/clock.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { DaybookError, describeError, invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { heardOf, withCause } from "../../core/cause.ts";
 import { adviceOf, advise } from "../../core/advice.ts";
-import { type Traced, inSpan, isTraced } from "../../telemetry/trace.ts";
-import { type AnyJob, validateParams } from "../define.ts";
+import { inSpan, isTraced, type Traced } from "../../telemetry/trace.ts";
+import { validateParams, type AnyJob } from "../define.ts";
 import type { Engine } from "../engine.ts";
-import { type ClaimedJob, runsAlone } from "../claim/claim.ts";
-import type { Ending } from "../settle/outcome.ts";
+import { runsAlone, type ClaimedJob } from "../claim/claim.ts";
+import type { Ending } from "../settle/settle.ts";
 import { runAlone } from "../result.ts";
 import { storableText } from "../../core/quote.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
-import { type LogLevel, type RunLogRow, checkLevel, toLogLine } from "../../telemetry/log.ts";
+import { checkLevel, toLogLine, type LogLevel, type RunLogRow } from "../../telemetry/log.ts";
 import type { Step } from "./step.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */

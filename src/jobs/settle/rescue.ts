@@ -15,8 +15,7 @@ import { sessionRecovered, type Ports } from "../kind.ts";
 import { jobsChannel } from "../job.ts";
 import { releaseFreeKeys, type From } from "../wait/park.ts";
 import { lockJobs } from "../lock-order.ts";
-import type { Ending } from "./outcome.ts";
-import { settle } from "./settle.ts";
+import { settle, type Ending } from "./settle.ts";
 import { graceMs } from "../run/run.ts";
 
 type Open = { readonly seq: number; readonly runId: string; readonly startedAt: number };

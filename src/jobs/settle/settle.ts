@@ -3,16 +3,21 @@
 // next job here, so that no crash can come between.
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf } from "../../storage/word.ts";
-
-import { freeKeys } from "../key.ts";
+import { anyOf, forUpdate } from "../../storage/word.ts";
+import { freeKeys, holderOf, isTakenBy } from "../key.ts";
 import { freePermits } from "../wait/park.ts";
-import { endsWith, holdGroupsOf, memberEnded } from "../group/group.ts";
+import { endsWith, holdGroupsOf, memberEnded, isEnding } from "../group/group.ts";
 import { kindOf, jobSettled, jobSuperseded, lockForKinds, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { doneChannel, jobsChannel, readJobs, seqsOf, type JobRow } from "../job.ts";
-import { areLockedAtOnce, lockJobs } from "../lock-order.ts";
-import { makeRetry, againAfter, type Ending } from "./outcome.ts";
+import { areLockedAtOnce, lockJobs, lockGroupOf } from "../lock-order.ts";
 import { endRuns, type EndedRuns, type Owned } from "../state.ts";
+import { lostTwice, runsAlone, type ClaimedJob } from "../claim/claim.ts";
+import type { RunStatus } from "../../telemetry/run.ts";
+import type { RetryAdvice } from "../../core/advice.ts";
+import { conflict, notFound, type DaybookError } from "../../core/error.ts";
+import { insertJobs, type Enqueued, type NewJob } from "../enqueue.ts";
+import { keptPlace } from "../line/room.ts";
+import { backoffMs, type Backoff } from "../../core/backoff.ts";
 
 export type Settled = {
   /** The runs that somebody else had ended: nothing was written for them. */
@@ -130,4 +135,154 @@ export function tellSuperseded(superseded: readonly Ending[]): void {
   for (const { job, runId, status } of superseded) {
     jobSuperseded.state({ id: job?.id ?? "", name: job?.name ?? "", runId, status });
   }
+}
+
+// How a run ended, and what follows from it for its job.
+
+export type Ending = {
+  readonly seq: number;
+  /** The fence: only who knows it may end the run. */
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly durationMs: number;
+  /** When it ended, if that is not now: a lost run ended when its session was last heard. */
+  readonly endedAt?: number;
+  readonly error?: { readonly type: string; readonly message: string; readonly trace: string | null } | undefined;
+  /** As it was claimed; left out by whoever does not know. */
+  readonly job?: ClaimedJob;
+  readonly result?: string | null;
+  /** Why what the handler returned is not kept. */
+  readonly resultRefused?: string | null;
+  /** The process was told to stop: the job is made again and nothing is counted. */
+  readonly shutdown?: boolean;
+  /** What a built-in handler knows about trying again. */
+  readonly advice?: RetryAdvice | undefined;
+};
+
+/** What the next job of the chain counts, or null when the chain ends here. */
+export type Again = {
+  readonly attempt: number;
+  readonly losses: number;
+  /** How often it was lost among others: 0, 1, or 2 when it must run alone. */
+  readonly alone: number;
+  readonly backoff: boolean;
+  /** It stands where the last one stood: what happened was not its doing. */
+  readonly keepsPlace?: boolean;
+  readonly atLeastMs?: number | undefined;
+};
+
+/** As many losses as this mean that the work cannot be what ends its process: it is never blamed, and need not run alone. */
+export const neverBlamed = 1_000_000;
+
+export function againAfter(job: JobRow, ending: Pick<Ending, "status" | "shutdown" | "advice">): Again | null {
+  const { attempt, losses, alone } = job;
+  const { advice } = ending;
+  // Somebody wants it to end; that its run failed or was lost before it heard of it does not change that.
+  if (job.cancel_requested_at !== null) return null;
+  // Whoever asked for it directly is told, and decides.
+  if (job.origin === "direct") return null;
+  if (ending.shutdown === true) return { attempt, losses, alone, backoff: false, keepsPlace: true };
+  switch (ending.status) {
+    case "error":
+    case "timed_out": {
+      const atLeastMs = advice?.atLeastMs;
+      if (advice?.counts === false) return { attempt, losses, alone: 0, backoff: false, atLeastMs };
+      if (advice?.again === false || attempt >= job.attempts) return null;
+      return { attempt: attempt + 1, losses, alone: 0, backoff: true, atLeastMs };
+    }
+    case "lost": {
+      if (job.losses_max === 0) return null;
+      // A loss is charged only to a job that ran alone; among others nobody can say which one it was.
+      const counted = losses + (runsAlone(job) ? 1 : 0);
+      if (counted >= job.losses_max) return null;
+      const next = job.losses_max >= neverBlamed ? 0 : Math.min(alone + 1, lostTwice);
+      return { attempt, losses: counted, alone: next, backoff: false, keepsPlace: true };
+    }
+    case "success":
+    case "cancelled":
+    case "skipped":
+      return null;
+  }
+}
+
+/** The next job of the chain, made in the transaction in which the last try ended. It takes over a key that is held until the
+ *  work is done. `behind` is the group whose current job it waits for. */
+export async function makeRetry(
+  tx: Tx,
+  old: JobRow,
+  again: Again & { readonly origin?: "manual"; readonly behind?: string | undefined },
+): Promise<string> {
+  const backoff = old.backoff === null ? null : (JSON.parse(old.backoff) as Backoff);
+  const planned = again.backoff ? backoffMs(backoff, old.attempt, tx.random) : 0;
+  const delay = Math.max(planned, again.atLeastMs ?? 0);
+  const reason = again.behind !== undefined ? "group" : delay > 0 ? "time" : null;
+  const row: NewJob = {
+    // What a job is and belongs to, its next try is and belongs to as well; an insert takes the columns of a new job alone.
+    ...old,
+    id: tx.ids(),
+    idempotency_key: null,
+    status: reason === null ? "queued" : "waiting",
+    waits_for: reason,
+    waits_key: again.behind ?? null,
+    created_at: tx.now,
+    available_at: tx.now + delay,
+    delay_ms: delay > 0 ? delay : null,
+    origin: again.origin ?? "retry",
+    attempt: again.attempt,
+    losses: again.losses,
+    retry_of: old.seq,
+    chain_seq: old.chain_seq ?? old.seq,
+    alone: again.alone,
+    position: again.keepsPlace === true ? await keptPlace(tx, old) : null,
+    holdsKey: old.key_scope === "done",
+  };
+  if ((await insertJobs(tx, [row])) !== 1) {
+    if (again.origin === "manual") throw await refusal(tx, old);
+    // The chain goes on without a key that somebody else has.
+    await insertJobs(tx, [{ ...row, holdsKey: false }]);
+  }
+  tx.wake(jobsChannel);
+  return row.id;
+}
+
+async function refusal(tx: Tx, old: JobRow): Promise<DaybookError> {
+  const holder = await holderOf(tx, old);
+  return conflict(holder === undefined ? `job ${old.id} has been retried already` : isTakenBy(holder), { id: old.id });
+}
+
+/** Retry by hand: continues the last job of a chain, whatever it ended as, and may go beyond `attempts`. */
+export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
+  // A retry is of its chain's group or of none, so this is the only one there can be.
+  await lockGroupOf(tx, { tenant: tx.tenant, id });
+  const last = await lastOfChain(tx, id);
+  const { status } = last;
+  if (status !== "failed" && status !== "cancelled") {
+    const why =
+      last.finished_at === null
+        ? `${last.id === id ? "" : ` and already continues ${id}`}: wait for it, or cancel it first`
+        : ": enqueue a new job to do it again";
+    throw conflict(`job ${last.id} is ${status}${why}`, { id: last.id, status });
+  }
+  // A try more than planned is planned for: the chain's own count must stay within its limit.
+  const attempt = last.attempt + 1;
+  const [group] = (await holdGroupsOf(tx, [last])).values();
+  // A group that has ended, or is ending, stays as it is: the job then runs on its own.
+  const within = group === undefined || isEnding(group) ? { group_seq: null, group_slot: null } : {};
+  const allowed = { ...last, attempts: Math.max(last.attempts, attempt), ...within };
+  // An open group that runs one after another is at another job: this one begins when that has ended.
+  const behind = allowed.group_seq !== null && group?.mode === "sequential" ? group.id : undefined;
+  const again = { attempt, losses: 0, alone: last.alone, backoff: false, origin: "manual", behind } as const;
+  const made = await makeRetry(tx, allowed, again);
+  return { id: made, name: last.name, status: behind === undefined ? "queued" : "waiting", created: true };
+}
+
+// Whoever continues a chain holds its last job, so nobody else does.
+async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
+  const lock = async (which: Sql): Promise<{ seq: number } | undefined> =>
+    tx.get(sql`select seq from daybook_job where ${which} ${forUpdate}`);
+  let last = await lock(sql`tenant_id = ${tx.tenant} and id = ${id}`);
+  for (let next = last; next !== undefined; next = await lock(sql`retry_of = ${next.seq}`)) last = next;
+  const [row] = last === undefined ? [] : await readJobs(tx, [last.seq]);
+  if (row === undefined) throw notFound(`there is no job ${id}`, { id });
+  return row;
 }

@@ -1,16 +1,14 @@
 // The runs of one worker, from the claim that started them to the ending that a turn will write. A claim takes no more jobs
 // than there are free places, and each handler starts as soon as its claim is on disk: nothing here waits to begin.
-import { type Clock, afterEither } from "../../core/clock.ts";
+import { afterEither, type Clock } from "../../core/clock.ts";
 import type { DaybookError, ErrorCode } from "../../core/error.ts";
-import { type ClaimedJob, runsAlone } from "../claim/claim.ts";
-import { type RunState, abortRun, cancelled, interrupted, run, shuttingDown } from "../run/run.ts";
+import { runsAlone, type ClaimedJob } from "../claim/claim.ts";
+import { abortRun, cancelled, interrupted, run, shuttingDown, type RunState } from "../run/run.ts";
 import type { Engine } from "../engine.ts";
-import { finishRun } from "../run/finish.ts";
-import type { Ending } from "../settle/outcome.ts";
-import { createStep } from "../run/step.ts";
+import { finishRun, createStep } from "../run/step.ts";
+import { settle, type Ending } from "../settle/settle.ts";
 import type { RunLogRow } from "../../telemetry/log.ts";
 import { runNotesDropped } from "../kind.ts";
-import { settle } from "../settle/settle.ts";
 import { rememberFor } from "../../core/remember.ts";
 
 export type Runs = {

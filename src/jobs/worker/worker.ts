@@ -17,9 +17,9 @@ import { ownershipLost, shuttingDown } from "../run/run.ts";
 import { tellSuperseded } from "../settle/settle.ts";
 import { takeTurn, type TurnWork } from "./turn.ts";
 import { lookAgain } from "../result.ts";
-import { type Pending, passing, writeApart, createRuns } from "./runs.ts";
+import { passing, writeApart, createRuns, type Pending } from "./runs.ts";
 import { createWake } from "./wake.ts";
-import type { Worker, WorkerSettings } from "./worker-options.ts";
+import type { Worker, WorkerSettings } from "./start-worker.ts";
 
 const sweepEveryMs = 15_000;
 const retryMs = 200;

@@ -3,7 +3,7 @@
 import { systemClock } from "../../../core/clock.ts";
 import { isDaybookError, DaybookError, describeError, type ErrorCode } from "../../../core/error.ts";
 import { advise } from "../../../core/advice.ts";
-import { neverBlamed } from "../../../jobs/settle/outcome.ts";
+import { neverBlamed } from "../../../jobs/settle/settle.ts";
 import type { Broker } from "../broker.ts";
 import { cloudEventsJson } from "../message.ts";
 import { connect, type Connection } from "./connection.ts";
