@@ -169,7 +169,6 @@ const checks: readonly (Omit<Check, "advice"> & Partial<Check>)[] = [
 // Times that no rule explains: they were written, or acted upon, by a clock that was wrong. Doctor finds them and `daybook mend` puts
 // them right, by the rule that each of them should have followed. What is only history keeps the time that the clock said.
 
-/** What to do about them. */
 export const mendAdvice =
   'the clock was wrong when this was written: see that it is right now, look with "daybook mend", and mend with --apply';
 
@@ -190,12 +189,10 @@ function countedFromAhead(now: number): Sql {
     and job.delay_ms is not null and line.available_at > ${latestNow(now)} + job.delay_ms`;
 }
 
-export const jobTimeChecks: readonly Check[] = [
+const timeChecks: readonly Omit<Check, "promise" | "advice">[] = [
   {
-    promise: "D4",
     name: "no job stands in line before its time",
     find: (_dialect, now) => sql`select job.id as finding, line.seq from ${releasedEarly(now)}`,
-    advice: mendAdvice,
     async mend(tx, seqs) {
       const early = await tx.all<{ seq: number; at: number }>(
         sql`select line.seq, line.available_at as at from ${releasedEarly(tx.now)} and line.seq ${anyOf("integer", seqs)}`,
@@ -206,10 +203,8 @@ export const jobTimeChecks: readonly Check[] = [
     },
   },
   {
-    promise: "D4",
     name: "no job waits longer than its own delay or backoff",
     find: (_dialect, now) => sql`select job.id as finding, line.seq from ${countedFromAhead(now)}`,
-    advice: mendAdvice,
     async mend(tx, seqs) {
       const late = await tx.all<{ seq: number; delay: number }>(
         sql`select line.seq, job.delay_ms as delay from ${countedFromAhead(tx.now)} and line.seq ${anyOf("integer", seqs)}`,
@@ -223,13 +218,11 @@ export const jobTimeChecks: readonly Check[] = [
     },
   },
   {
-    promise: "D4",
     name: "no key is held for longer than its window",
     // Its window is counted from the creation of its job, so this comes before that is mended.
     find: (_dialect, now) => sql`select job.id as finding, job.seq from daybook_job_key held
       join daybook_job job on job.seq = held.job_seq
       where held.until_at is not null and job.created_at > ${latestNow(now)}`,
-    advice: mendAdvice,
     mend: async (tx, seqs) =>
       tx.run(sql`update daybook_job_key set until_at = ${tx.now} + until_at
           - (select created_at from daybook_job job where job.seq = daybook_job_key.job_seq)
@@ -237,22 +230,18 @@ export const jobTimeChecks: readonly Check[] = [
           where job.seq = daybook_job_key.job_seq and job.created_at > ${latestNow(tx.now)})`),
   },
   {
-    promise: "D4",
     name: "no open job, and none that holds a key, was made in the future",
     find: (_dialect, now) => sql`select job.id as finding, job.seq from daybook_job job
       where job.created_at > ${latestNow(now)} and (exists (select 1 from daybook_line line where line.seq = job.seq)
         or exists (select 1 from daybook_job_key held where held.job_seq = job.seq))`,
-    advice: mendAdvice,
     mend: async (tx, seqs) =>
       tx.run(sql`update daybook_job set created_at = ${tx.now}
         where seq ${anyOf("integer", seqs)} and created_at > ${latestNow(tx.now)}`),
   },
   {
-    promise: "D4",
     name: "no rate counts in a window that is still to come",
     find: (_dialect, now) => sql`select tenant_id || ' ' || rate_key as finding, 0 as seq from daybook_rate_window
       where window_at > ${latestNow(now)}`,
-    advice: mendAdvice,
     async mend(tx) {
       tx.wake(jobsChannel);
       return tx.run(sql`update daybook_rate_window set window_at = ${tx.now},
@@ -261,11 +250,9 @@ export const jobTimeChecks: readonly Check[] = [
     },
   },
   {
-    promise: "D4",
     name: "no reservation lasts longer than was asked",
     find: (_dialect, now) => sql`select id as finding, seq from daybook_reservation
       where status = 'active' and expires_at > ${latestNow(now)} + lasts_ms`,
-    advice: mendAdvice,
     mend: async (tx, seqs) =>
       tx.run(sql`update daybook_reservation set expires_at = ${tx.now} + lasts_ms where seq ${anyOf("integer", seqs)}
         and status = 'active' and expires_at > ${latestNow(tx.now)} + lasts_ms`),
@@ -329,4 +316,7 @@ export async function newestOf(store: Store, session: number): Promise<Newest> {
   return { job: row?.job ?? 0, reservation: row?.reservation ?? 0, session };
 }
 
-export const jobChecks: readonly Check[] = [...checks.map((check) => ({ advice: report, ...check })), ...jobTimeChecks];
+export const jobChecks: readonly Check[] = [
+  ...checks.map((check) => ({ advice: report, ...check })),
+  ...timeChecks.map((check) => ({ ...check, promise: "D4", advice: mendAdvice })),
+];

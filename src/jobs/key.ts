@@ -82,10 +82,6 @@ export async function takeKey(tx: Tx, row: NewJob, seq: number): Promise<boolean
   return false;
 }
 
-// Whoever waits for a limit or a rate is let in, the first of each lane: when a job that held or wanted a permit is gone, in the
-// same transaction; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a
-// clock that was set or more lanes than are looked at left behind, and on PostgreSQL what another transaction was just moving.
-
 /** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
 export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
   const seqs = ended.flatMap((job) => (job.key_scope === "done" || job.key_scope === "queued" ? job.seq : []));

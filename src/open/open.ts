@@ -18,7 +18,7 @@ import { mendBySelf } from "../book/mend.ts";
 import { migrations } from "./migrations.ts";
 import { openStore } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
-import { jobContext } from "../define/job-context.ts";
+import { contextsIn } from "../define/job-context.ts";
 import { directJobs, directKind } from "../jobs/direct/reservation.ts";
 import { liveContext } from "../define/live-context.ts";
 import { filesFolder } from "../storage/files-folder.ts";
@@ -46,7 +46,7 @@ import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/settled.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
 import type { Durability, Fault } from "../storage/sqlite/connection.ts";
-import { attach } from "../telemetry/attach.ts";
+import { attach, sessionOf } from "../telemetry/attach.ts";
 import { openRollUp } from "../telemetry/rollup/roll-up.ts";
 import { currentCause } from "../core/cause.ts";
 import { buildIndexes } from "../records/indexes/build-indexes.ts";
@@ -165,10 +165,8 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
       clock: store.clock,
       definitions,
       files,
-      session: () => attachment?.key ?? { id: "", seq: 0 },
-      overdue: () => attachment?.overdue ?? true,
-      onTimely: (hear) => attachment?.onTimely(hear) ?? (() => undefined),
-      contextFor: (run) => jobContext(run, rooms),
+      ...sessionOf(attachment),
+      contextFor: contextsIn(() => rooms),
     };
     const scheduled = createScheduleWriter(jobs, tenant, schedules);
     if (attachment !== undefined && options.worker !== false) {

@@ -21,6 +21,15 @@ export type Attachment = {
   detach(letGo?: (tx: Tx, key: SessionKey) => Promise<unknown>): Promise<void>;
 };
 
+/** How an engine asks for its session. One that is not attached has none, and claims nothing. */
+export function sessionOf(attachment: Attachment | undefined) {
+  return {
+    session: (): SessionKey => attachment?.key ?? { id: "", seq: 0 },
+    overdue: () => attachment?.overdue ?? true,
+    onTimely: (hear: () => void) => attachment?.onTimely(hear) ?? (() => undefined),
+  };
+}
+
 export type AttachOptions = {
   readonly metadata: string;
   readonly onSilent?: OnSilent | undefined;

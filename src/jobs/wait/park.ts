@@ -113,6 +113,10 @@ export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
   return queue(tx, due, "time");
 }
 
+// Jobs that wait for a limit or a rate are let in, the first of each lane: by the transaction that ends or moves a job which held or
+// wanted a permit; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a clock
+// that was set or too many lanes left behind, and on PostgreSQL what another transaction was just moving.
+
 type Ended = Limited & Pick<JobRow, "seq">;
 
 export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<void> {

@@ -11,27 +11,8 @@ import type { RunLogRow } from "../../telemetry/log.ts";
 import { runNotesDropped } from "../kind.ts";
 import { rememberFor } from "../../core/remember.ts";
 
-export type Runs = {
-  /** Places that are taken: by what runs, or by a claim under way. */
-  readonly inHand: number;
-  readonly pending: PendingWrites;
-  readonly quarantine: Quarantine;
-  /** Keeps places for what is being claimed, until the function that it returns is called. */
-  reserve(places: number): () => void;
-  /** Lets the next claim take a job that must run alone; false while this process runs anything. */
-  enterAlone(): boolean;
-  leaveAlone(): void;
-  start(jobs: readonly ClaimedJob[]): void;
-  /** Somebody asked to cancel a run, which need not be one of ours. */
-  cancel(runId: string): void;
-  abortAll(reason: DaybookError): void;
-  drained(withinMs: number): Promise<void>;
-  /** The worker has stopped. */
-  leave(): void;
-};
-
 /** `changed` is told that there is something to write, or a place free. */
-export function createRuns(engine: Engine, changed: () => void): Runs {
+export function createRuns(engine: Engine, changed: () => void) {
   const { clock } = engine;
   const running = new Map<string, RunState>();
   const waiting: (() => void)[] = [];
@@ -89,35 +70,40 @@ export function createRuns(engine: Engine, changed: () => void): Runs {
   return {
     pending,
     quarantine,
+    /** The worker has stopped. */
     leave,
+    /** Places that are taken: by what runs, or by a claim under way. */
     get inHand() {
       return self.inHand;
     },
-    reserve(places) {
+    /** Keeps places for what is being claimed, until the function that it returns is called. */
+    reserve(places: number) {
       reserved += places;
       return () => {
         reserved -= places;
         if (places > 0 && self.inHand === 0) quarantine.wakeOthers(self);
       };
     },
+    /** Lets the next claim take a job that must run alone; false while this process runs anything. */
     enterAlone: () => quarantine.enter(self),
     leaveAlone() {
       quarantine.leave(self);
       quarantine.wakeOthers(self);
     },
-    start(jobs) {
+    start(jobs: readonly ClaimedJob[]) {
       for (const job of jobs) start(job);
     },
-    cancel(runId) {
+    /** The run need not be one of ours. */
+    cancel(runId: string) {
       const state = running.get(runId);
       if (state !== undefined) abortRun(state, cancelled());
     },
-    abortAll(reason) {
+    abortAll(reason: DaybookError) {
       for (const state of running.values()) abortRun(state, reason);
     },
-    drained(withinMs) {
+    drained(withinMs: number) {
       if (running.size === 0) return Promise.resolve();
-      return new Promise((resolve) => {
+      return new Promise<void>((resolve) => {
         const bound = Number.isFinite(withinMs);
         const timer = bound ? afterEither(clock, withinMs, resolve, { keepAlive: true }) : undefined;
         waiting.push(() => {
@@ -144,8 +130,6 @@ export type Pending = {
   readonly logs: readonly RunLogRow[];
   readonly progress: readonly Progress[];
 };
-
-export type PendingWrites = ReturnType<typeof createPendingWrites>;
 
 export function createPendingWrites() {
   const changed = new Set<RunState>();
@@ -234,8 +218,6 @@ export type Member = {
   /** The process may have become empty, or open again. */
   wake(): void;
 };
-
-export type Quarantine = ReturnType<typeof createQuarantine>;
 
 // A drain gives up after this long, and the next one, for longer, comes much later: other jobs must not stand still for
 // one that keeps killing its process.
