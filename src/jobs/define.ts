@@ -221,7 +221,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     ...limitsOf(definition, params),
     cause: currentCause(),
     traceparent: currentTraceparent(),
-    // What whoever makes it should be told.
+    // What its maker should be told.
     warning: definition.byName?.warning ?? undefined,
     ...definition.owner,
   };

@@ -256,7 +256,7 @@ async function whichAreThere(tx: Tx, rows: readonly Filled[]): Promise<Filled[]>
 }
 
 // One statement for job and line, whatever the number of rows: PostgreSQL numbers them on the way. Jobs of the usual shape have
-// nothing that could be taken already, so nobody asks which of them were inserted.
+// nothing that could be taken already, so the statement does not say which of them were inserted.
 async function insertOnPostgres(tx: Tx, shape: Shape, rows: readonly Filled[]): Promise<number> {
   const { columns, job, line } = shape;
   const numbered = sql`with v as materialized (

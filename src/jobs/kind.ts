@@ -44,7 +44,7 @@ export function kindOf({ kinds }: Pick<Ports, "kinds">, { kind }: Pick<JobRow, "
 }
 
 export type Announce = {
-  /** Whether anybody wants to hear of the ends of jobs now. It spares each end a read. */
+  /** Whether a listener wants to hear of the ends of jobs now. It spares each end a read. */
   wantsJobs(tx: Tx): Awaitable<boolean>;
   jobEnded(tx: Tx, ended: JobEnded, row: JobRow): Awaitable<void>;
   /** Something else happened, in another room; events publish it if someone of the tenant listens. */
@@ -61,7 +61,7 @@ export type ToSay = { readonly topic: string; readonly payload: string; readonly
 export type Ports = {
   /** By the column `kind` of their jobs. */
   readonly kinds: { readonly [kind: string]: JobKind };
-  /** Left out where nobody can listen. */
+  /** Left out where there are no listeners. */
   readonly announce?: Announce;
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
@@ -78,7 +78,7 @@ export type JobEnded = {
     readonly id: string;
     readonly status: RunStatus;
     readonly durationMs: number;
-    /** Enough to tell somebody; the trace is in the run. */
+    /** Enough for a listener; the trace is in the run. */
     readonly error: { readonly type: string; readonly message: string } | null;
   } | null;
   /** The id of the job that tries again; null when the chain ends here. */
@@ -107,7 +107,7 @@ export async function lockForKinds(tx: Tx, { kinds }: Ports, rows: readonly JobR
   }
 }
 
-/** Tells the rooms that made them, and with `announced` whoever listens. */
+/** Tells the rooms that made them, and with `announced` the listeners. */
 export async function tellAllEnded(tx: Tx, ports: Ports, all: readonly Ended[], announced = true): Promise<void> {
   for (const [kind, ended] of Map.groupBy(all, ({ job }) => kindOf(ports, job))) await kind.ended(tx, ended);
   for (const { job, outcome } of all) {

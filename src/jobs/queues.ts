@@ -205,7 +205,7 @@ export type Normalised = {
   readonly changed: number;
 };
 
-/** Renumbers a lane by hand. Moves make their own room, so this is for those who like to read the numbers. */
+/** Renumbers a lane by hand. Moves make their own room, so this is for people who like to read the numbers. */
 async function normaliseLane(tx: Tx, queue: string, options: NormaliseOptions): Promise<Normalised> {
   refuseUnknown(options, ["dryRun"], "normalise");
   const lane = await findLane(tx, tx.tenant, checkName(queue, "queue"));
@@ -225,8 +225,8 @@ async function normaliseLane(tx: Tx, queue: string, options: NormaliseOptions): 
 
 /** The open jobs of a lane with the number that each should have: 50, 150, 250 … per priority. Multiples of 100 are left
  *  to the rows whose sequence they are (room.ts). What runs is numbered as well, because it may be lost, and is then
- *  tried again where it stood. All of them are locked before the first is numbered, and no other: who came after that has its
- *  own number, and whoever holds it may wait for one of these. */
+ *  tried again where it stood. All of them are locked before the first is numbered, and no other: a job that came after that has its
+ *  own number, and the transaction that holds it may wait for one of these. */
 function numbered(lane: number, lock: Sql): Sql {
   return sql`held as materialized (select seq, priority, position from daybook_line where seq ${amongThe(sql`
       select seq from daybook_line ${indexedBy("jobs_to_claim")} where status = 'queued' and lane_seq = ${lane}

@@ -1,5 +1,5 @@
-// The one file that moves jobs between their states. An open job is a row of the line; whoever moves it says from which state,
-// so that of two that try only one does.
+// The one file that moves jobs between their states. An open job is a row of the line; each move says from which state,
+// so that of two that try only one succeeds.
 //
 //   insert ──► waiting ◄──► queued ──► running ──► (run)        insertLines, park, queue, take, endRuns
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
@@ -94,7 +94,7 @@ async function eachOf<R extends Numbered>(
   return rows.length === 0 ? [] : tx.all<R>(statement(rows));
 }
 
-/** Queues one job, if it still waits for this. Whoever holds it is waited for; a claim, which waits for nobody, passes it by. */
+/** Queues one job, if it still waits for this. A transaction that holds it is waited for; a claim, which never waits, passes it by. */
 export async function queueOne(tx: Tx, seq: number, waitsFor: WaitsFor, { passBy = false } = {}): Promise<boolean> {
   const free = passBy ? sql`${skipLocked}` : sql``;
   return (await queue(tx, sql`select seq from daybook_line where seq = ${seq} ${free}`, waitsFor)).length === 1;
@@ -149,7 +149,7 @@ async function leaveLine(tx: Tx, which: Sql): Promise<Left[]> {
     returning seq, waits_for, waits_key, awaited`);
 }
 
-// What it waited for, and whether somebody waits for it, went with its row of the line.
+// What it waited for, and whether a caller waits for it, went with its row of the line.
 async function afterwards(tx: Tx, before: readonly Left[]): Promise<JobRow[]> {
   const rows = await readJobs(tx, seqsOf(before));
   const left = new Map(before.map((row) => [row.seq, row]));
@@ -247,7 +247,7 @@ function toRow(tx: Tx, ending: Ending, plain: boolean): EndRow {
   };
 }
 
-// Most ends concern nobody else, and a row that says so can leave at once. The others are named before they leave: to be told of
+// Most ends concern no other job, and a row that says so can leave at once. The others are named before they leave: to be told of
 // each row that is deleted would cost a microsecond a job.
 async function endOnSqlite(tx: Tx, plain: boolean, rows: readonly EndRow[]): Promise<EndedRuns> {
   const { each, names } = plain ? simply : anyhow;

@@ -20,7 +20,7 @@ import type { Reserved } from "../direct/reservation.ts";
 
 export type ClaimedJob = Candidate & { readonly run_id: string; readonly lane_seq: number; readonly queue: string };
 
-/** Who claims, and what it remembers between claims. */
+/** The worker that claims, and what it remembers between claims. */
 export type Claimer = {
   readonly sessionSeq: number;
   readonly hosts: ReadonlySet<string>;
@@ -72,7 +72,7 @@ type Asked = {
   readonly alone: boolean;
 };
 
-/** Who starts jobs, and where what it took is noted. */
+/** The claimer that starts jobs, and where what it took is noted. */
 export type Starter = Pick<Asked, "claimer" | "attempted">;
 
 type Batch = Asked & {
@@ -166,7 +166,7 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   return found.length === room && changed > 0;
 }
 
-/** The first `most` of a lane. Nobody else takes them until the transaction ends. */
+/** The first `most` of a lane. No other claim takes them until the transaction ends. */
 async function firstInLine(tx: Tx, lane: number, most: number): Promise<Startable[]> {
   // Beside any other index on status SQLite would sort the whole backlog for each claim, so the index is pinned. A place
   // is unique within a lane and priority (J7), so `priority desc, position, seq` is the whole order.
@@ -218,7 +218,7 @@ export async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[
 }
 
 // What is parked may have come to the front because a slot was free; if it waits for something else, the slot is the
-// next one's. And whoever runs its name should know that it is there.
+// next one's. And the workers that run its name should know that it is there.
 async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parked)[]): Promise<void> {
   if (parked.length === 0) return;
   await park(tx, parked);
@@ -267,7 +267,8 @@ async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Startabl
     where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
 }
 
-/** What a claim has taken for this session whose commit nobody confirmed. On PostgreSQL it may still be under way: its locks make us wait. */
+/** What a claim has taken for this session whose commit was not confirmed. On PostgreSQL it may still be under way: its locks make
+ *  us wait. */
 export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
   if (!(await isAlive(tx, by.sessionSeq))) return [];
   if (tx.dialect === "postgres") {
@@ -281,8 +282,8 @@ export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claim
   return taken.sort((a, b) => a.seq - b.seq);
 }
 
-/** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are nobody's
- *  fault; after the second it runs alone, so that only it can be to blame for the next. */
+/** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are not
+ *  its fault; after the second it runs alone, so that only it can be to blame for the next. */
 export const lostTwice = 2;
 
 export function runsAlone({ alone }: Pick<JobRow, "alone">): boolean {

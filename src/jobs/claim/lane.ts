@@ -5,8 +5,8 @@
 // and a tenant is found, or passed, by one seek, however many queues it has.
 //
 // Its gates are pause, reservation, limit and rate. A claim enters its lanes and reads their gates once, before any of their jobs,
-// so a closed lane costs the same however many jobs stand in it. Whoever pauses, limits or reserves a lane waits for the claims
-// that are under way in it, and every later claim sees what was changed.
+// so a closed lane costs the same however many jobs stand in it. A transaction that pauses, limits or reserves a lane waits for
+// the claims that are under way in it, and every later claim sees what was changed.
 
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
@@ -214,7 +214,7 @@ export type Gate = {
   readonly rule: RateRule | null;
 };
 
-/** A lane as it is while this transaction takes from it. `reserved` when somebody holds its next turn. */
+/** A lane as it is while this transaction takes from it. `reserved` when a session holds its next turn. */
 type EnteredLane = LaneRow & { readonly reserved: number | null };
 
 /** Enters the lanes, in this order, and reads their gates. `contended` when another claimer holds one, or its limits: that lane
@@ -257,8 +257,8 @@ async function tryShare(tx: Tx, seqs: readonly number[]): Promise<Set<number>> {
   return new Set(busy.map(({ seq }) => seq));
 }
 
-/** PostgreSQL only: enters those of the lanes that nobody is changing, and leaves their numbers for the next statement of the
- *  transaction in its setting `daybook.lanes`, so that nobody has to wait for the answer. */
+/** PostgreSQL only: enters those of the lanes that no transaction is changing, and leaves their numbers for the next statement
+ *  in the transaction's setting `daybook.lanes`, so that the claim need not wait for the answer. */
 export async function enterTogether(tx: Tx, seqs: readonly number[]): Promise<void> {
   await tx.all(sql`select pg_catalog.set_config('daybook.lanes', coalesce((select string_agg(value ->> 0, ',' order by ordinality)
     from jsonb_array_elements(${lanesToLock(seqs)}::jsonb) with ordinality
@@ -305,7 +305,7 @@ function laneRule(lane: LaneRow): RateRule | null {
   return { tenant: lane.tenant_id, key: laneRateKey(lane.queue), max: lane.rate_max, ms: lane.rate_ms };
 }
 
-/** How many of a lane run. Whoever takes from a lane with a limit holds its lock, so the count stays true. */
+/** How many of a lane run. A claim from a lane with a limit holds its lock, so the count stays true. */
 export async function countRunning(tx: Pick<Tx, "get">, lane: number): Promise<number> {
   const row = await tx.get<{ n: number }>(sql`select count(*) as n from daybook_line ${indexedBy("jobs_running")}
     where status = 'running' and lane_seq = ${lane}`);

@@ -1,5 +1,5 @@
 // Where a value in argv would become code: shells and remote shells put their arguments together and read them as a script, and
-// interpreters run a text that they are given. The lists cannot be complete: whoever writes argv answers for what its program makes of it.
+// interpreters run a text that they are given. The lists cannot be complete: the writer of argv answers for what its program makes of it.
 import { invalid } from "../../core/error.ts";
 
 const shells =

@@ -198,7 +198,7 @@ export type CommandResult = Artifacts & {
   readonly log: CommandLog;
 };
 
-/** One run. Its row is in the book before the program starts: whatever happens here, somebody knows what to look for. */
+/** One run. Its row is in the book before the program starts: whatever happens here, a recovery knows what to look for. */
 async function runCommand(
   engine: Engine,
   plan: CommandPlan,

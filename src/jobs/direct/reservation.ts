@@ -46,13 +46,13 @@ type Asked = {
   readonly lastsMs?: number;
 };
 
-/** The reservation, or who holds the lane. The unique index decides between two that ask at once. */
+/** The reservation, or the one that holds the lane. The unique index decides between two sessions that ask at once. */
 export async function reserveLane(
   tx: Tx,
   ports: Ports,
   { lane, sessionSeq, note, jobId = null, lastsMs = limits.reservationMs }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
-  // A book that closes lets its reservations go. Whoever waits for one in it must not get it: nobody would release it.
+  // A book that closes lets its reservations go. A caller that still waits for one must not get it, because it would never be released.
   if (!(await isAlive(tx, sessionSeq))) throw new DaybookError("closed", "the session of this book has ended");
   await closeLane(tx, lane);
   await expire(tx, ports, sql`lane_seq = ${lane} and expires_at <= ${tx.now}`);
@@ -99,7 +99,7 @@ export function freeReservationsOf(tx: Tx, ports: Ports, sessionSeq: number): Pr
   return expire(tx, ports, sql`session_seq = ${sessionSeq}`);
 }
 
-/** By default those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
+/** By default those that were not renewed in time: claims pass them by already, and their direct work would wait in vain. */
 export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${tx.now}`): Promise<number> {
   const held = await tx.all<ReservationRow>(sql`select * from daybook_reservation reservation
     where status = 'active' and ${which} order by seq ${forUpdate}`);
@@ -107,7 +107,7 @@ export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${t
   return held.length;
 }
 
-/** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
+/** Ends reservations. A direct job that has not begun has lost its caller, and never runs. */
 async function endReservations(tx: Tx, ports: Ports, rows: readonly ReservationRow[], status: Over): Promise<void> {
   if (rows.length === 0) return;
   await tx.run(sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now}
@@ -202,7 +202,7 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
   };
 }
 
-/** Somebody else holds the queue, until then at the latest: it may never be released, and then it expires. */
+/** Another session holds the queue, until then at the latest: a reservation that is never released expires. */
 export type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
 
 /** Asks until the turn is granted, for at most `ms`; with 0 it asks once and throws the refusal. Whoever ends a
@@ -217,7 +217,7 @@ export function waitForTurn<T extends object>(store: Store, ms: number, ask: () 
   });
 }
 
-/** What one is told who asked for a queue that is held, with `own` by this very process. */
+/** What a caller is told that asked for a queue which is held, with `own` by this very process. */
 export async function refusedBy(
   tx: Tx,
   queue: string,
@@ -238,7 +238,7 @@ export async function refusedBy(
 /** What a worker that serves one reservation looks for. */
 export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
 
-/** The claim of one who holds a reservation: its own job, once nothing else runs in the lane. */
+/** The claim of a worker that serves a reservation: its own job, once nothing else runs in the lane. */
 export async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
   // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
   await closeLane(tx, reserved.laneSeq);
@@ -255,17 +255,17 @@ export async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Pr
   if (job === undefined || lane === undefined) return none;
   if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
   const permits = await createPermits(tx, { direct: true }).take(job);
-  // It is not in line, so nobody lets it in when the rate opens.
+  // It is not in line, so no release lets it in when the rate opens.
   if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
-  // On PostgreSQL somebody may be moving it, or cancelling it.
+  // On PostgreSQL another transaction may be moving or cancelling it.
   if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
   const jobs = await start(tx, by, lane.queue, [job]);
   await writePermits(tx, permits);
   return { ...none, jobs };
 }
 
-// Whoever ends a run wakes the holder of its lane. One that looked for a holder before we were there does not, and we do
-// not see yet that the run has ended; but it still has the row.
+// A settle wakes the holder of its lane. One that looked for a holder before this reservation was made does not, and its commit is
+// not seen yet; but it still holds the row.
 async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
   if (tx.dialect === "sqlite") return false;
   const seqs = running.map(({ seq }) => seq);

@@ -108,7 +108,7 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
     const first = holders.slice(0, 5).map((row) => row.id);
     const who = first.length === 0 ? "" : `: ${first.join(", ")}`;
     if (holders.length >= (most ?? 0)) return ["key", `${limit}, and ${holders.length} do${who}.`];
-    // There is room. Whoever made it let the first of each lane in, and they take it when their lane lets them.
+    // There is room. The settle that made it let the first of each lane in, and they take it when their lane lets them.
     const free = `${limit}; ${holders.length} do${who}, and those that were let in before it have the first choice.`;
     return heldOr(look, job, ["key", free]);
   },
@@ -183,7 +183,7 @@ async function explainRate(look: Look, job: Explained, rate: NonNullable<Limits[
 
 type Ahead = { readonly id: string; readonly status: string };
 
-// What keeps everybody from the job, before `because`: a gate of its queue, the pause of its name, or that nobody hosts it. When
+// What keeps every worker from the job, before `because`: a gate of its queue, the pause of its name, or that no session hosts it. When
 // nothing does, `because` after its own word, and what `taker` says of the session that will take it.
 async function heldOr(
   look: Look,

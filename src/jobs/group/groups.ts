@@ -94,7 +94,7 @@ export function groupReads(store: Store, tenant: string) {
   };
 }
 
-// Whoever ends a group wakes those who wait, in every process.
+// The transaction that ends a group wakes the callers that wait, in every process.
 async function waitForGroup(store: Store, tenant: string, id: string, options: AwaitOptions): Promise<GroupRecord> {
   refuseInsideUnit("wait", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
@@ -167,7 +167,7 @@ async function insertMembers(
   );
 }
 
-// A key may mean that the job already exists, and then it belongs to somebody else.
+// A key may mean that the job already exists, and then it belongs to another caller.
 function refuseKeys(member: Prepared): void {
   if (isFree(member)) return;
   const instead = "give the group to one job that makes it, and the key to that";

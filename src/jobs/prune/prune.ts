@@ -111,8 +111,8 @@ async function deleteFiles(folder: string, paths: readonly string[]): Promise<nu
   return deleted.filter(({ status }) => status === "fulfilled").length;
 }
 
-// Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended, so nobody
-// changes them any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
+// Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended and
+// do not change any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
 async function pruneReservations(store: Store, rule: Rule, dryRun: boolean): Promise<number[]> {
   if (!rule.byAge) return [];
   const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(sql`select count(*) as leave

@@ -43,7 +43,7 @@ export function run(
   };
   // A handler that ignores its signal is recorded as ended without it, and the run says so; whatever it does later counts for
   // nothing. When the process shuts down it is not: the job would begin elsewhere while this one still works on it. Until the
-  // handler ends, or its process does, or somebody cancels it, or its time is up, the run is its own.
+  // handler ends, or its process does, or a user cancels it, or its time is up, the run is its own.
   state.onAbort = () => {
     timer?.cancel();
     // From here on it keeps no process alive.
@@ -107,7 +107,7 @@ async function checkParams(definition: AnyJob, params: unknown): Promise<unknown
 }
 
 /** What a handler returns is kept if it is JSON of a fair size. If not, the work is done all the same: failing it would do it
- *  again. The run says what was wrong, to its readers and to whoever waits for the result. */
+ *  again. The run says what was wrong, to its readers and to a caller that waits for the result. */
 export function resultJson(result: unknown): Kept {
   if (result === undefined) return noResult;
   try {
@@ -194,14 +194,14 @@ export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: nu
 export type RunState = {
   readonly job: ClaimedJob;
   readonly startedMs: number;
-  /** Made when somebody first asks for the signal. */
+  /** Made when the handler first asks for the signal. */
   controller: AbortController | undefined;
   abortReason: DaybookError | undefined;
   onAbort: (() => void) | undefined;
   progress: { done: number; note: string | null } | undefined;
   logs: LogLine[];
   logged: number;
-  /** Set once the run has been ended in the book: by finish, or by somebody else. */
+  /** Set once the run has been ended in the book: by finish, or by another process. */
   settled: boolean;
   step: Step<Tx> | undefined;
 };

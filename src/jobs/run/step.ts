@@ -61,7 +61,7 @@ export function createStep(engine: Engine, state: RunState): Step<Tx> {
             where tenant_id = ${job.tenant_id} and chain_seq = ${job.chain_seq} and place = ${place}`);
     if (kept !== undefined && kept.name !== name) throw otherOrder(job.id, place, { was: kept.name, is: name });
     if (kept !== undefined) return read(kept.result);
-    // Whoever wants the run to end does not want more of it; what is kept so far is not lost.
+    // A run that is asked to end does no more of its work; what is kept so far is not lost.
     if (state.abortReason !== undefined) throw state.abortReason;
     let result: string | null;
     try {
@@ -132,7 +132,7 @@ async function inStep<T>(state: RunState, name: string, work: () => Awaitable<T>
   }
 }
 
-// What was kept is what everybody gets, also the run that made it: a replay must not see anything else.
+// What was kept is what every run gets, also the one that made it: a replay must not see anything else.
 function read<T>(result: string | null): T {
   return (result === null ? undefined : JSON.parse(result)) as T;
 }
@@ -147,8 +147,8 @@ function otherOrder(id: string, place: number, { was, is }: { was: string; is: s
 // A step that is on disk is one row for each place of a chain.
 type KeptStep = { readonly name: string; readonly result: string | null };
 
-/** Keeps a step of a run that is still ours. On PostgreSQL the lock makes whoever ends the run wait for our commit, or us
- *  for theirs: a step of a lost owner must not appear after the next run has looked for it. */
+/** Keeps a step of a run that is still ours. On PostgreSQL the lock makes the transaction that ends the run wait for our commit, or us
+ *  for its: a step of a lost owner must not appear after the next run has looked for it. */
 export async function keepStep(
   tx: Tx,
   job: Pick<ClaimedJob, "id" | "seq" | "run_id">,
@@ -204,14 +204,14 @@ export async function finishRun<T>(
   killPoint("jobs.finish.committed");
   state.settled = true;
   logRefused(kept, state, parts);
-  // Awaited as part of the run: a worker is idle only once those who waited for it have been let in.
+  // Awaited as part of the run: a worker is idle only once the jobs that waited for it have been let in.
   if (serializable) await followerOf(engine)(job);
   return result;
 }
 
 type Finished = RunState["job"];
 
-/** Does for those who wait what the transaction of a finish leaves to be done. Whatever finishes meanwhile is done together. */
+/** Does for the jobs that wait what the transaction of a finish leaves to be done. Whatever finishes meanwhile is done together. */
 const followerOf = rememberFor((engine: Engine) => gathered((jobs: readonly Finished[]) => letOthersIn(engine, jobs)));
 
 function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Promise<void> {
@@ -238,14 +238,14 @@ async function letOthersIn(engine: Engine, jobs: readonly Finished[]): Promise<v
   await store.write(async (tx) => {
     await offerFreeKeys(tx, limited.flatMap(permitsOf));
     for (const job of limited) await kindOf(engine, job).finished(tx, job);
-    // Whoever found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
+    // A claim that found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
     tx.wake(jobsChannel);
   });
 }
 
 /** Ends one run in its user's serializable transaction, and says whether it was still ours. PostgreSQL runs the user's function again
  *  when another transaction writes what this one reads, so the settle touches only its own job's rows, each by its number, and one
- *  row of its group. The caller lets in those who wait once all of it is on disk. */
+ *  row of its group. The caller lets in the jobs that wait once all of it is on disk. */
 export async function settleInUserTx(
   tx: Tx,
   ports: Ports,

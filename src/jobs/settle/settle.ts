@@ -20,14 +20,14 @@ import { keptPlace } from "../line/room.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
 
 export type Settled = {
-  /** The runs that somebody else had ended: nothing was written for them. */
+  /** The runs that another process had ended: nothing was written for them. */
   readonly late: ReadonlySet<string>;
   readonly retried: number;
 };
 
 export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): Promise<Settled> {
   if (endings.length === 0) return { late: new Set(), retried: 0 };
-  // On PostgreSQL they travel together: whether anybody wants to hear of it, the locks in their order, the ends, the gates.
+  // On PostgreSQL they travel together: whether a listener wants to hear of it, the locks in their order, the ends, the gates.
   const lanes = endings.flatMap(({ job }) => job?.lane_seq ?? []);
   const locked = tx.dialect === "sqlite" ? undefined : lockJobs(tx, endings);
   if (locked !== undefined && !areLockedAtOnce(endings)) await locked;
@@ -49,7 +49,7 @@ export async function settle(tx: Tx, ports: Ports, endings: readonly Ending[]): 
   return { late, retried: await follow(tx, ports, ends, rows) };
 }
 
-// A place in a limited lane is free, or a reserved one empty; whoever serves it need not be the one that settles. One
+// A place in a limited lane is free, or a reserved one empty; the worker that serves it need not be the one that settles. One
 // question for the whole batch, because most lanes have neither.
 async function hasGate(tx: Tx, lanes: readonly number[]): Promise<boolean> {
   return lanes.length > 0 && (await tx.get(gateOf(lanes))) !== undefined;
@@ -63,7 +63,7 @@ export function gateOf(lanes: readonly number[]): Sql {
 
 type Ends = EndedRuns & { readonly endings: readonly Ending[]; readonly facts: boolean };
 
-/** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing when nobody listens. */
+/** The jobs whose end asks for more than their own row. Runs that simply succeeded cost nothing without a listener. */
 export async function readInteresting(tx: Tx, ports: Ports, ends: Ends): Promise<JobRow[]> {
   const { endings, more, late, facts } = ends;
   if (ports.runsEnded !== undefined) tx.afterCommit(ports.runsEnded);
@@ -102,7 +102,7 @@ export async function follow(tx: Tx, ports: Ports, { endings, facts }: Ends, row
     if (retriedBy === null) over.push(row);
     ended.push(describe(row, ending, retriedBy));
   }
-  // Those that ended with a limit or a kind are read whoever listens: nobody is told what nobody wants to hear.
+  // Jobs with a limit or a kind are read in any case, and are announced only if a listener wants to hear of them.
   await tellAllEnded(tx, ports, ended, facts);
   // Once all retries are there: of two that end together, the first must see that the other one goes on.
   for (const row of over) {
@@ -119,8 +119,8 @@ function describe(job: JobRow, { runId, durationMs, ...ending }: Ending, retried
   return { job, outcome: { tenant, id, name, status, attempt, run, retriedBy } };
 }
 
-/** Which results came too late: somebody else had ended the run. One that is in the book already did not: the answer to its
- *  commit was lost, and it was settled a second time. */
+/** Which results came too late: another process had ended the run. A result that is in the book already did not: the answer to its
+ *  commit was lost, and the worker settled it a second time. */
 export async function supersededOf(tx: Tx, endings: readonly Ending[], late: EndedRuns["late"]): Promise<Ending[]> {
   if (late.size === 0) return [];
   const refused = endings.filter((ending) => late.has(ending.runId));
@@ -141,14 +141,14 @@ export function tellSuperseded(superseded: readonly Ending[]): void {
 
 export type Ending = {
   readonly seq: number;
-  /** The fence: only who knows it may end the run. */
+  /** The fence: only a caller that knows it may end the run. */
   readonly runId: string;
   readonly status: RunStatus;
   readonly durationMs: number;
   /** When it ended, if that is not now: a lost run ended when its session was last heard. */
   readonly endedAt?: number;
   readonly error?: { readonly type: string; readonly message: string; readonly trace: string | null } | undefined;
-  /** As it was claimed; left out by whoever does not know. */
+  /** As it was claimed; a rescue does not know it. */
   readonly job?: ClaimedJob;
   readonly result?: string | null;
   /** Why what the handler returned is not kept. */
@@ -177,9 +177,9 @@ export const neverBlamed = 1_000_000;
 export function againAfter(job: JobRow, ending: Pick<Ending, "status" | "shutdown" | "advice">): Again | null {
   const { attempt, losses, alone } = job;
   const { advice } = ending;
-  // Somebody wants it to end; that its run failed or was lost before it heard of it does not change that.
+  // Its user wants it to end; that its run failed or was lost before it heard of it does not change that.
   if (job.cancel_requested_at !== null) return null;
-  // Whoever asked for it directly is told, and decides.
+  // The caller of direct work is told, and decides.
   if (job.origin === "direct") return null;
   if (ending.shutdown === true) return { attempt, losses, alone, backoff: false, keepsPlace: true };
   switch (ending.status) {
@@ -192,7 +192,7 @@ export function againAfter(job: JobRow, ending: Pick<Ending, "status" | "shutdow
     }
     case "lost": {
       if (job.losses_max === 0) return null;
-      // A loss is charged only to a job that ran alone; among others nobody can say which one it was.
+      // A loss is charged only to a job that ran alone; among others it is not known which one it was.
       const counted = losses + (runsAlone(job) ? 1 : 0);
       if (counted >= job.losses_max) return null;
       const next = job.losses_max >= neverBlamed ? 0 : Math.min(alone + 1, lostTwice);
@@ -238,7 +238,7 @@ export async function makeRetry(
   };
   if ((await insertJobs(tx, [row])) !== 1) {
     if (again.origin === "manual") throw await refusal(tx, old);
-    // The chain goes on without a key that somebody else has.
+    // The chain goes on without a key that another job has.
     await insertJobs(tx, [{ ...row, holdsKey: false }]);
   }
   tx.wake(jobsChannel);
@@ -276,7 +276,7 @@ export async function retryJob(tx: Tx, id: string): Promise<Enqueued> {
   return { id: made, name: last.name, status: behind === undefined ? "queued" : "waiting", created: true };
 }
 
-// Whoever continues a chain holds its last job, so nobody else does.
+// A retry by hand holds the last job of its chain, so that only one continues it.
 async function lastOfChain(tx: Tx, id: string): Promise<JobRow> {
   const lock = async (which: Sql): Promise<{ seq: number } | undefined> =>
     tx.get(sql`select seq from daybook_job where ${which} ${forUpdate}`);

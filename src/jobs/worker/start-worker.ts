@@ -1,4 +1,4 @@
-// How a worker begins: it says what it hosts, and sweeps before it is anybody's.
+// How a worker begins: it says what it hosts, and sweeps before its caller has it.
 import type { Claimer } from "../claim/claim.ts";
 import type { Reserved } from "../direct/reservation.ts";
 import { writeDefinitions } from "../definition.ts";
@@ -13,8 +13,8 @@ import { invalid } from "../../core/error.ts";
 import { quote } from "../../core/quote.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 
-/** Claims for what this process hosts. With `reserved` the worker serves that reservation alone, and renews it as long as it lives. `join` is told of it before
- *  it claims: it may run a job before it has swept, and whoever closes the book must find it. */
+/** Claims for what this process hosts. With `reserved` the worker serves that reservation alone, and renews it as long as it
+ *  lives. `join` is told of it before it claims: it may run a job before it has swept, and closing the book must find it. */
 export async function startWorker(
   engine: Engine,
   options: WorkerOptions = {},

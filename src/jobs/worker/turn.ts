@@ -47,14 +47,14 @@ export type Turn = {
 
 export async function takeTurn(tx: Tx, ports: Ports, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
-  // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
+  // The session comes before its jobs, as in the transaction that ends it. On PostgreSQL all of this is on the wire together.
   const mayClaimQuickly = tx.dialect === "postgres" && mayClaimAtOnce(work) && claimer.reserved === undefined;
   const [alive, superseded, quick] = await Promise.all([
     isAlive(tx, claimer.sessionSeq),
     write(tx, ports, work),
     mayClaimQuickly ? claimQuick(tx, claimer, work.want, work.attempted) : undefined,
   ]);
-  // Who serves a reservation closes its lane before it locks anything else (lock-order.ts), so others release what is due.
+  // A worker that serves a reservation closes its lane before it locks anything else (lock-order.ts), so others release what is due.
   const releases = work.lookForDue && claimer.reserved === undefined;
   const due = releases ? await releaseDue(tx, limits.claimParkedMax) : [];
   if (releases) await releaseRates(tx);
@@ -90,15 +90,15 @@ async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly End
   return superseded;
 }
 
-// What became due may be another's to run, which no longer finds it among what is to come. Nobody is woken if we took it all.
+// What became due may be another's to run, which no longer finds it among what is to come. If we took it all, no worker is woken.
 function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
   if (due.length === 0) return;
   const ours = new Set(jobs.map((job) => job.seq));
   if (due.some((seq) => !ours.has(seq))) tx.wake(jobsChannel);
 }
 
-// We may hold limits by now. Whoever holds one of these rows may be about to end its run, and waits for just those limits;
-// then there is nothing left to write down, and should it be somebody else, the next time will do.
+// This turn may hold limits by now. A transaction that holds one of these rows may be about to end its run, and wait for just those
+// limits; then there is nothing left to write. If it holds the row for another reason, the next turn writes.
 function unlessHeld(rows: readonly { readonly seq: number }[]): Sql {
   const seqs = rows.map((row) => row.seq);
   return sql`and line.seq in (select seq from daybook_line where seq ${anyOf("integer", seqs)} ${skipLocked})`;

@@ -11,7 +11,7 @@ export type Wake = ReturnType<typeof createWake>;
 
 const lookEveryMs = 1000;
 const retryMs = 200;
-// Whoever holds what we want commits within a few milliseconds.
+// The claimer that holds what we want commits within a few milliseconds.
 const contendedMs = 5;
 
 /** `changed` is told that there is reason for a turn. */
