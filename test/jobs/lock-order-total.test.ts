@@ -177,6 +177,25 @@ for (const [how, end] of Object.entries(ends)) {
   });
 }
 
+for (const [how, end] of Object.entries(ends)) {
+  test(`direct work that ${how} waits for its reservation before it holds itself`, async (t) => {
+    const at = await openEngine(t, "postgres", { use: [plain] });
+    const [direct] = (await takeDirect(at, await askForTurn(at, { does: plain }))).jobs;
+    const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
+    await other.query("begin; select seq from daybook_reservation for update");
+
+    const done = end(at, direct as ClaimedJob);
+    assert.equal(await untilItWaitsOrEnds(watcher, done), "waits");
+    const { rows } = await other.query("select seq from daybook_line for update skip locked");
+    await other.query("rollback");
+
+    assert.equal(rows.length, 1);
+    await done;
+    assert.deepEqual(await at.rows("select status from daybook_reservation"), [{ status: "released" }]);
+    await assertInvariants(at);
+  });
+}
+
 test("a claim passes by a job that must run alone while another holds it, and looks again", async (t) => {
   const at = await openEngine(t, "postgres", { use: [plain] });
   const { id } = await at.jobs.enqueue(plain, {});
