@@ -9,7 +9,9 @@ import { createOrderSweep, letNextGo, mustWait } from "./order.ts";
 /** Deliveries as a kind of job. */
 export function deliveries(): JobKind {
   const sweep = createOrderSweep();
-  return { ...plainKind, ended: deliveryEnded, quiet: isQuiet, mustWait, finished: letNextGo, sweep };
+  const letter = "a dead letter stands before it, to be redriven or discarded";
+  const order = { behind: "An older event of its key is not finished", instead: letter };
+  return { ...plainKind, ended: deliveryEnded, quiet: isQuiet, mustWait, finished: letNextGo, order, sweep };
 }
 
 async function deliveryEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {

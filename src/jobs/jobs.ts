@@ -157,7 +157,7 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
     /** The chain of retries that a job belongs to, the first one first. */
     chain: (id: string) => readChain(store, tenant, id),
     /** Why a job has not run, or what became of it. */
-    explain: (id: string) => explainJob(store, { tenant, id }, seenBy),
+    explain: (id: string) => explainJob(engine, { tenant, id }, seenBy),
     /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
      *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
     recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),

@@ -23,6 +23,8 @@ export type JobKind = {
   /** Jobs are pruned: what the room keeps for them, under these numbers, leaves with them. It says how much did. Null when the room
    *  keeps nothing. */
   readonly pruned: ((tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>) | null;
+  /** For explain: what a job that waits for its order stands behind, and what stands there when no open job does. */
+  readonly order: { readonly behind: string; readonly instead: string | null };
   /** Looks for jobs that should have been released, and were not; says how many it found. */
   sweep(tx: Tx): Awaitable<number>;
 };
@@ -35,6 +37,7 @@ export const plainKind: JobKind = {
   mustWait: () => false,
   finished: () => undefined,
   pruned: null,
+  order: { behind: "It comes after the one that was made before it", instead: null },
   sweep: () => 0,
 };
 

@@ -21,7 +21,12 @@ async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
 }
 
 /** The jobs that schedules make, as a kind. */
-export const fires: JobKind = { ...plainKind, ended: scheduledJobEnded, lock: lockSchedules };
+export const fires: JobKind = {
+  ...plainKind,
+  ended: scheduledJobEnded,
+  lock: lockSchedules,
+  order: { behind: "It comes after the one that was made before it, by the order of its schedule", instead: null },
+};
 
 async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);

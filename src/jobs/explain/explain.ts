@@ -7,6 +7,7 @@ import type { Store, Tx } from "../../storage/store.ts";
 import { countRunning, laneRateKey, type LaneRow } from "../claim/lane.ts";
 import { jobNow, type JobKey, type JobRow, type JobStatus, type WaitsFor } from "../job.ts";
 import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "../claim/limit.ts";
+import { kindOf, type Ports } from "../kind.ts";
 import { reasonOf } from "../wait/park.ts";
 
 export type Explanation = {
@@ -20,6 +21,7 @@ export type Explanation = {
 
 // How an explanation reads the book: rows, or a count of many, which is not made on this thread.
 type Look = Pick<Tx, "now" | "all" | "get"> & {
+  readonly kinds: Ports["kinds"];
   /** The tenant that asks; null for the owner of the whole book. */
   readonly seenBy: string | null;
   count(statement: Sql): Promise<number>;
@@ -44,9 +46,13 @@ type Explained = JobRow &
 // A word, and the sentences after it.
 type Said = readonly string[];
 
-export async function explainJob(store: Store, of: JobKey, seenBy: string | null = null): Promise<Explanation> {
+type Room = { readonly store: Store; readonly kinds: Ports["kinds"] };
+
+export async function explainJob(room: Room, of: JobKey, seenBy: string | null = null): Promise<Explanation> {
+  const { store, kinds } = room;
   const { tenant, id } = of;
   const look: Look = {
+    kinds,
     now: store.clock.now(),
     seenBy,
     all: (statement) => store.read(statement),
@@ -135,21 +141,16 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
     const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
     return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
   },
-  // The next one of its schedule, or the delivery of an event with a key. When no job is before that, a dead letter is.
   async order(look, job) {
+    const { behind, instead } = kindOf(look, job).order;
     const byKey = job.limit_key !== null;
     const earlier = byKey
       ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
       : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
     const ahead = await look.get<Ahead>(sql`select job.id, line.status
       from daybook_line line join daybook_job job on job.seq = line.seq where ${earlier} limit 1`);
-    const letter = byKey ? ": a dead letter stands before it, to be redriven or discarded" : "";
-    const who = ahead === undefined ? letter : `: job ${ahead.id} is ${ahead.status}`;
-    if (byKey) return ["order", `An older event of its key is not finished${who}.`];
-    return [
-      "order",
-      `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`,
-    ];
+    const first = ahead === undefined ? instead : `job ${ahead.id} is ${ahead.status}`;
+    return ["order", first === null ? `${behind}.` : `${behind}: ${first}.`];
   },
   release() {
     const why = "It was open when this book was copied, and the original may have done it since";
