@@ -1,5 +1,5 @@
 // What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
-import { invalid, itemOf } from "../core/error.ts";
+import { invalid, itemOf, notFound } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
@@ -12,7 +12,8 @@ import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from
 import { explainJob } from "./explain/explain.ts";
 import type { Ports } from "./kind.ts";
 import { findJob, listJobs, readChain, type JobFilter } from "./explain/list.ts";
-import { editJob, nameOfJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
+import { editJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
+import { findJobRow } from "./job.ts";
 import { placeOf, pauseName, resumeName } from "./queues.ts";
 import { retryJob } from "./settle/settle.ts";
 import { recover } from "./settle/rescue.ts";
@@ -137,8 +138,9 @@ export function jobVerbs(
     /** Replaces the params of a job that has not started. It keeps its place; a retry is refused. */
     async edit(id: string, params: unknown) {
       // A schema may take its time, so no transaction is held meanwhile.
-      const name = await within((tx) => nameOfJob(tx, id));
-      const prepared = await prepareParams(await knownJob(engine, name, read), params);
+      const job = await within((tx) => findJobRow(tx, { tenant: tx.tenant, id }));
+      if (job === undefined) throw notFound(`there is no job ${id}`, { id });
+      const prepared = await prepareParams(await knownJob(engine, job.name, read), params);
       return within((tx) => editJob(tx, id, prepared));
     },
   };

@@ -222,18 +222,9 @@ function isPlain({ status, resultRefused, endedAt }: Ending): boolean {
   return status === "success" && (resultRefused ?? null) === null && endedAt === undefined;
 }
 
-type EndRow = Claimed & {
-  readonly ended_at: number;
-  readonly duration_ms: number;
-  readonly result: string | null;
-  readonly status?: string;
-  readonly error_type?: string | null;
-  readonly error_message?: string | null;
-  readonly error_trace?: string | null;
-  readonly result_refused?: string | null;
-};
+type EndRow = ReturnType<typeof toRow>;
 
-function toRow(tx: Tx, ending: Ending, plain: boolean): EndRow {
+function toRow(tx: Tx, ending: Ending, plain: boolean) {
   const { seq, runId: run_id, durationMs, result = null, error } = ending;
   const ended = { seq, run_id, ended_at: ending.endedAt ?? tx.now, duration_ms: Math.max(0, durationMs), result };
   if (plain) return ended;

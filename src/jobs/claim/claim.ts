@@ -36,31 +36,22 @@ export type Claimer = {
 };
 
 /** What a claim took and saw. It is filled as the claim goes from lane to lane. */
-export type Claim = {
-  readonly jobs: ClaimedJob[];
-  /** A job that must run alone was found, and parked until a process is empty. */
-  leftAlone: boolean;
-  /** There may be more that this claim did not get to. */
-  readonly more: boolean;
-  /** How many were found unable to run, and parked. */
-  parked: number;
-  readonly looked: readonly number[];
-  /** Another claimer was just counting one of our limits; what it names was left in line. */
-  contended: boolean;
-  /** When a lane that its rate closed opens again. */
-  readonly opensAt: number | null;
-  /** A job was parked until a time, so the next due time may have changed. */
-  parkedForTime: boolean;
-};
+export type Claim = ReturnType<typeof noClaim>;
 
-export const noClaim = (): Claim => ({
-  jobs: [],
+export const noClaim = () => ({
+  jobs: [] as ClaimedJob[],
+  /** A job that must run alone was found, and parked until a process is empty. */
   leftAlone: false,
+  /** There may be more that this claim did not get to. */
   more: false,
+  /** How many were found unable to run, and parked. */
   parked: 0,
-  looked: [],
+  looked: [] as readonly number[],
+  /** Another claimer was just counting one of our limits; what it names was left in line. */
   contended: false,
-  opensAt: null,
+  /** When a lane that its rate closed opens again. */
+  opensAt: null as number | null,
+  /** A job was parked until a time, so the next due time may have changed. */
   parkedForTime: false,
 });
 
@@ -115,7 +106,7 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
   if (found !== undefined && gate !== undefined) {
     const { seq } = found;
     if (await queueOne(tx, seq, "alone", { passBy: true }))
-      await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
+      await takeFrom(tx, batch, gate, await readCandidate(tx, seq));
     else batch.found.contended = true;
   }
   return toClaim(batch, gates, { more: false, looked: [] });
@@ -262,9 +253,9 @@ async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verd
   return { seq, waits_for: waitsFor, waits_key: waitsKey({ tenant, waitsFor, key }), available_at: until };
 }
 
-async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Startable[]> {
+async function readCandidate(tx: Tx, seq: number): Promise<Startable[]> {
   return tx.all<Startable>(sql`select ${startableColumns} from daybook_line line cross join daybook_job job
-    where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
+    where line.seq = ${seq} and job.seq = line.seq`);
 }
 
 /** What a claim has taken for this session whose commit was not confirmed. On PostgreSQL it may still be under way: its locks make

@@ -82,7 +82,10 @@ export function operandsFrom(job: string, argv: readonly Argument[], beginsWithP
 function refuseCode(job: string, argv: readonly Argument[], program: number): void {
   const { text = "" } = argv[program] ?? {};
   const name = nameAt(argv, program);
-  if (shells.test(name) && (!oftenOwn.test(name) || isOfSystem(text))) throw isShell(job, name);
+  if (shells.test(name) && (!oftenOwn.test(name) || isOfSystem(text))) {
+    const why = `gives params to "${name}", which makes a script of what it is given`;
+    throw invalid(`command "${job}" ${why}: write the script ${inAFile}`);
+  }
   const interpreter = interpreterAt(argv, program);
   const scripts =
     interpreter !== undefined
@@ -146,12 +149,6 @@ function editorScripts(argv: readonly Argument[], program: number): number[] {
     else return found.some((place) => !argv[place]?.text.startsWith("-")) ? found : [...found, at];
   }
   return found;
-}
-
-function isShell(job: string, name: string): Error {
-  return invalid(
-    `command "${job}" gives params to "${name}", which makes a script of what it is given: write the script ${inAFile}`,
-  );
 }
 
 function interpreterAt(argv: readonly Argument[], at: number): Interpreter | undefined {
@@ -324,13 +321,9 @@ export function isOfSystem(program: string): boolean {
   return /^(?:[^/\\]+|\/(?:.*\/)?s?bin\/[^/]+)$/.test(program);
 }
 
-export function nameAt(argv: readonly Argument[], at: number): string {
-  return nameOf(argv[at]?.text ?? "");
-}
-
 /** `/usr/bin/python3.12` and `python.exe` are python. */
-function nameOf(program: string): string {
-  const name = program.split(/[/\\]/).at(-1) ?? "";
+function nameAt(argv: readonly Argument[], at: number): string {
+  const name = argv[at]?.text.split(/[/\\]/).at(-1) ?? "";
   return name
     .toLowerCase()
     .replace(/\.exe$/, "")

@@ -24,12 +24,6 @@ export type NewParams = {
   readonly limits: Pick<Prepared, "limits" | "limit_key"> | undefined;
 };
 
-export async function nameOfJob(tx: Tx, id: string): Promise<string> {
-  const job = await findJobRow(tx, { tenant: tx.tenant, id });
-  if (job === undefined) throw notFound(`there is no job ${id}`, { id });
-  return job.name;
-}
-
 export async function prepareParams(definition: AnyJob | undefined, input: unknown): Promise<NewParams> {
   definition?.builtIn?.byHand?.();
   const given = input ?? {};

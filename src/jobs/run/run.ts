@@ -191,20 +191,24 @@ export type JobInfo = {
 
 export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: number };
 
-export type RunState = {
-  readonly job: ClaimedJob;
-  readonly startedMs: number;
-  /** Made when the handler first asks for the signal. */
-  controller: AbortController | undefined;
-  abortReason: DaybookError | undefined;
-  onAbort: (() => void) | undefined;
-  progress: { done: number; note: string | null } | undefined;
-  logs: LogLine[];
-  logged: number;
-  /** Set once the run has been ended in the book: by finish, or by another process. */
-  settled: boolean;
-  step: Step<Tx> | undefined;
-};
+export type RunState = ReturnType<typeof newRun>;
+
+export function newRun(job: ClaimedJob, startedMs: number) {
+  return {
+    job,
+    startedMs,
+    /** Made when the handler first asks for the signal. */
+    controller: undefined as AbortController | undefined,
+    abortReason: undefined as DaybookError | undefined,
+    onAbort: undefined as (() => void) | undefined,
+    progress: undefined as { done: number; note: string | null } | undefined,
+    logs: [] as LogLine[],
+    logged: 0,
+    /** Set once the run has been ended in the book: by finish, or by another process. */
+    settled: false,
+    step: undefined as Step<Tx> | undefined,
+  };
+}
 
 export type ContextParts = {
   now(): number;

@@ -3,7 +3,7 @@
 import { afterEither, type Clock } from "../../core/clock.ts";
 import type { DaybookError, ErrorCode } from "../../core/error.ts";
 import { runsAlone, type ClaimedJob } from "../claim/claim.ts";
-import { abortRun, cancelled, interrupted, run, shuttingDown, type RunState } from "../run/run.ts";
+import { abortRun, cancelled, interrupted, newRun, run, shuttingDown, type RunState } from "../run/run.ts";
 import type { Engine } from "../engine.ts";
 import { finishRun, createStep } from "../run/step.ts";
 import { settle, type Ending } from "../settle/settle.ts";
@@ -47,18 +47,7 @@ export function createRuns(engine: Engine, changed: () => void) {
 
   function start(job: ClaimedJob): void {
     const definition = engine.definitions.get(job.name);
-    const state: RunState = {
-      job,
-      startedMs: clock.monotonic(),
-      controller: undefined,
-      abortReason: undefined,
-      onAbort: undefined,
-      progress: undefined,
-      logs: [],
-      logged: 0,
-      settled: false,
-      step: undefined,
-    };
+    const state = newRun(job, clock.monotonic());
     running.set(job.run_id, state);
     if (runsAlone(job)) quarantine.aloneStarted();
     if (definition !== undefined) return run(engine, definition, state, parts);
