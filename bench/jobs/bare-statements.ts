@@ -2,9 +2,8 @@
 // worker, in the order of the engine, those that look at the session, its lanes and their gates included. When the engine's
 // statements change, this file changes with them, and nothing else here does.
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { createIds } from "../../src/core/id.ts";
+import { createIds, systemRandom } from "../../src/core/id.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
 import { migrations } from "../../src/open/migrations.ts";
 import { migrationTexts } from "../../src/storage/migrate.ts";
 

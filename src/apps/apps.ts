@@ -5,8 +5,7 @@ import { sql } from "../storage/sql.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import { checkAppKey, type AnyApp } from "./define.ts";
 import { startInstance, type AppsWiring, type Instance } from "./instance.ts";
-import { beginOf } from "./registration.ts";
-import { namesWithHistory, writeRegistrations } from "./write-registrations.ts";
+import { beginOf, namesWithHistory, writeRegistrations } from "./registration.ts";
 
 export type AppsHere = {
   /** Sets up all instances of all apps. An instance that fails does not stop the others. */

@@ -1,7 +1,7 @@
 // Wraps a user's function for the rooms below: its errors go to `onError`, and the instance knows which of its runs go on.
 import { describeError } from "../core/error.ts";
 import { defineFact } from "../core/fact.ts";
-import { isThenable } from "../core/shape.ts";
+import { isThenable } from "../core/json.ts";
 import type { ErrorPlace, OnError } from "./define.ts";
 
 export type Handler = (first: unknown, context: HandlerContext) => unknown;

@@ -16,10 +16,16 @@ import { checkSchedule } from "../schedules/options.ts";
 import { cancelFires } from "../schedules/write-schedule.ts";
 import type { AnyApp } from "./define.ts";
 import { tell, tellSetupFailed, type Running } from "./handler.ts";
-import { beginOf, type InstanceIdentity, type Registration } from "./registration.ts";
+import {
+  type InstanceIdentity,
+  type Registration,
+  type Ready,
+  beginOf,
+  namesWithHistory,
+  writeRegistrations,
+} from "./registration.ts";
 import { runSetup, within, createSetup } from "./setup.ts";
 import { resolveSource } from "./source.ts";
-import { namesWithHistory, writeRegistrations, type Ready } from "./write-registrations.ts";
 
 export type AppsWiring = {
   readonly engine: Engine;

@@ -1,6 +1,7 @@
 // The tables of apps.
 import type { Migration } from "../storage/migrate.ts";
-import { sql } from "../storage/sql.ts";
+import { rawSql, sql, type Sql } from "../storage/sql.ts";
+import type { View } from "../storage/view.ts";
 import { integer, sequence, strict } from "../storage/word.ts";
 
 export const appMigrations: readonly Migration[] = [
@@ -60,3 +61,52 @@ export const appMigrations: readonly Migration[] = [
     ],
   },
 ];
+
+/** Views under the names of other designs, made on request; docs/origins.md says what differs. */
+export const appViews: readonly View[] = [
+  // Over one table PostgreSQL would let them be written; with a common table expression it does not.
+  {
+    name: "listeners",
+    as: sql`with one as (select * from daybook_registration where kind = 'listener') select
+        id, tenant_id, app_key, instance_index, name, handler_method, topic, debounce_ms / 1000.0 as debounce,
+        throttle_ms / 1000.0 as throttle, once, priority, predicate as predicate_description, source_location,
+        registration_source, first_registered_at, last_registered_at, retired_at
+      from one`,
+  },
+  {
+    name: "scheduled_jobs",
+    as: sql`with one as (select * from daybook_registration where kind = 'schedule') select
+        id, tenant_id, app_key, instance_index, name as job_name, handler_method, trigger_type, trigger_value, repeat,
+        args as args_json, kwargs as kwargs_json, source_location, registration_source, first_registered_at,
+        last_registered_at, retired_at
+      from one`,
+  },
+  // What the registrations did: runs, beside the registration that they belong to. Identity is by name, so a run finds its
+  // listener or schedule also after a restart, and shows null for one that belongs to no app.
+  {
+    name: "handler_invocations",
+    as: sql`select ${columns("listener_id")}
+      from ${runsOf("listener")} where run.kind in ('listener', 'delivery')`,
+  },
+  {
+    name: "job_executions",
+    as: sql`select ${columns("job_id")}
+      from ${runsOf("schedule")} where run.kind = 'schedule'`,
+  },
+];
+
+// The seed knows three ends: what timed out or was lost is an error, and what was skipped did not take place.
+function columns(parent: "listener_id" | "job_id"): Sql {
+  return sql`run.id, run.tenant_id, registration.id as ${rawSql(parent)}, session.id as session_id,
+    run.started_at as execution_start_dtme, run.started_at as execution_start_ts, run.duration_ms,
+    case when run.status in ('timed_out', 'lost') then 'error' when run.status = 'skipped' then 'cancelled'
+      else run.status end as status,
+    run.error_type, run.error_message, run.error_trace as error_traceback`;
+}
+
+function runsOf(kind: "listener" | "schedule"): Sql {
+  return sql`daybook_run run left join daybook_session session on session.seq = run.session_seq
+    left join daybook_registration registration on registration.tenant_id = run.tenant_id and registration.app_key = run.app
+      and registration.instance_index = run.instance and registration.name = run.registration
+      and registration.kind = ${rawSql(`'${kind}'`)}`;
+}

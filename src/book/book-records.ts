@@ -1,6 +1,5 @@
 // book.records: the verbs of the records room, each a commit or a read of its own.
-import { calledFrom } from "../core/caller.ts";
-import { invalid } from "../core/error.ts";
+import { calledFrom, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { recordReads, type RecordReads } from "../records/record-reads.ts";
 import { storeReader } from "../records/record-reader.ts";

@@ -1,8 +1,7 @@
 // The book as its user sees it. One per open(); book.tenant(id) is the same book seen by one tenant.
 import { callReads, callVerbs, type Calls } from "../calls/calls.ts";
 import { appVerbs, type Apps } from "./app-verbs.ts";
-import { calledFrom } from "../core/caller.ts";
-import { DaybookError, invalid } from "../core/error.ts";
+import { calledFrom, DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkTenant } from "../core/name.ts";
 import { backupBook, type BackupReport } from "../storage/backup.ts";
@@ -26,16 +25,14 @@ import { callsParts, keepRooms, type Rooms } from "../open/rooms.ts";
 import { scheduleReads, scheduleVerbs, type Schedules } from "../schedules/schedules.ts";
 import { startTicker } from "../schedules/ticker.ts";
 import { sinkVerbs, type Sinks } from "./sinks.ts";
-import { outsideUnits, type Of } from "./outside-units.ts";
-import { refuseInsideUnit, refuseVerb } from "../storage/unit.ts";
-import { examine, type Finding } from "./examine.ts";
-import { mend, type Mended } from "./mend.ts";
+import { outsideUnits, refuseInsideUnit, refuseVerb, wrapVerbs, type Of } from "../storage/unit.ts";
+import { examine, mend, type Finding, type Mended } from "./doctor.ts";
 import { metrics } from "./metrics.ts";
 import { openRuns, type Runs } from "../telemetry/runs.ts";
-import type { RetainOptions } from "../telemetry/retention/policy.ts";
+import type { RetainOptions } from "../telemetry/retention/retain.ts";
 import { telemetryReads, type TelemetryReads } from "../telemetry/telemetry.ts";
 import { everyMinute, retain, type RetainedAll } from "../open/retain.ts";
-import { openSessions, type Sessions } from "../telemetry/sessions.ts";
+import { openSessions, type Sessions } from "../telemetry/session.ts";
 import { workUntilSignal } from "./work.ts";
 import { readTx, runUserUnit, type ReadTx, type UserTx } from "./user-tx.ts";
 import { bookRecords, type Records } from "./book-records.ts";
@@ -146,11 +143,6 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     store.write(unit, { by: shared ? "shared" : "engine", tenant: tenantId });
   const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false);
   const refuse = (verb: string): void => refuseVerb(`book.${verb}`, store);
-  const refuseOfTenant = (verb: string): void => {
-    refuse(verb);
-    if (whole) return;
-    throw new DaybookError("forbidden", `${verb} is about all tenants: call it on the book that open() returned`);
-  };
   const close = async (): Promise<void> => {
     refuseInsideUnit("book.close", store);
     await (rooms.closing ??= closeRooms(rooms));
@@ -169,6 +161,15 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
     rooms.ticker ??= startTicker(rooms.jobs, everyMinute(rooms));
     return worker;
   }
+  const ofAllTenants: Pick<Book, "backup" | "held" | "release" | "markAsCopy" | "doctor" | "mend" | "info"> = {
+    backup: (path, options) => backupBook(store, path, options, copyMarks(store.clock.now())),
+    held: (filter) => held(rooms, filter),
+    release: (options) => release(rooms, options),
+    markAsCopy: () => markAsCopy(rooms),
+    doctor: () => examine(store),
+    mend: (options) => mend(store, options),
+    info: () => readInfo(store),
+  };
   const book: Book = {
     location: store.location,
     tenantId,
@@ -251,34 +252,11 @@ export function createBook(rooms: Rooms, tenantId: string, { whole } = { whole: 
       }
     },
     tenant: (id) => createBook(rooms, checkTenant(id)),
-    async backup(path, options) {
-      refuseOfTenant("backup");
-      return backupBook(store, path, options, copyMarks(store.clock.now()));
-    },
-    async held(filter) {
-      refuseOfTenant("held");
-      return held(rooms, filter);
-    },
-    async release(options) {
-      refuseOfTenant("release");
-      return release(rooms, options);
-    },
-    async markAsCopy() {
-      refuseOfTenant("markAsCopy");
-      return markAsCopy(rooms);
-    },
-    async doctor() {
-      refuseOfTenant("doctor");
-      return examine(store);
-    },
-    async mend(options) {
-      refuseOfTenant("mend");
-      return mend(store, options);
-    },
-    async info() {
-      refuseOfTenant("info");
-      return readInfo(store);
-    },
+    ...wrapVerbs(ofAllTenants, (name, verb) => async (...args) => {
+      refuse(name);
+      if (whole) return verb(...args);
+      throw new DaybookError("forbidden", `${name} is about all tenants: call it on the book that open() returned`);
+    }),
     async metrics() {
       refuse("metrics");
       const who = { tenant: tenantId, verb: "book.metrics", msMax: limits.reportMs };

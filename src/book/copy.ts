@@ -94,16 +94,14 @@ export async function markAsCopy(rooms: Pick<Rooms, "store" | "attachment">): Pr
   return held(rooms);
 }
 
-// A copy has the sessions of the original in it, and none of them beats there. One that beats has this very book open.
-const listenMs = 5 * limits.beatMs;
-
-/** The beats of the sessions that are called running, once they have been silent for long enough. */
+/** The beats of the sessions that are called running, once they have been silent for five. A copy has the sessions of the
+ *  original in it, and none of them beats there. One that beats has this very book open. */
 async function refuseAtWork(store: Rooms["store"]): Promise<Beats> {
   const read = (): Promise<SessionRow[]> => store.read<SessionRow>(runningSessions());
   const beats: Beats = new Map((await read()).map(({ id, beat }) => [id, beat]));
   const gone = (await goneSessions(store)).length;
   if (gone === beats.size) return beats;
-  for (let heardMs = 0; heardMs < listenMs; heardMs += limits.beatMs / 4) {
+  for (let heard = 0; heard < 5; heard += 1 / 4) {
     await store.waitClock.sleep(limits.beatMs / 4);
     refuseBeats(await read(), beats);
   }

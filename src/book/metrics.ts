@@ -3,7 +3,7 @@
 import { readOpenCounts } from "../jobs/queues.ts";
 import type { Store } from "../storage/store.ts";
 import { readCounters, readGauges, type Counter } from "../telemetry/report/overview.ts";
-import { bucketColumns, durationBounds } from "../telemetry/rollup/slice.ts";
+import { bucketColumns, durationBounds } from "../telemetry/rollup/series.ts";
 import { runStatuses } from "../telemetry/run.ts";
 
 type Labels = Record<string, string>;

@@ -1,5 +1,5 @@
 // Sinks as people see them. They are listeners, seen by their own names, with when they last brought something out.
-import { sinkPrefix } from "../calls/sink/message.ts";
+import { sinkPrefix } from "../calls/sink/broker.ts";
 import { DaybookError, isDaybookError } from "../core/error.ts";
 import { deliveryName } from "../events/listener.ts";
 import { listenerVerbs, type Lag, type ListenerRecord, type Listeners } from "../events/listeners.ts";

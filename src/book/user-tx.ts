@@ -1,11 +1,10 @@
 // What a user's function gets from book.write and book.read: the verbs of the rooms, and `sql` for their own tables.
 import { callVerbs, type CallVerbs } from "../calls/calls.ts";
-import { calledFrom, placeOf, type Place } from "../core/caller.ts";
-import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { calledFrom, DaybookError, invalid, isDaybookError, placeOf, type Place } from "../core/error.ts";
 import { rememberFor } from "../core/remember.ts";
 import type { ReadRows } from "../jobs/definition.ts";
 import { groupVerbs, type GroupVerbs } from "../jobs/group/groups.ts";
-import { jobVerbs, lookUp, type JobVerbs, type LookUp } from "../jobs/jobs.ts";
+import { jobVerbs, lookUp, type JobVerbs, type LookUp, type Within } from "../jobs/jobs.ts";
 import { queueVerbs, type QueueVerbs } from "../jobs/queues.ts";
 import { eventVerbs, type EventVerbs } from "../events/events.ts";
 import { templateVerbs, type TemplateVerbs } from "../jobs/template/template.ts";
@@ -20,7 +19,7 @@ import { checkValue, sql, Sql, type UserMark, type Value } from "../storage/sql.
 import type { Awaitable, Reader, Row, Tx } from "../storage/store.ts";
 import { checkUserSql, notYours, quoteSql } from "../storage/user-sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { runUnit, type Unit } from "../storage/unit.ts";
+import { runUnit, wrapVerbs, type Unit } from "../storage/unit.ts";
 
 export type UserTx = {
   /** The tenant whose handle began the transaction. */
@@ -54,56 +53,30 @@ export async function runUserUnit<T>(tx: Tx, rooms: Rooms, work: (tx: UserTx) =>
 
 function userTx(tx: Tx, unit: Unit, rooms: Rooms): UserTx {
   const read: ReadRows = (statement) => tx.all(statement);
-  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, rooms.worker !== false, read);
+  const within: Within = (work) => work(tx);
+  const hosts = rooms.worker !== false;
+  const known: LookUp = (wanted) => lookUp(rooms.jobs, wanted, hosts, read);
   return {
     get jobs() {
-      return tracked(
-        unit,
-        "jobs",
-        jobVerbs(rooms.jobs, rooms.worker !== false, (work) => work(tx), read),
-      );
+      return tracked(unit, "jobs", jobVerbs(rooms.jobs, hosts, within, read));
     },
     get groups() {
-      return tracked(
-        unit,
-        "groups",
-        groupVerbs(rooms.jobs, known, (work) => work(tx)),
-      );
+      return tracked(unit, "groups", groupVerbs(rooms.jobs, known, within));
     },
     get schedules() {
-      return tracked(
-        unit,
-        "schedules",
-        scheduleVerbs(rooms.jobs, (work) => work(tx), read),
-      );
+      return tracked(unit, "schedules", scheduleVerbs(rooms.jobs, within, read));
     },
     get calls() {
-      return tracked(
-        unit,
-        "calls",
-        callVerbs(callsParts(rooms), (work) => work(tx)),
-      );
+      return tracked(unit, "calls", callVerbs(callsParts(rooms), within));
     },
     get events() {
-      return tracked(
-        unit,
-        "events",
-        eventVerbs(rooms.events, (work) => work(tx)),
-      );
+      return tracked(unit, "events", eventVerbs(rooms.events, within));
     },
     get queues() {
-      return tracked(
-        unit,
-        "queues",
-        queueVerbs((work) => work(tx)),
-      );
+      return tracked(unit, "queues", queueVerbs(within));
     },
     get templates() {
-      return tracked(
-        unit,
-        "templates",
-        templateVerbs(known, (work) => work(tx)),
-      );
+      return tracked(unit, "templates", templateVerbs(known, within));
     },
     get records() {
       // Two that commit records of one tenant at the same time cannot both have seen everything: one is run again.
@@ -200,12 +173,9 @@ function plainRows<R>(rows: R[]): R[] {
 
 // Every verb of a transaction is noticed when it is not awaited, from its first step on.
 function tracked<Verbs extends object>(unit: Unit, room: string, verbs: Verbs): Verbs {
-  const entries = Object.entries(verbs) as [string, (...args: unknown[]) => Promise<unknown>][];
-  return Object.fromEntries(
-    entries.map(([name, verb]) => {
-      const tracking = (...args: unknown[]): unknown =>
-        unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
-      return [name, tracking];
-    }),
-  ) as Verbs;
+  return wrapVerbs(verbs, (name, verb) => {
+    const tracking = (...args: unknown[]): unknown =>
+      unit.track(`tx.${room}.${name}`, placeOf(tracking), () => verb(...args));
+    return tracking;
+  });
 }

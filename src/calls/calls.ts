@@ -1,16 +1,22 @@
 // The verbs of calls, on the book and in a transaction.
-import { invalid } from "../core/error.ts";
-import type { Store } from "../storage/store.ts";
+import { DaybookError, invalid, isDaybookError } from "../core/error.ts";
+import { refuseUnknown } from "../core/suggest.ts";
+import { sql } from "../storage/sql.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { forShare } from "../storage/word.ts";
 import type { Within } from "../jobs/jobs.ts";
 import type { Ports } from "../jobs/kind.ts";
+import { rescheduleJob } from "../jobs/line/edit.ts";
+import { cancelJob } from "../jobs/settle/cancel.ts";
+import { callKind, notFound, sealedFor, type CallPolicy, type CallRow, type CallStatus } from "./call.ts";
 import { refuseDestination } from "./client/destination.ts";
-import { cancelCall, deleteCall, rescheduleCall, resendCall } from "./commands.ts";
-import type { CancelledCall, ResendOptions } from "./commands.ts";
 import { explainCall, findCall, listCalls } from "./read-calls.ts";
 import type { CallDetails, CallExplanation, CallFilter, CallPage } from "./read-calls.ts";
+import type { RequestContent } from "./request/content.ts";
 import { shownUrl } from "./request/redact.ts";
 import type { CallsRoom } from "./room.ts";
-import { prepareCall, type PreparedCall, type SubmitOptions, type When, submitCall, type Submitted } from "./submit.ts";
+import { checkWhen, prepareCall, submitCall } from "./submit.ts";
+import type { PreparedCall, SubmitOptions, Submitted, When } from "./submit.ts";
 
 /** Verbs that write. In a transaction they are part of it; on the book each commits by itself. */
 export type CallVerbs = {
@@ -85,4 +91,110 @@ export function callReads(store: Store, tenant: string): Omit<Calls, keyof CallV
     list: (filter = {}) => listCalls(store, tenant, filter),
     explain: (id) => explainCall(store, tenant, id),
   };
+}
+
+// Commands on an existing call. Each locks the call's job first, as does every transaction that ends the job, so two of them
+// never deadlock.
+
+export type CancelledCall = { readonly id: string; readonly status: "cancelled" | "cancelling" };
+
+const triesMax = 5;
+
+export async function cancelCall(tx: Tx, ports: Ports, id: string): Promise<CancelledCall> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const job = await openJobOf(tx, id);
+    if (job === undefined) break;
+    try {
+      return { id, status: (await cancelJob(tx, ports, job)).status };
+    } catch (error) {
+      // The job has just ended; a retry may have taken its place.
+      if (!isDaybookError(error) || error.code !== "conflict") throw error;
+    }
+  }
+  throw await refusal(tx, id, "cancelled");
+}
+
+/** Changes the due time of a call that has not started. */
+export async function rescheduleCall(tx: Tx, id: string, when: When): Promise<{ id: string; dueAt: number }> {
+  refuseUnknown(when, ["at", "in"], "reschedule");
+  if (when.at === undefined && when.in === undefined) throw invalid('reschedule needs "at" or "in"');
+  const { at, delayMs } = checkWhen(when);
+  const dueAt = at ?? tx.now + delayMs;
+  const job = await openJobOf(tx, id);
+  const moved =
+    job !== undefined &&
+    (await rescheduleJob(tx, { tenant: tx.tenant, id: job }, dueAt, { delayMs: at === null ? delayMs : null }));
+  const changed = moved
+    ? await tx.run(sql`update daybook_call set due_at = ${dueAt}
+        where tenant_id = ${tx.tenant} and id = ${id} and status = 'scheduled'`)
+    : 0;
+  if (changed === 0) throw await refusal(tx, id, "rescheduled");
+  return { id, dueAt };
+}
+
+/** Removes a call that has ended, with its tags and its attempts. Prune removes its jobs later. */
+export async function deleteCall(tx: Tx, id: string): Promise<void> {
+  const gone = await tx.run(
+    sql`delete from daybook_call where tenant_id = ${tx.tenant} and id = ${id} and finished_at is not null`,
+  );
+  if (gone === 0) throw await refusal(tx, id, "deleted");
+}
+
+export type ResendOptions = When & {
+  /** True: sends a new key, for a receiver that repeats its first answer to a known key. */
+  readonly newKey?: boolean;
+};
+
+type Sent = Pick<
+  CallRow,
+  "id" | "name" | "status" | "host" | "content" | "key_id" | "policy" | "correlation_id" | "send_key" | "finished_at"
+>;
+
+/** Sends the request of a call that has ended once more, as a new call. */
+export async function resendCall(tx: Tx, room: CallsRoom, id: string, options: ResendOptions): Promise<Submitted> {
+  refuseUnknown(options, ["at", "in", "newKey"], "resend");
+  const sent = await tx.get<Sent>(sql`select id, name, status, host, content, key_id, policy, correlation_id, send_key,
+      finished_at from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`);
+  if (sent === undefined || sent.finished_at === null) throw await refusal(tx, id, "sent again");
+  const tags = await tx.all<{ tag: string }>(
+    sql`select tag from daybook_call_tag where tenant_id = ${tx.tenant} and call_id = ${id} order by tag`,
+  );
+  const prepared = {
+    content: openAgain(tx, room, sent),
+    host: sent.host,
+    name: sent.name,
+    ...checkWhen(options),
+    tags: tags.map(({ tag }) => tag),
+    idempotencyKey: null,
+    correlationId: sent.correlation_id,
+    policy: JSON.parse(sent.policy) as CallPolicy,
+    cause: undefined,
+  };
+  return submitCall(tx, room, prepared, { resendOf: id, sendKey: options.newKey === true ? null : sent.send_key });
+}
+
+function openAgain(tx: Tx, { settings: { keys } }: CallsRoom, sent: Sent): RequestContent {
+  if (sent.key_id === null) return JSON.parse(sent.content) as RequestContent;
+  if (keys === undefined) {
+    throw invalid(`call ${sent.id} is sealed with key ${sent.key_id}: give it with DAYBOOK_KEY to send it again`);
+  }
+  return JSON.parse(keys.open(sent.content, sealedFor(tx.tenant, sent.id))) as RequestContent;
+}
+
+async function openJobOf(tx: Tx, id: string): Promise<string | undefined> {
+  const job = await tx.get<{ id: string }>(sql`select job.id
+    from daybook_call call cross join daybook_line line cross join daybook_job job
+    where call.tenant_id = ${tx.tenant} and call.id = ${id}
+      and line.kind = ${callKind} and line.kind_seq = call.seq and line.kind is not null and job.seq = line.seq`);
+  return job?.id;
+}
+
+async function refusal(tx: Tx, id: string, verb: string): Promise<DaybookError> {
+  const row = await tx.get<{ status: CallStatus }>(
+    sql`select status from daybook_call where tenant_id = ${tx.tenant} and id = ${id} ${forShare}`,
+  );
+  if (row === undefined) return notFound(id);
+  return new DaybookError("conflict", `call ${id} is ${row.status} and cannot be ${verb}`, {
+    details: { id, status: row.status },
+  });
 }

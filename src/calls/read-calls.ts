@@ -9,8 +9,15 @@ import { sql, joinSql, rawSql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { explainJob, type Explanation } from "../jobs/explain/explain.ts";
-import { callKind, callStatuses, type CallOutcome, type CallPolicy, type CallStatus, type ErrorKind } from "./call.ts";
-import { notFound } from "./commands.ts";
+import {
+  callKind,
+  callStatuses,
+  notFound,
+  type CallOutcome,
+  type CallPolicy,
+  type CallStatus,
+  type ErrorKind,
+} from "./call.ts";
 import type { ShownRequest } from "./request/content.ts";
 
 export type CallRecord = {

@@ -1,5 +1,5 @@
 // Submit checks a call, and writes it with its tags and its job in the caller's transaction.
-import { checkBackoff, type Backoff } from "../core/backoff.ts";
+import { checkBackoff, type Backoff } from "../core/retry.ts";
 import { currentCause, type Cause } from "../core/cause.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
@@ -18,9 +18,17 @@ import { jobsChannel, queuedChannel } from "../jobs/job.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import type { Limits } from "../jobs/claim/limit.ts";
 import { neverBlamed } from "../jobs/settle/settle.ts";
-import { callJobName, callKind, callQueue, hostKey, sealedFor } from "./call.ts";
-import type { CallRow, CallStatus, CallPolicy } from "./call.ts";
-import { tellCalls } from "./facts.ts";
+import {
+  type CallRow,
+  type CallStatus,
+  type CallPolicy,
+  callJobName,
+  callKind,
+  callQueue,
+  hostKey,
+  sealedFor,
+  tellCalls,
+} from "./call.ts";
 import { keptRequest, checkRequest, requestKeys, type CallRequest, type RequestContent } from "./request/content.ts";
 import type { CallsRoom } from "./room.ts";
 

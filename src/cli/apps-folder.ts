@@ -6,7 +6,7 @@ import { within } from "../apps/setup.ts";
 import { systemClock } from "../core/clock.ts";
 import { describeError, invalid, type DaybookError } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { Definition } from "../open/rooms.ts";
+import type { Definition } from "../open/use.ts";
 import { definitionsIn, importFile } from "./import-file.ts";
 import { trackModules, type Modules } from "./track-modules.ts";
 

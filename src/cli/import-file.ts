@@ -1,8 +1,7 @@
 // A user's file as a module, and the definitions among what it exports.
 import { pathToFileURL } from "node:url";
 import { describeError, invalid } from "../core/error.ts";
-import type { Definition } from "../open/rooms.ts";
-import { isDefinition } from "../open/use.ts";
+import { isDefinition, type Definition } from "../open/use.ts";
 
 export async function importFile(file: string): Promise<Record<string, unknown>> {
   try {

@@ -10,7 +10,7 @@ import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
 import type { AnyJob } from "../jobs/define.ts";
 import type { AnyRecordType } from "../records/define/definition.ts";
-import type { Definition } from "../open/rooms.ts";
+import type { Definition } from "../open/use.ts";
 import { loadFolder, type Folder, type Problem } from "./apps-folder.ts";
 import { definitionsIn, importFile } from "./import-file.ts";
 

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { Book } from "../book/book.ts";
 import { systemClock } from "../core/clock.ts";
-import type { Definition } from "../open/rooms.ts";
+import type { Definition } from "../open/use.ts";
 import type { Field } from "../verbs/field.ts";
 import { plainJson, plainLines } from "../verbs/plain.ts";
 import { render, type Paper } from "../verbs/render.ts";

@@ -6,7 +6,7 @@ import type { AnyApp } from "../apps/define.ts";
 import type { Book } from "../book/book.ts";
 import { systemClock, type Timer } from "../core/clock.ts";
 import { describeError } from "../core/error.ts";
-import type { Definition } from "../open/rooms.ts";
+import type { Definition } from "../open/use.ts";
 import type { Reloaded } from "./apps-folder.ts";
 import type { Loaded } from "./load-definitions.ts";
 import { tellApp, tellProblem, type Tell } from "./app-report.ts";

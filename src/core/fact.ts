@@ -1,5 +1,6 @@
+// Moments that have a name: a fact tells its listeners of one, and at a kill point a crash test ends the process.
 import { channel } from "node:diagnostics_channel";
-import { describeError } from "./error.ts";
+import { invalid, warnOf } from "./error.ts";
 
 /** Something that happened, with a name and fields. Rooms state facts; logs, metrics and tests hear them. */
 export type Fact<Fields> = {
@@ -44,12 +45,7 @@ function shielded<Fields>(name: string, hear: (fields: Fields) => void): (messag
   const warn = (error: unknown): void => {
     if (warned) return;
     warned = true;
-    const { message, trace } = describeError(error);
-    process.emitWarning(`a listener of the fact "${name}" failed (further failures are not shown): ${message}`, {
-      type: "DaybookWarning",
-      code: "DAYBOOK_FACT_LISTENER",
-      ...(trace === null ? {} : { detail: trace }),
-    });
+    warnOf("DAYBOOK_FACT_LISTENER", `a listener of the fact "${name}" failed (further failures are not shown)`, error);
   };
   return (message) => {
     try {
@@ -60,4 +56,28 @@ function shielded<Fields>(name: string, hear: (fields: Fields) => void): (messag
       warn(error);
     }
   };
+}
+
+// Read once: a kill point sits on hot paths, and reading the environment is slow.
+const crash = parseCrash(process.env["DAYBOOK_CRASH_AT"]);
+
+/**
+ * A named place where crash tests end the process as a power failure would: `DAYBOOK_CRASH_AT=commit.before:3` kills it
+ * on the third pass of that name in a thread. It does nothing when the variable was not set at the start.
+ */
+export function killPoint(name: string): void {
+  if (crash === undefined || crash.name !== name) return;
+  crash.passesLeft -= 1;
+  if (crash.passesLeft > 0) return;
+  process.kill(process.pid, "SIGKILL");
+  // The signal may arrive a moment later; nothing after this point may run until then.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+}
+
+function parseCrash(text: string | undefined): { name: string; passesLeft: number } | undefined {
+  if (text === undefined || text === "") return undefined;
+  const [, name, passes] = /^(.+):([1-9]\d*)$/.exec(text) ?? [];
+  // A crash test that silently does not crash would pass for the wrong reason.
+  if (name === undefined) throw invalid(`DAYBOOK_CRASH_AT is ${JSON.stringify(text)}; write it as name:n, n from 1`);
+  return { name, passesLeft: Number(passes) };
 }

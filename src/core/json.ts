@@ -1,6 +1,6 @@
+// JSON that is kept: what it cannot carry is refused with its path, and what is written is canonical.
 import stringify from "safe-stable-stringify";
 import { invalid } from "./error.ts";
-import { at, checkText, findMisfit, formatPath, misfit, type Misfit } from "./json-check.ts";
 import { limits } from "./limits.ts";
 import { quote } from "./quote.ts";
 
@@ -31,25 +31,14 @@ export function toJson(value: unknown, options: JsonOptions = {}): string {
   return text;
 }
 
-/**
- * Reads text from outside, strictly: what two readers could understand differently (a key given twice, an integer
- * that a double cannot hold) is refused. Text that `toJson` wrote needs no such care; `JSON.parse` reads it faster.
- */
-export function parseJson(text: string, options: JsonOptions = {}): Json {
-  checkSize(text, options.bytesMax ?? limits.jsonBytesMax, options.what);
-  const { value, misfit } = readJson(text);
-  if (misfit !== undefined) throw refusal(misfit, options.what);
-  return value;
-}
-
-function checkSize(text: string, bytesMax: number, what = "value"): void {
+export function checkSize(text: string, bytesMax: number, what = "value"): void {
   // A UTF-16 code unit is at most three bytes, so most texts need no counting.
   if (text.length * 3 <= bytesMax) return;
   const bytes = Buffer.byteLength(text);
   if (bytes > bytesMax) throw tooBig(`${bytes}`, bytesMax, what);
 }
 
-function refusal(misfit: Misfit, what = "value"): Error {
+export function refusal(misfit: Misfit, what = "value"): Error {
   if (misfit.bytes !== undefined) return tooBig(`more than ${misfit.bytes}`, misfit.bytesMax, what);
   const path = formatPath(what, misfit.path);
   const position = misfit.position === undefined ? {} : { position: misfit.position };
@@ -63,168 +52,144 @@ function tooBig(bytes: string, bytesMax: number, what: string): Error {
   });
 }
 
-type Reading = { readonly text: string; position: number; misfit: Misfit | undefined };
+/** Why a value or a text is not JSON we can keep, and where. The path is filled on the way out: innermost first. */
+export type Misfit = { readonly path: (string | number)[]; readonly why: string } & (
+  | { readonly position?: number; readonly bytes?: undefined }
+  | { readonly bytes: number; readonly bytesMax: number }
+);
+
+type Walk = { bytes: number; readonly bytesStop: number; readonly bytesMax: number };
+
+// One value reached along many paths is written once per path, so a few shared references can stand for more text
+// than memory holds. The walk counts a lower bound and stops well past the limit; up to there, the exact size is told.
+const hopelessFactor = 16;
 
 /**
- * Reads JSON text by RFC 8259 and our stricter rules. JSON.parse is faster, but it keeps the last of two equal keys,
- * rounds big integers, and leaves the position out of some of its messages, so its answer would need this walk anyway.
+ * Walks a value once, before it is written, and returns the first thing that JSON cannot carry. This is a hot path: no
+ * path is built unless there is a misfit, and a cycle is not looked for but met as too much depth.
  */
-export function readJson(text: string): { value: Json; misfit?: Misfit } {
-  const reading: Reading = { text, position: 0, misfit: undefined };
-  skipSpace(reading);
-  const value = readValue(reading, 0);
-  skipSpace(reading);
-  if (reading.misfit === undefined && reading.position < text.length) malformed(reading);
-  return reading.misfit === undefined ? { value } : { value, misfit: reading.misfit };
+export function findMisfit(value: unknown, bytesMax: number): Misfit | undefined {
+  return check(value, 0, { bytes: 0, bytesStop: bytesMax * hopelessFactor, bytesMax });
 }
 
-/** Reads one value. After a misfit the result means nothing, and every caller returns at once. */
-function readValue(reading: Reading, depth: number): Json {
-  const char = reading.text[reading.position];
-  if (char === "{" || char === "[") {
-    if (depth >= limits.jsonDepthMax) return fail(reading, `is nested deeper than ${limits.jsonDepthMax} levels`);
-    return char === "{" ? readObject(reading, depth) : readArray(reading, depth);
-  }
-  if (char === '"') return readString(reading);
-  if (char === "t") return readWord(reading, "true", true);
-  if (char === "f") return readWord(reading, "false", false);
-  if (char === "n") return readWord(reading, "null", null);
-  return readNumber(reading);
-}
-
-function readObject(reading: Reading, depth: number): Json {
-  const object: { [key: string]: Json } = {};
-  if (opensEmpty(reading, "}")) return object;
-  do {
-    skipSpace(reading);
-    const keyPosition = reading.position;
-    if (reading.text[keyPosition] !== '"') return malformed(reading);
-    const key = readString(reading);
-    if (reading.misfit !== undefined) return null;
-    if (Object.hasOwn(object, key)) {
-      reading.misfit = at(key, misfit(`is given twice; keep one of the two (position ${keyPosition})`, keyPosition));
-      return null;
-    }
-    skipSpace(reading);
-    if (!take(reading, ":")) return malformed(reading);
-    skipSpace(reading);
-    const value = readValue(reading, depth + 1);
-    if (reading.misfit !== undefined) return within(reading, key);
-    // Plain assignment of this one key would change the prototype instead.
-    if (key === "__proto__") Object.defineProperty(object, key, { value, ...ordinary });
-    else object[key] = value;
-    skipSpace(reading);
-  } while (take(reading, ","));
-  return take(reading, "}") ? object : malformed(reading);
-}
-
-const ordinary = { writable: true, enumerable: true, configurable: true } as const;
-
-function readArray(reading: Reading, depth: number): Json {
-  const array: Json[] = [];
-  if (opensEmpty(reading, "]")) return array;
-  do {
-    skipSpace(reading);
-    const value = readValue(reading, depth + 1);
-    if (reading.misfit !== undefined) return within(reading, array.length);
-    array.push(value);
-    skipSpace(reading);
-  } while (take(reading, ","));
-  return take(reading, "]") ? array : malformed(reading);
-}
-
-const plainPattern = /[^"\\\u0000-\u001f]*/y;
-const escapePattern = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
-
-function readString(reading: Reading): string {
-  const { text, position: start } = reading;
-  let end = matchEnd(plainPattern, text, start + 1);
-  // Most strings have no escapes and are cut out of the text as they are.
-  const escaped = text[end] === "\\";
-  while (text[end] === "\\") {
-    const next = matchEnd(escapePattern, text, end);
-    if (next < 0) break;
-    end = matchEnd(plainPattern, text, next);
-  }
-  if (text[end] !== '"') {
-    malformed(reading, end);
-    return "";
-  }
-  reading.position = end + 1;
-  const value = escaped ? (JSON.parse(text.slice(start, end + 1)) as string) : text.slice(start + 1, end);
-  const bad = checkText(value);
-  if (bad !== undefined) fail(reading, bad.why, start);
-  return value;
-}
-
-const numberPattern = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
-
-function readNumber(reading: Reading): Json {
-  const start = reading.position;
-  const end = matchEnd(numberPattern, reading.text, start);
-  if (end < 0) return malformed(reading);
-  const literal = reading.text.slice(start, end);
-  const value = Number(literal);
-  if (!survives(literal, value)) {
-    const advice = "pass it as a string if every digit matters";
-    return fail(reading, `is the number ${literal.slice(0, 60)}, which a double holds as ${value}; ${advice}`);
-  }
-  reading.position = end;
-  // As `toJson` writes it: the two zeros are one value.
-  return value === 0 ? 0 : value;
-}
-
-/** Fractions are rounded by everyone and expected to be; an integer that changes is an id or an amount gone wrong. */
-function survives(literal: string, value: number): boolean {
-  if (!Number.isFinite(value)) return false;
-  if (value === 0) return !/^[^eE]*[1-9]/.test(literal);
-  if (Number.isSafeInteger(value) || !/^-?[0-9]+$/.test(literal)) return true;
-  return String(value) === literal || BigInt(literal) === BigInt(value);
-}
-
-function readWord(reading: Reading, word: string, value: Json): Json {
-  if (!reading.text.startsWith(word, reading.position)) return malformed(reading);
-  reading.position += word.length;
-  return value;
-}
-
-function opensEmpty(reading: Reading, close: string): boolean {
-  reading.position += 1;
-  skipSpace(reading);
-  return take(reading, close);
-}
-
-function take(reading: Reading, char: string): boolean {
-  if (reading.text[reading.position] !== char) return false;
-  reading.position += 1;
-  return true;
-}
-
-function skipSpace(reading: Reading): void {
-  for (;;) {
-    const code = reading.text.charCodeAt(reading.position);
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
-    reading.position += 1;
+function check(value: unknown, depth: number, walk: Walk): Misfit | undefined {
+  walk.bytes += 1;
+  switch (typeof value) {
+    case "string":
+      walk.bytes += value.length;
+      return checkText(value);
+    case "number":
+      return Number.isFinite(value) ? undefined : misfit(`is ${value}; use null, or leave it out`);
+    case "boolean":
+      return undefined;
+    case "object":
+      if (value === null) return undefined;
+      if (walk.bytes > walk.bytesStop) return { path: [], why: "", bytes: walk.bytes, bytesMax: walk.bytesMax };
+      if (depth >= limits.jsonDepthMax) {
+        return misfit(`is nested deeper than ${limits.jsonDepthMax} levels; flatten it, or look for a cycle`);
+      }
+      return Array.isArray(value) ? checkArray(value, depth, walk) : checkObject(value, depth, walk);
+    default:
+      return misfit(unfit(value));
   }
 }
 
-function matchEnd(pattern: RegExp, text: string, from: number): number {
-  pattern.lastIndex = from;
-  return pattern.test(text) ? pattern.lastIndex : -1;
+export function checkText(text: string): Misfit | undefined {
+  if (!text.isWellFormed()) return misfit(`has a lone surrogate in ${quote(text)}; clean it with text.toWellFormed()`);
+  if (text.includes("\0")) return misfit(`has U+0000 in ${quote(text)}; remove it, databases cannot store it in text`);
+  return undefined;
 }
 
-function within(reading: Reading, key: string | number): null {
-  if (reading.misfit !== undefined) at(key, reading.misfit);
-  return null;
+function checkArray(array: readonly unknown[], depth: number, walk: Walk): Misfit | undefined {
+  if (hasToJson(array)) return misfit("is an array with a toJSON method; call it yourself and pass what it returns");
+  for (let index = 0; index < array.length; index++) {
+    const item = array[index];
+    const found =
+      item !== undefined
+        ? check(item, depth + 1, walk)
+        : misfit(index in array ? "is undefined in an array; use null" : "is a hole in a sparse array; use null");
+    if (found !== undefined) return at(index, found);
+  }
+  return undefined;
 }
 
-function malformed(reading: Reading, position = reading.position): null {
-  const found = reading.text[position];
-  const seen = found === undefined ? "the text ends too early" : `${quote(found)} is unexpected`;
-  return fail(reading, `is not valid JSON: ${seen}`, position);
+function checkObject(object: object, depth: number, walk: Walk): Misfit | undefined {
+  if (!isPlain(object)) return misfit(foreign(object));
+  if (hasToJson(object)) return misfit("is an object with a toJSON method; call it yourself and pass what it returns");
+  for (const key of Object.keys(object)) {
+    const item = object[key];
+    // As in JSON: code that builds objects from optional parts relies on this.
+    if (item === undefined) continue;
+    walk.bytes += key.length;
+    const badKey = checkText(key);
+    if (badKey !== undefined) return misfit(`has a key that cannot be kept: it ${badKey.why}`);
+    const found = check(item, depth + 1, walk);
+    if (found !== undefined) return at(key, found);
+  }
+  return undefined;
 }
 
-function fail(reading: Reading, why: string, position = reading.position): null {
-  reading.misfit = misfit(`${why} (position ${position})`, position);
-  return null;
+function hasToJson(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
+
+function unfit(value: unknown): string {
+  if (value === undefined) return "is undefined; use null";
+  if (typeof value === "bigint") return "is a bigint; pass it as a string, bigint.toString()";
+  if (typeof value === "symbol") return "is a symbol; pass a string, symbol.description";
+  return `is ${quote(value)}; JSON holds data only, leave it out`;
+}
+
+const adviceByClass: Readonly<Record<string, string>> = {
+  Date: "pass date.toISOString()",
+  Map: "pass Object.fromEntries(map)",
+  Set: "pass [...set]",
+  URL: "pass url.href",
+  RegExp: "pass regexp.source",
+  Error: "pass { name, message } of it",
+  Buffer: 'pass buffer.toString("base64")',
+  Uint8Array: 'pass Buffer.from(bytes).toString("base64")',
+  Promise: "await it first",
+};
+
+function foreign(object: object): string {
+  const name: unknown = (object as { constructor?: { name?: unknown } }).constructor?.name;
+  const label = typeof name === "string" && name !== "" ? name.slice(0, 60) : "class instance";
+  const advice = Object.hasOwn(adviceByClass, label) ? adviceByClass[label] : "pass a plain object, such as { ...it }";
+  return `is a ${label}, which JSON cannot carry; ${advice}`;
+}
+
+export function misfit(why: string, position?: number): Misfit {
+  return position === undefined ? { path: [], why } : { path: [], why, position };
+}
+
+export function at(key: string | number, found: Misfit): Misfit {
+  found.path.push(key);
+  return found;
+}
+
+/** `params.user["first name"].tags[3]` */
+export function formatPath(what: string, path: readonly (string | number)[]): string {
+  return path.reduceRight<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`;
+    return /^[\p{L}_$][\p{L}\p{N}_$]{0,99}$/u.test(key) ? `${text}.${key}` : `${text}[${quote(key)}]`;
+  }, what);
+}
+
+/** An object with named fields: neither null nor an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** An object that holds nothing but its own fields, made in any realm: the code under a test runner often lives in another one than
+ *  Node's own objects. */
+export function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype || prototype === null) return true;
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, "isPrototypeOf");
+}
+
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

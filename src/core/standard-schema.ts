@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "./error.ts";
-import { isObject } from "./shape.ts";
+import { isObject } from "./json.ts";
 
 export function isSchema(schema: unknown): schema is StandardSchemaV1 {
   const standard = (schema as Partial<StandardSchemaV1> | null | undefined)?.["~standard"];

@@ -1,6 +1,6 @@
 import { invalid, notFound, type DaybookError } from "./error.ts";
 import { quote } from "./quote.ts";
-import { isPlain, isThenable } from "./shape.ts";
+import { isPlain, isThenable } from "./json.ts";
 
 // A name longer than this is not a slip of the hand, and comparing grows with the square of the length.
 const wordLengthMax = 200;

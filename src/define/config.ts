@@ -1,14 +1,13 @@
 // daybook.config.ts: what a project declares once for every command of the command line. It is a module like any other, and
 // its default export is this.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { callSettings, type CallOptions } from "../calls/settings.ts";
+import { callSettings, type CallOptions } from "../calls/room.ts";
 import { asDaybookError, DaybookError, invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { command, type CommandOptions } from "../jobs/command/command.ts";
 import type { AnyJob } from "../jobs/define.ts";
-import type { Definition } from "../open/rooms.ts";
-import { checkUse } from "../open/use.ts";
+import { checkUse, type Definition } from "../open/use.ts";
 
 /** The default export of `daybook.config.ts`.
  *

@@ -1,12 +1,13 @@
 // job(): the definition of a piece of work, with the context its handler gets from this front door.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Book } from "../book/book.ts";
+import { createBook, type Book } from "../book/book.ts";
 import { defineJob, type Job, type JobOptions } from "../jobs/define.ts";
 import type { RunContext } from "../jobs/run/run.ts";
 import type { Step } from "../jobs/run/step.ts";
 import type { FireInfo } from "../schedules/schedule.ts";
 import type { Awaitable } from "../storage/store.ts";
-import type { UserTx } from "../book/user-tx.ts";
+import { runUserUnit, type UserTx } from "../book/user-tx.ts";
+import type { Rooms } from "../open/rooms.ts";
 
 export type JobInfo = RunContext["job"] & {
   /** What the schedule that fired it says about the slot; null when none did. */
@@ -54,4 +55,64 @@ export function job<Params = unknown, Result = unknown>(
 ): Job<Params, Result>;
 export function job(name: string, options: JobOptions<never, unknown, never>): Job {
   return defineJob(name, options);
+}
+
+/** The context of a handler: what the engine gives, and the book around it. */
+/** The rooms are asked for when a handler uses the book: the engine, which makes contexts, is made before them. */
+export function contextsIn(rooms: () => Rooms): (run: RunContext) => JobContext {
+  return (run) => new HandlerContext(run, rooms);
+}
+
+// One is made for every run, so it holds two fields and makes the rest when a handler asks for it. What it hands out
+// are functions of their own, so that a handler may take them apart: `({ finish, log }) => …`.
+class HandlerContext implements JobContext {
+  readonly #run: RunContext;
+  readonly #rooms: () => Rooms;
+  #book: Book | undefined;
+
+  constructor(run: RunContext, rooms: () => Rooms) {
+    this.#run = run;
+    this.#rooms = rooms;
+  }
+
+  get job(): JobContext["job"] {
+    const { schedule = null } = this.#run.about as { schedule?: JobContext["job"]["schedule"] };
+    return { ...this.#run.job, schedule };
+  }
+
+  get attempt(): number {
+    return this.#run.attempt;
+  }
+
+  get attempts(): number {
+    return this.#run.attempts;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  get progress(): JobContext["progress"] {
+    return this.#run.progress;
+  }
+
+  get log(): JobContext["log"] {
+    return this.#run.log;
+  }
+
+  get book(): Book {
+    return (this.#book ??= createBook(this.#rooms(), this.#run.job.tenant));
+  }
+
+  get finish(): JobContext["finish"] {
+    return (work) => this.#run.finish((tx) => runUserUnit(tx, this.#rooms(), work));
+  }
+
+  get step(): JobContext["step"] {
+    const { step } = this.#run;
+    // What is no function is passed on, to be refused by name.
+    const write: JobContext["step"]["write"] = (name, work) =>
+      step.write(name, typeof work === "function" ? (tx) => runUserUnit(tx, this.#rooms(), work) : work);
+    return Object.assign(<T>(name: string, work: () => Awaitable<T>) => step(name, work), { write });
+  }
 }

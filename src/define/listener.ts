@@ -1,7 +1,7 @@
 // listener(): who hears events, with the context its function gets from this front door.
 import type { JobContext } from "./job.ts";
-import type { Book } from "../book/book.ts";
-import { sinkPrefix } from "../calls/sink/message.ts";
+import { createBook, type Book } from "../book/book.ts";
+import { sinkPrefix } from "../calls/sink/broker.ts";
 import { invalid } from "../core/error.ts";
 import {
   defineListener,
@@ -13,6 +13,7 @@ import {
 import { defineLive, type LiveDefinition, type LiveOptions } from "../events/live/define.ts";
 import type { LiveContext } from "../events/live/live-run.ts";
 import type { ListenerParts } from "../events/listen.ts";
+import type { Rooms } from "../open/rooms.ts";
 
 /** What a listener's function is given besides the payload: what a job's handler gets, and the event. */
 export type ListenerContext = JobContext & ListenerParts;
@@ -62,4 +63,53 @@ export function listener(
 
 function isLive(options: object): options is LiveOptions<never, never> {
   return "live" in options && options.live === true;
+}
+
+/** What a live listener's function gets from this front door: the event, and the book around it. */
+export function liveContext(run: LiveContext, rooms: Rooms): LiveListenerContext {
+  return new HandlerContext(run, rooms);
+}
+
+// One is made for every run, so it holds two fields and makes the rest when a handler asks for it.
+class HandlerContext implements LiveListenerContext {
+  readonly #run: LiveContext;
+  readonly #rooms: Rooms;
+  #book: Book | undefined;
+
+  constructor(run: LiveContext, rooms: Rooms) {
+    this.#run = run;
+    this.#rooms = rooms;
+  }
+
+  get event(): LiveListenerContext["event"] {
+    return this.#run.event;
+  }
+
+  get listener(): string {
+    return this.#run.listener;
+  }
+
+  get runId(): string {
+    return this.#run.runId;
+  }
+
+  get tenant(): string {
+    return this.#run.tenant;
+  }
+
+  get attempt(): number {
+    return this.#run.attempt;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  get log(): LiveListenerContext["log"] {
+    return this.#run.log;
+  }
+
+  get book(): Book {
+    return (this.#book ??= createBook(this.#rooms, this.#run.tenant));
+  }
 }

@@ -1,10 +1,9 @@
 // sink(): hands events to the outside: to a webhook, a function, or a broker. A sink is a durable listener that keeps the order
 // of each key, so retries, dead letters, redrive, pause and lag are the listeners' own. This is the outbox.
-import { checkWebhook, deliver, type Webhook } from "../calls/client/deliver.ts";
-import { useBroker, type Broker } from "../calls/sink/broker.ts";
-import { receiverId, sinkPrefix, streamId, type CloudEvent } from "../calls/sink/message.ts";
+import { checkWebhook, deliver, type Webhook } from "../calls/attempt/send.ts";
+import { type Broker, type CloudEvent, useBroker, receiverId, sinkPrefix, streamId } from "../calls/sink/broker.ts";
 import { invalid } from "../core/error.ts";
-import { killPoint } from "../core/fault.ts";
+import { killPoint } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { checkName } from "../core/name.ts";
 import { isoTime } from "../core/time.ts";

@@ -1,5 +1,5 @@
 // Cleanup removes events by age, one transaction per slice. Events that a listener has not finished stay, and are counted.
-import { notePruning } from "../telemetry/pruning.ts";
+import { notePruning } from "../telemetry/retention/remove.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";

@@ -4,18 +4,27 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote, storableText } from "../core/quote.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { lockNames } from "../storage/lock-key.ts";
+import { anyOf, forUpdate, lockNames } from "../storage/word.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { forUpdate, anyOf } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
 import { makeRetry } from "../jobs/settle/settle.ts";
 import { type DeadLetterStatus, endLetter, type DeadLetterRow, letterOf } from "./dead-letter.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
 import { letNextGo } from "./order.ts";
-import { checkFilter, listLetters, noLetter, readGroups, readLetter, whichLetters } from "./read-dead-letter.ts";
-import type { DeadLetterGroup, DeadLetterPage, DeadLetterRecord, LetterFilter } from "./read-dead-letter.ts";
+import {
+  checkFilter,
+  listLetters,
+  noLetter,
+  readGroups,
+  readLetter,
+  whichLetters,
+  type DeadLetterGroup,
+  type DeadLetterPage,
+  type DeadLetterRecord,
+  type LetterFilter,
+} from "./read-dead-letter.ts";
 
 export type RedriveOptions = {
   /** Counts the letters and redrives none. */

@@ -1,6 +1,6 @@
 // Definitions of events and of durable listeners.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { checkBackoff, type Backoff } from "../core/backoff.ts";
+import { checkBackoff, type Backoff } from "../core/retry.ts";
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";

@@ -1,10 +1,9 @@
 // A durable listener as the book keeps it, by its name. All its deliveries are jobs with one name, so jobs' own means to host,
 // pause, limit and explain serve them too.
 import { DaybookError } from "../core/error.ts";
-import { lockKeyOf, lockNames } from "../storage/lock-key.ts";
+import { forShare, lockKeyOf, lockNames } from "../storage/word.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { forShare } from "../storage/word.ts";
 
 export type ListenerState = "live" | "catching_up" | "removed";
 

@@ -4,7 +4,7 @@
 // releases the next, under the same lock.
 //
 // A listener that was rewound hears the old events first: the delivery of an event waits until the listener has reached it.
-import { lockNames } from "../storage/lock-key.ts";
+import { lockNames } from "../storage/word.ts";
 import { waitsKey } from "../jobs/wait/park.ts";
 import { queueOne } from "../jobs/state.ts";
 import { limits } from "../core/limits.ts";

@@ -1,10 +1,10 @@
 // Publish: one row for the event and one job for each delivery, in the caller's transaction.
 import { heardOf, type Cause } from "../core/cause.ts";
 import { DaybookError, invalid } from "../core/error.ts";
-import { killPoint } from "../core/fault.ts";
+import { killPoint } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
-import { lockNames } from "../storage/lock-key.ts";
+import { lockNames } from "../storage/word.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { insertJobs, type NewJob } from "../jobs/enqueue.ts";

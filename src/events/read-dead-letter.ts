@@ -3,6 +3,7 @@ import { DaybookError, invalid } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { checkPage, cutPage, type Page } from "../core/page.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
+import { makeEach } from "../storage/make-each.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import type { DeadLetterStatus } from "./dead-letter.ts";
@@ -117,7 +118,8 @@ export async function listLetters(
   const { rows, more } =
     await store.readPage<LetterRow>(sql`${selectLetters} where ${whichLetters(tenant, filter)} and ${ended}
     and letter.seq < ${after ?? Number.MAX_SAFE_INTEGER} order by letter.seq desc limit ${limit + 1}`);
-  return cutPage(rows, limit, (row) => row[".seq"], toRecord, more || rows.length > limit);
+  const page = cutPage(rows, limit, (row) => row[".seq"], undefined, more || rows.length > limit);
+  return { items: await makeEach(page.items, toRecord), next: page.next };
 }
 
 function toRecord({ ".seq": _seq, payload, ...row }: LetterRow): DeadLetterRecord {

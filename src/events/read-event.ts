@@ -4,6 +4,7 @@ import { limits } from "../core/limits.ts";
 import { checkPage, cutPage, type Page } from "../core/page.ts";
 import { refuseUnknownFilter } from "../core/suggest.ts";
 import { timeMs, type TimeInput } from "../core/time.ts";
+import { makeEach } from "../storage/make-each.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
@@ -56,7 +57,8 @@ export async function listEvents(store: Store, tenant: string, filter: EventFilt
   const seen = page.items.filter((row) => filter.topic === undefined || matchesTopic(filter.topic, row.topic));
   const seqs = seen.map((row) => row.seq);
   const deliveries = await readDeliveries(store, tenant, seqs);
-  return { items: seen.map((row) => toRecord(row, deliveries.get(row.seq) ?? [])), next: page.next };
+  const items = await makeEach(seen, (row) => toRecord(row, deliveries.get(row.seq) ?? []));
+  return { items, next: page.next };
 }
 
 /** The events of a filter. Of a pattern, SQL compares only the part before the first wildcard; `matchesTopic` does the rest. */

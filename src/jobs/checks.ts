@@ -2,7 +2,7 @@
 import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/checks.ts";
 import { sql, type Sql } from "../storage/sql.ts";
-import type { Behind } from "../core/steady-time.ts";
+import type { Behind } from "../core/clock.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { anyOf } from "../storage/word.ts";
 import { jobsChannel } from "./job.ts";

@@ -14,11 +14,11 @@ import type { RunContext } from "./run/run.ts";
 import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate, type Limits } from "./claim/limit.ts";
-import { checkBackoff, type Backoff } from "../core/backoff.ts";
+import { checkBackoff, type Backoff } from "../core/retry.ts";
 import { quote } from "../core/quote.ts";
 import { futureMs, type TimeInput } from "../core/time.ts";
 import { currentCause } from "../core/cause.ts";
-import { currentTraceparent } from "../telemetry/trace.ts";
+import { currentTraceparent, tracing } from "../telemetry/trace.ts";
 import type { JobRow } from "./job.ts";
 
 /** What a definition says of its jobs, and a template or an enqueue may say otherwise. */
@@ -220,7 +220,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     losses_max: own.losses ?? definition.losses,
     ...limitsOf(definition, params),
     cause: currentCause(),
-    traceparent: currentTraceparent(),
+    traceparent: tracing.api === undefined ? undefined : currentTraceparent(),
     // What its maker should be told.
     warning: definition.byName?.warning ?? undefined,
     ...definition.owner,

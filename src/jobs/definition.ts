@@ -1,7 +1,7 @@
 // A definition as the book knows it: its settings, written down by the process that hosts it, so that a job can be made by its name
 // alone, from a shell or from another program, as the program that runs it would make it.
 import { rememberFor } from "../core/remember.ts";
-import type { Backoff } from "../core/backoff.ts";
+import type { Backoff } from "../core/retry.ts";
 import { standardSchema, jsonSchemaOf } from "../core/standard-schema.ts";
 import { durationMs } from "../core/duration.ts";
 import { toJson } from "../core/json.ts";

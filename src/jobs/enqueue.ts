@@ -4,7 +4,7 @@ import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
 import { sql, rawSql, type Value } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { together } from "../storage/together.ts";
+import { together } from "../storage/unit.ts";
 import { heardBy } from "../core/cause.ts";
 import { waitsKey } from "./wait/park.ts";
 import { jobsChannel, queuedChannel, allHave, someHave, type JobRow, type JobStatus, type Beginning } from "./job.ts";

@@ -12,10 +12,9 @@
 // normalising a queue. Jobs that are locked later are passed by when another transaction holds them: jobs that wait for a permit, and
 // jobs that would make room for one that was lost. A claim comes last in its turn and never waits: what is locked, it
 // leaves for the next look. So does a prune.
-import { lockNames } from "../storage/lock-key.ts";
+import { anyOf, lockNames } from "../storage/word.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import { anyOf } from "../storage/word.ts";
 import { seqOf, seqsOf, type JobKey } from "./job.ts";
 import { limitNames, type Limited } from "./claim/limit.ts";
 import type { Ending } from "./settle/settle.ts";

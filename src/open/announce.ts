@@ -6,7 +6,7 @@ import { say, tell, tellAll, tellJobEnded, wantsAny, wantsJobFacts } from "../ev
 import { isEvent, type AnyEvent } from "../events/define.ts";
 import { lookUp, type EventsRoom } from "../events/events.ts";
 import { prepareEvent } from "../events/prepare.ts";
-import type { CallAnnounce } from "../calls/facts.ts";
+import type { CallAnnounce } from "../calls/call.ts";
 import type { Announce } from "../jobs/kind.ts";
 import type { RecordHooks } from "../records/room.ts";
 import type { Tx } from "../storage/store.ts";

@@ -3,25 +3,23 @@ import { announceTo, announceCalls, recordHooks, tellSessionLost } from "./annou
 import { callJobs } from "../calls/attempt/settled.ts";
 import { callKind } from "../calls/call.ts";
 import { callJob } from "../calls/attempt/send.ts";
-import { createCallsRoom } from "../calls/room.ts";
-import type { CallOptions } from "../calls/settings.ts";
+import { type CallOptions, createCallsRoom } from "../calls/room.ts";
 import { collectApps, openApps } from "../apps/apps.ts";
 import { moveInstances } from "../apps/instance.ts";
 import type { Clock } from "../core/clock.ts";
 import { toJson } from "../core/json.ts";
 import { checkTenant } from "../core/name.ts";
-import type { Random } from "../core/random.ts";
+import type { Random } from "../core/id.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { createBook, type Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
-import { mendBySelf } from "../book/mend.ts";
-import { migrations } from "./migrations.ts";
-import { openStore } from "../storage/open-store.ts";
+import { mendBySelf } from "../book/doctor.ts";
+import { migrations, views } from "./migrations.ts";
+import { filesFolder, openStore } from "../storage/open-store.ts";
 import { createViews } from "../storage/view.ts";
-import { contextsIn } from "../define/job-context.ts";
+import { contextsIn } from "../define/job.ts";
+import { liveContext } from "../define/listener.ts";
 import { directJobs, directKind } from "../jobs/direct/reservation.ts";
-import { liveContext } from "../define/live-context.ts";
-import { filesFolder } from "../storage/files-folder.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
@@ -33,15 +31,7 @@ import { catchUpKind, deliveryKind } from "../events/event.ts";
 import { deliveries } from "../events/settled.ts";
 import { openLive } from "../events/live/live.ts";
 import { registerListeners } from "../events/register.ts";
-import {
-  collectDefinitions,
-  collectEvents,
-  collectListeners,
-  collectLive,
-  collectRecordTypes,
-  collectSchedules,
-} from "./rooms.ts";
-import type { Definition, Rooms } from "./rooms.ts";
+import type { Rooms } from "./rooms.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import { fires } from "../schedules/settled.ts";
 import { createScheduleWriter } from "../schedules/write-definitions.ts";
@@ -52,8 +42,7 @@ import { currentCause } from "../core/cause.ts";
 import { buildIndexes } from "../records/indexes/build-indexes.ts";
 import type { RecordRoom } from "../records/room.ts";
 import { prepareTracing } from "../telemetry/trace.ts";
-import { checkUse } from "./use.ts";
-import { views } from "./views.ts";
+import { checkUse, collect, type Definition } from "./use.ts";
 
 export type OpenOptions = {
   /** The tenant of the handle that open() returns; default `"default"`. */
@@ -121,13 +110,8 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     throw invalid(`views ${JSON.stringify(options.views)} is not true or false`);
   }
   const use = checkUse(options.use ?? []);
-  const definitions = collectDefinitions(use);
-  const schedules = collectSchedules(use);
-  const listeners = collectListeners(use);
-  const events = collectEvents(use);
-  const liveListeners = collectLive(use);
+  const { definitions, schedules, listeners, live: liveListeners, events, recordTypes } = collect(use);
   const programs = collectApps(use);
-  const recordTypes = collectRecordTypes(use);
   const files = filesFolder(url, options.files);
   await prepareTracing();
   const store = await openStore(url, migrations, options);

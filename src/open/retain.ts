@@ -3,8 +3,7 @@ import { prune } from "../jobs/prune/prune.ts";
 import { scheduleKind } from "../schedules/schedule.ts";
 import type { Rooms } from "./rooms.ts";
 import { sql } from "../storage/sql.ts";
-import { toPolicy, type RetainOptions } from "../telemetry/retention/policy.ts";
-import { retainTelemetry, type Retained } from "../telemetry/retention/retain.ts";
+import { type RetainOptions, type Retained, toPolicy, retainTelemetry } from "../telemetry/retention/retain.ts";
 
 const retainEveryMs = 3_600_000;
 

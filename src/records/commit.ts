@@ -1,11 +1,10 @@
 // Commits: what their writer notes with them, and how their reader sees them.
 import { checkCount } from "../core/count.ts";
 import { invalid, notFound } from "../core/error.ts";
-import { toJson } from "../core/json.ts";
+import { isObject, toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkKey } from "../core/name.ts";
 import { checkLimit } from "../core/page.ts";
-import { isObject } from "../core/shape.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { sql } from "../storage/sql.ts";
 import { checkCommit, readHead } from "./moment.ts";

@@ -3,6 +3,7 @@
 import { toJson } from "../core/json.ts";
 import { checkLimit, notACursor, readCursor, writeCursor, type Page } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { makeEach } from "../storage/make-each.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import { asText } from "../storage/word.ts";
 import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
@@ -46,9 +47,10 @@ export async function readDiff<Value>(
     const { rows, more: cut } = await reader.page<DiffRow>(
       selectDiff(reader.tenant, a, b, options.type?.name, after, limit + 1),
     );
-    for (const [index, row] of rows.entries()) {
-      if (index === limit) break;
-      const difference = toDifference<Value>(row);
+    const read = rows.slice(0, limit);
+    const differences = await makeEach(read, (row) => toDifference<Value>(row), reader.turn);
+    for (const [index, row] of read.entries()) {
+      const difference = differences[index];
       if (difference !== undefined) items.push(difference);
       after = { seq: row.seq, key: row.key };
       if (items.length < limit) continue;

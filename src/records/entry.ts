@@ -1,4 +1,5 @@
 // A record as its reader sees it: by its key, now or as of a moment of the past.
+import { refuseUnknown } from "../core/suggest.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import { asText } from "../storage/word.ts";
 import type { AnyEntity, AnyRecordType, Entity, Relation, RelationKey } from "./define/definition.ts";
@@ -74,8 +75,9 @@ export async function readEntry<Type extends AnyRecordType>(
   reader: RecordReader,
   type: Type,
   key: string | RelationKey,
-  options: ReadOptions,
+  options: ReadOptions = {},
 ): Promise<EntryOf<Type> | undefined> {
+  refuseUnknown(options, ["asOf"], "reading a record");
   const at = recordKey(type, key);
   const row = await readRow(reader, type.name, at, await momentOf(reader, options.asOf));
   return row && toEntry<Type>(type.name, row);

@@ -3,6 +3,7 @@
 import { checkCount } from "../core/count.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { makeEach } from "../storage/make-each.ts";
 import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
@@ -81,13 +82,15 @@ async function readChanges<Value>(
   name: string | undefined,
 ): Promise<{ items: ChangeRecord<Value>[]; commit: number }> {
   const found: ChangeRow[] = [];
+  const changesOf = (rows: readonly ChangeRow[]): Promise<ChangeRecord<Value>[]> =>
+    makeEach(rows, (row) => toChange<Value>(row), reader.turn);
   for (;;) {
     const { rows, more } = await readChangesPage(reader, from, to, name, found.at(-1));
     for (const row of rows) found.push(row);
     const last = found.at(-1);
-    if (!more || last === undefined) return { items: found.map((row) => toChange<Value>(row)), commit: to };
+    if (!more || last === undefined) return { items: await changesOf(found), commit: to };
     const whole = found.filter((row) => row.commit < last.commit);
-    if (whole.length > 0) return { items: whole.map((row) => toChange<Value>(row)), commit: last.commit - 1 };
+    if (whole.length > 0) return { items: await changesOf(whole), commit: last.commit - 1 };
   }
 }
 

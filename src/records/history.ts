@@ -4,6 +4,7 @@ import { toJson } from "../core/json.ts";
 import { limits } from "../core/limits.ts";
 import { checkLimit } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
+import { makeEach } from "../storage/make-each.ts";
 import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
@@ -43,9 +44,8 @@ export async function readHistory<Value>(
   const limit = checkLimit(options.limit);
   const after = checkCount(options.after ?? 0, "after", 0, Number.MAX_SAFE_INTEGER);
   const { rows, more } = await readVersions(reader, type.name, recordKey(type, key), after, limit + 1);
-  const found = rows
-    .flatMap((row, index) => toVersions<Value>(row, rows[index - 1]))
-    .filter((version) => version.commit > after);
+  const versions = await makeEach(rows, (row, index) => toVersions<Value>(row, rows[index - 1]), reader.turn);
+  const found = versions.flat().filter((version) => version.commit > after);
   const items = found.slice(0, limit);
   return { items, next: found.length > limit || more ? (items.at(-1)?.commit ?? null) : null };
 }

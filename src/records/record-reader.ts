@@ -1,5 +1,6 @@
 // What records are read from: the committed book, a snapshot of it, or a transaction, which sees its own changes.
-import type { Keep } from "../storage/keep.ts";
+import type { Keep } from "../core/remember.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Reading } from "../storage/reading.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
@@ -18,6 +19,8 @@ export type RecordReader = {
   heavy<R>(statement: Sql): Awaitable<R[]>;
   /** A page of documents: fewer rows where they are large, and whether there are more. */
   page<R>(statement: Sql): Awaitable<Some<R>>;
+  /** Lets the loop go on between two pieces of a long work; a transaction holds the writer and goes on at once. */
+  turn(): Promise<void>;
   /** The changes that the transaction has not written yet. */
   pending(): readonly Change[];
   typeOf(name: string): Promise<TypeRow | undefined>;
@@ -34,6 +37,7 @@ export function storeReader(store: Store, tenant: string, who: Partial<Reading> 
     point: (statement) => store.read(statement),
     heavy: (statement) => store.readHeavy(statement, who),
     page: (statement) => store.readPage(statement, who),
+    turn: systemClock.nextTurn,
     pending: () => [],
     typeOf: (name) => findType({ all: (statement) => store.read(statement), keep, committed: true }, tenant, name),
     isBuilt: (type) => isBuilt(keep, type),
@@ -50,6 +54,7 @@ export function txReader(tx: Tx): RecordReader {
     heavy: all,
     // The transaction's own connection cannot stop in between.
     page: async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false }),
+    turn: async () => undefined,
     pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
     typeOf: (name) => findType({ all, keep: tx.keep, committed: false }, tx.tenant, name),
     isBuilt: (type) => isBuilt(tx.keep, type),
@@ -65,6 +70,7 @@ export function snapshotReader(reader: Reader, tenant: string, at: { keep: Keep;
     point: all,
     heavy: all,
     page: (statement) => reader.page(statement),
+    turn: systemClock.nextTurn,
     pending: () => [],
     typeOf: (name) => findType({ all, keep: at.keep, committed: true }, tenant, name),
     isBuilt: (type) => isBuilt(at.keep, type),

@@ -1,6 +1,5 @@
 // The verbs that read records, the same on the book, in a read of one moment, and in a transaction, which sees its own
 // changes.
-import { refuseUnknown } from "../core/suggest.ts";
 import { listCommits, readCommit, type CommitFilter, type CommitPage, type CommitRecord } from "./commit.ts";
 import { checkDefinition, type AnyEntity, type AnyRecordType } from "./define/definition.ts";
 import { recordKey } from "./define/record-key.ts";
@@ -73,19 +72,15 @@ export type RecordReads = {
 
 export function recordReads(asking: Asking): RecordReads {
   const { reader, run } = asking;
-  const entry: RecordReads["entry"] = (type, key, options = {}) =>
-    run("entry", async () => {
-      refuseUnknown(options, ["asOf"], "reading a record");
-      return readEntry(reader, type, key, options);
-    });
   return {
-    entry,
-    find: async (type, key, options) => (await entry(type, key, options))?.value,
-    async get(type, key, options) {
-      const found = await entry(type, key, options);
-      if (found === undefined) throw noRecord(type.name, recordKey(type, key));
-      return found.value;
-    },
+    get: (type, key, options) =>
+      run("get", async () => {
+        const entry = await readEntry(reader, type, key, options);
+        if (entry === undefined) throw noRecord(type.name, recordKey(type, key));
+        return entry.value;
+      }),
+    find: (type, key, options) => run("find", async () => (await readEntry(reader, type, key, options))?.value),
+    entry: (type, key, options) => run("entry", () => readEntry(reader, type, key, options)),
     query: (type) => createQuery(asking, { name: checkDefinition(type, "query").name, type, where: [], orders: [] }),
     head: () => run("head", async () => (await readHead(reader)).commit),
     history: (type, key, options = {}) => run("history", () => readHistory(reader, type, key, options)),

@@ -1,8 +1,9 @@
 // Records as lines of JSON: a header, then the entities, then the relations, all of one commit.
 import { conflict, DaybookError, invalid, notFound } from "../core/error.ts";
-import { parseJson, toJson } from "../core/json.ts";
+import { isObject, toJson } from "../core/json.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
-import { isObject } from "../core/shape.ts";
+import { quote } from "../core/quote.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import type { CommitNotes } from "./commit.ts";
 import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
@@ -134,12 +135,17 @@ async function readLines(
   definitions: ReadonlyMap<string, AnyRecordType>,
   source: AsyncIterable<string> | Iterable<string>,
 ): Promise<Line[]> {
+  // A text is a list of letters, not of lines.
+  if (typeof source !== "object" || !(Symbol.iterator in Object(source) || Symbol.asyncIterator in Object(source))) {
+    throw invalid(`import takes the lines that an export gave, not ${quote(source)}`);
+  }
   const types = new Map<string, AnyRecordType>(definitions);
   const lines: Line[] = [];
   const places = new Map<string, number>();
   let number = 0;
   for await (const text of source) {
     number++;
+    if (typeof text !== "string") throw invalid(`line ${number} is ${quote(text)}: import takes each line as a text`);
     if (text.trim() === "") continue;
     const line = parseJson(text, { what: `line ${number}`, bytesMax: 2 * limits.jsonBytesMax });
     if (!isObject(line)) throw invalid(`line ${number} is not an object`);

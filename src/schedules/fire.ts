@@ -1,7 +1,7 @@
 // Fires what is due: reads the schedules that are due, decides their slots, and writes decisions, jobs or events, and cursors in
 // one transaction. On PostgreSQL other processes skip the rows that this one has locked; the unique slot is the last guard.
 import { DaybookError } from "../core/error.ts";
-import { killPoint } from "../core/fault.ts";
+import { killPoint } from "../core/fact.ts";
 import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";

@@ -2,10 +2,9 @@
 import { checkCount } from "../core/count.ts";
 import { durationMs, type Duration } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
-import { toJson } from "../core/json.ts";
+import { isPlain, toJson } from "../core/json.ts";
 import { checkName } from "../core/name.ts";
 import { quote } from "../core/quote.ts";
-import { isPlain } from "../core/shape.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import { timeMs } from "../core/time.ts";
 import type { FireOverlap, Missed, ScheduleRow } from "./schedule.ts";

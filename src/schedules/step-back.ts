@@ -2,7 +2,7 @@
 // was is void, and the cursor steps back to before the first of these slots, so that they are decided at their time, or as missed
 // when that has passed. What had fired stays, and is not fired again.
 import { limits } from "../core/limits.ts";
-import type { Behind } from "../core/steady-time.ts";
+import type { Behind } from "../core/clock.ts";
 import { isoTime, timeMs } from "../core/time.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";

@@ -2,14 +2,14 @@
 import { fileURLToPath } from "node:url";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { DaybookError, invalid } from "../core/error.ts";
-import { createIds, type Ids } from "../core/id.ts";
+import { createIds, systemRandom, type Ids, type Random } from "../core/id.ts";
 import { quote } from "../core/quote.ts";
-import { systemRandom, type Random } from "../core/random.ts";
 import type { Migration } from "./migrate.ts";
 import type { Dialect } from "./sql.ts";
 import type { Durability, Fault } from "./sqlite/connection.ts";
 import { openSqlite } from "./sqlite/sqlite-store.ts";
 import type { Store } from "./store.ts";
+import { resolve } from "node:path";
 
 export type StoreOptions = {
   readonly clock: Clock;
@@ -94,4 +94,16 @@ function refuseIdle(dialect: Dialect, { schema, connections, durability }: Parti
   const place =
     dialect === "sqlite" ? "on PostgreSQL, and this one is a file" : "in a file, and this one is on PostgreSQL";
   throw invalid(`"${name}" is for books ${place}: leave it out`);
+}
+
+// Where files are kept that belong to the book and are too big for it.
+
+/** Beside a file book; else in the folder in which the program works. It is made when the first file is. */
+export function filesFolder(url: string, given: string | undefined): string {
+  if (given !== undefined) {
+    if (typeof given === "string" && given !== "" && !given.includes("\0")) return resolve(given);
+    throw invalid(`files is ${quote(given)}: give the path of a folder`);
+  }
+  const where = parseLocation(url);
+  return resolve(where.dialect === "sqlite" && where.path !== ":memory:" ? `${where.path}-files` : ".daybook/files");
 }

@@ -1,13 +1,11 @@
 // What the rooms see of storage: a store, transactions and reads. Which engine and which thread did the work is not
 // visible from here.
-import type { Clock } from "../core/clock.ts";
+import type { Clock, SteadyTime } from "../core/clock.ts";
 import { invalid, type DaybookError } from "../core/error.ts";
-import type { Ids } from "../core/id.ts";
+import type { Ids, Random } from "../core/id.ts";
 import { limits } from "../core/limits.ts";
-import type { Random } from "../core/random.ts";
-import type { Keep } from "./keep.ts";
+import type { Keep } from "../core/remember.ts";
 import type { Reading } from "./reading.ts";
-import type { SteadyTime } from "../core/steady-time.ts";
 import type { Dialect, Sql, Value } from "./sql.ts";
 
 export type Row = Record<string, Value>;
@@ -121,6 +119,12 @@ export type Store = {
   close(): Promise<void>;
 };
 
+export function usedAfterEnd(verb = "tx"): DaybookError {
+  return invalid(
+    `${verb} was used after its transaction ended: await everything inside the function given to book.write`,
+  );
+}
+
 export function endedReader(): DaybookError {
   return invalid("a reader was used after its read ended: await everything inside book.read");
 }
@@ -128,4 +132,29 @@ export function endedReader(): DaybookError {
 export function answerTooLarge(): DaybookError {
   const mb = limits.readBytesMax / 1_048_576;
   return invalid(`a read answers more than ${mb} MB: select fewer columns, or read it in pages with limit`);
+}
+
+/** What was begun and has not ended. Closing waits for it, so that every caller is answered. */
+export type UnderWay = {
+  track<T>(work: Promise<T>): Promise<T>;
+  /** Resolves once nothing is under way any more, what began in the meantime included. */
+  settled(): Promise<void>;
+  /** Resolves once what is under way now has ended. */
+  begunEnded(): Promise<unknown>;
+};
+
+export function createUnderWay(): UnderWay {
+  const open = new Set<Promise<unknown>>();
+  return {
+    track(work) {
+      open.add(work);
+      const forget = (): void => void open.delete(work);
+      work.then(forget, forget);
+      return work;
+    },
+    begunEnded: () => Promise.allSettled([...open]),
+    async settled() {
+      while (open.size > 0) await Promise.allSettled(open);
+    },
+  };
 }

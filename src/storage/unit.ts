@@ -1,11 +1,12 @@
-// One unit of a user's `write`: it is watched, because one that misbehaves would hold up everyone's commit. It must
-// await every operation it starts, await nothing else for long, and leave its tx alone once it has ended.
+// Units: the work that one transaction does. That of a user's `write` is watched, because one that misbehaves would hold up
+// everyone's commit. It must await every operation it starts, await nothing else for long, and leave its tx alone once it has
+// ended; the verbs of the book are refused inside it.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEither, systemClock, type Clock, type Timer } from "../core/clock.ts";
-import { calledAt, showPlace, type Place } from "../core/caller.ts";
-import { invalid, type DaybookError } from "../core/error.ts";
+import { calledAt, calledFrom, invalid, showPlace, warnOf, type DaybookError, type Place } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
-import type { Awaitable, Store } from "./store.ts";
+import { usedAfterEnd, type Awaitable, type Store, type Tx } from "./store.ts";
+import { readAs } from "./reading.ts";
 
 export type Unit = {
   /** Wraps what a verb of the unit's tx returns, so that a forgotten await is noticed, and an error says where it was called. */
@@ -123,12 +124,6 @@ class Operation<T> implements PromiseLike<T> {
   }
 }
 
-export function usedAfterEnd(verb = "tx"): DaybookError {
-  return invalid(
-    `${verb} was used after its transaction ended: await everything inside the function given to book.write`,
-  );
-}
-
 const namedMax = 3;
 
 function notAwaited(pending: readonly Begun[]): DaybookError {
@@ -148,4 +143,107 @@ function awaitedForeign(ms: number): DaybookError {
     `the transaction waited ${Math.round(ms)} ms for something that is not the book, so it was undone: ` +
       "do network calls and sleeps before or after book.write",
   );
+}
+
+/** Verbs of the book, which run outside of any transaction: inside `write` a read through the book would show what was there before
+ *  the transaction, which is hardly ever meant, so the verbs refuse that. Each reads in its own name, as one of this tenant's reads. */
+export function outsideUnits<Verbs extends object>({ store, tenant }: Of, what: string, verbs: Verbs): Verbs {
+  const msMax = reports.has(what) ? limits.reportMs : limits.readMs;
+  return wrapVerbs(verbs, (name, call) => {
+    const verb = `book.${what}.${name}`;
+    return async (...args) => {
+      try {
+        refuseVerb(verb, store);
+        return await readAs({ tenant, verb, msMax }, () => call(...args));
+      } catch (error) {
+        throw calledFrom(error);
+      }
+    };
+  });
+}
+
+type Verb = (...args: unknown[]) => unknown;
+
+export function wrapVerbs<Verbs extends object>(verbs: Verbs, wrap: (name: string, verb: Verb) => Verb): Verbs {
+  const entries = Object.entries(verbs) as [string, Verb][];
+  return Object.fromEntries(entries.map(([name, verb]) => [name, wrap(name, verb)])) as Verbs;
+}
+
+export type Of = { readonly store: Store; readonly tenant: string };
+
+/** Whose verbs sum up a stretch of time: they look at more than a list does. */
+const reports: ReadonlySet<string> = new Set(["telemetry", "runs"]);
+
+/** Runs what a unit asked for once its transaction is on disk. The commit is kept whatever happens now, so a callback that fails
+ *  fails neither its unit nor the others: it is a warning. */
+export function runAfterCommit(callbacks: readonly (() => void)[]): void {
+  for (const run of callbacks) shielded(run);
+}
+
+/** Tells every listener, also those after one that fails. */
+export function tellAll(listeners: Iterable<(channel: string | null) => void>, channel: string | null): void {
+  for (const hear of listeners) shielded(() => hear(channel));
+}
+
+function shielded(run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    warnOf("DAYBOOK_AFTER_COMMIT", "something failed after a commit (the commit itself is kept)", error);
+  }
+}
+
+type Waiting<Asked, Made> = Pick<PromiseWithResolvers<Made>, "resolve" | "reject"> & { readonly asked: Asked };
+
+/** Makes one unit of what callers ask for at the same time: one statement writes it all, and each caller has its own answer. What is
+ *  asked for while a unit is on its way is in the next one. `write` answers all that it is given, in their order; at most `most`
+ *  of them are a unit. */
+export function together<Asked, Made>(
+  write: (tx: Tx, all: readonly Asked[]) => Promise<readonly Made[]>,
+  most: number,
+): (store: Store, asked: Asked) => Promise<Made> {
+  const waiting: Waiting<Asked, Made>[] = [];
+  let underWay = false;
+
+  async function writeNext(store: Store): Promise<void> {
+    let group: Waiting<Asked, Made>[] | undefined;
+    // Taken when the unit runs, and kept: a unit may run more than once.
+    const unit = (tx: Tx): Promise<readonly Made[]> => {
+      if (group === undefined) {
+        group = waiting.splice(0, most);
+        underWay = false;
+        if (waiting.length > 0) begin(store);
+      }
+      const all = group.map(({ asked }) => asked);
+      return write(tx, all);
+    };
+    try {
+      const made = await store.write(unit, { by: "shared" });
+      for (const [index, each] of (group ?? []).entries()) each.resolve(made[index] as Made);
+    } catch (error) {
+      // The store refused the unit before it ran: all callers that wait are told.
+      if (group === undefined) underWay = false;
+      for (const each of group ?? waiting.splice(0)) {
+        // One that cannot be written must not fail its neighbours.
+        if (group === undefined || group.length === 1) each.reject(error);
+        else
+          store
+            .write((tx) => write(tx, [each.asked]), { by: "shared" })
+            .then(([made]) => each.resolve(made as Made), each.reject);
+      }
+    }
+  }
+
+  function begin(store: Store): void {
+    if (underWay) return;
+    underWay = true;
+    void writeNext(store);
+  }
+
+  return (store, asked) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Made>();
+    waiting.push({ asked, resolve, reject });
+    begin(store);
+    return promise;
+  };
 }

@@ -3,10 +3,9 @@
 // which does not keep the text, as the view's comment.
 import { createHash } from "node:crypto";
 import { DaybookError } from "../core/error.ts";
-import { lockNames } from "./lock-key.ts";
+import { anyOf, lockNames } from "./word.ts";
 import { rawSql, render, sql, type Sql } from "./sql.ts";
 import type { Store, Tx } from "./store.ts";
-import { anyOf } from "./word.ts";
 
 export type View = {
   readonly name: string;

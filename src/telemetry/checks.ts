@@ -3,7 +3,7 @@ import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/checks.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { dayMs, hourMs } from "./rollup/slice.ts";
+import { dayMs, hourMs } from "./rollup/series.ts";
 
 const [hour, day] = [rawSql(String(hourMs)), rawSql(String(dayMs))];
 

@@ -3,7 +3,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../core/clock.ts";
 import { limits } from "../core/limits.ts";
-import { openSideWriter, type SideTarget, type SideWriter } from "../storage/side-writer.ts";
+import { openSideWriter, type SideTarget, type SideWriter } from "../storage/thread.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import { beatStatement, failStatement, type SessionError } from "./session.ts";
 

@@ -3,7 +3,7 @@ import type { Migration } from "../storage/migrate.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { View } from "../storage/view.ts";
 import { clustered, integer, neverChanges, real, sequence, strict } from "../storage/word.ts";
-import { bucketColumns } from "./rollup/slice.ts";
+import { bucketColumns } from "./rollup/series.ts";
 
 const buckets = joinSql(bucketColumns.map((name) => sql`${rawSql(name)} ${integer} not null,`));
 

@@ -228,7 +228,7 @@ async function writeRunBatch(tx: Tx, { sessionSeq, runs, logs, dropped }: RunBat
     // A batch is written whole: if its runs are there, the first try was committed and only its answer was lost.
     if (written === 0) return;
   }
-  await writeLogs(tx, logs);
+  if (logs.length > 0) await writeLogs(tx, logs);
   // These are totals, so writing them twice changes nothing.
   const { runs: lostRuns, logs: lostLogs, events: lostEvents } = dropped;
   if (lostRuns + lostLogs + lostEvents === 0) return;

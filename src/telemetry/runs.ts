@@ -7,8 +7,8 @@ import type { TimeInput } from "../core/time.ts";
 import { joinSql, sql, type Sql } from "../storage/sql.ts";
 import type { Store } from "../storage/store.ts";
 import { findSession, momentMs, piecesOf, rollupsOf, together, type Piece, type Scope } from "./report/scope.ts";
-import { readMark } from "./rollup/fold.ts";
-import { minuteMs } from "./rollup/slice.ts";
+import { readMark } from "./rollup/roll-up.ts";
+import { minuteMs } from "./rollup/series.ts";
 import { pinRun, runStatuses, selectByNumber, selectRuns, toRecord, unpinRun } from "./run.ts";
 import type { RunLog, RunRecord, RunRow, RunStatus } from "./run.ts";
 

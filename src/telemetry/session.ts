@@ -5,9 +5,12 @@
 //           ──► error     an uncaught exception ended it
 //           ──► unknown   another session saw it fall silent; stopped_at is then its last heartbeat
 import { defineFact } from "../core/fact.ts";
+import { checkPage, cutPage, type Page } from "../core/page.ts";
+import { refuseUnknown } from "../core/suggest.ts";
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Awaitable, Store, Tx } from "../storage/store.ts";
-import { forShare, greatest } from "../storage/word.ts";
+import { anyOf, greatest } from "../storage/word.ts";
+import type { Attachment } from "./attach.ts";
 import { isProvablyGone, thisProcess, type ProcessIdentity } from "./process-identity.ts";
 import { wholeName } from "./rollup/series.ts";
 
@@ -112,15 +115,6 @@ export function onlyOwn(seenBy: string | null): Sql {
 
 export type OnSilent = (tx: Tx, session: SessionRow) => Awaitable<void>;
 
-/** An ended session must take nothing, because nobody would recover it. The lock makes a session that is ending this one wait for
- *  us and find what we took. */
-export async function isAlive(tx: Tx, sessionSeq: number): Promise<boolean> {
-  const row = await tx.get(
-    sql`select seq from daybook_session where seq = ${sessionSeq} and status = 'running' ${forShare}`,
-  );
-  return row !== undefined;
-}
-
 type Owner = Pick<SessionRow, "host" | "host_boot" | "host_namespace" | "pid" | "process_started">;
 
 /** Whether the session's process is provably gone from this host. */
@@ -136,4 +130,83 @@ export function isGone(row: Owner, self: ProcessIdentity, { dialect }: Pick<Stor
 export async function goneSessions(store: Pick<Store, "dialect" | "read">): Promise<SessionRow[]> {
   const self = thisProcess();
   return (await store.read<SessionRow>(runningSessions())).filter((row) => isGone(row, self, store));
+}
+
+/** One process. A tenant sees that it was there and how it ended; the host, pid, error, metadata and losses concern all tenants of
+ *  the process, so they are null. */
+export type Session = {
+  readonly id: string;
+  readonly host: string | null;
+  readonly pid: number | null;
+  readonly status: SessionStatus;
+  readonly startedAt: number;
+  readonly lastHeartbeatAt: number;
+  readonly stoppedAt: number | null;
+  readonly error: Readonly<SessionError> | null;
+  readonly metadata: Record<string, unknown> | null;
+  /** What its live listeners lost: runs and log lines that were not recorded, and events they were too busy to hear. */
+  readonly dropped: { readonly runs: number; readonly logs: number; readonly events: number } | null;
+};
+
+export type SessionsPage = Page<Session>;
+
+export type Sessions = {
+  /** The newest first. Give `next` of one page as `after` of the next one. On `book.tenant(id)`, only sessions that run or ran
+   *  something of that tenant. */
+  list(options?: { limit?: number; after?: string }): Promise<SessionsPage>;
+  /** Looks for dead sessions now, without waiting for the next regular look; resolves to those it ended. */
+  look(): Promise<Session[]>;
+};
+
+/** `seenBy` is the tenant that asks, or null for the owner of the whole book. */
+export function openSessions(store: Store, attachment: Attachment | undefined, seenBy: string | null = null): Sessions {
+  const isOver = (row: SessionRow, self: ProcessIdentity): boolean =>
+    row.status === "running" && isGone(row, self, store);
+  const shown = (row: SessionRow): Session => (seenBy === null ? toSession(row) : { ...toSession(row), ...unseen });
+  return {
+    async list(options = {}) {
+      refuseUnknown(options, ["limit", "after"], "sessions.list");
+      const { limit, after } = checkPage(options);
+      const rows = await store.readHeavy<SessionRow>(sql`select * from daybook_session session
+        where seq < ${after ?? Number.MAX_SAFE_INTEGER} ${onlyOwn(seenBy)} order by seq desc limit ${limit + 1}`);
+      const self = thisProcess();
+      return cutPage(
+        rows,
+        limit,
+        ({ seq }) => seq,
+        (row) => shown(isOver(row, self) ? ended(row) : row),
+      );
+    },
+    async look() {
+      const found = (await attachment?.watch.look()) ?? [];
+      if (found.length === 0 || seenBy === null) return found.map(toSession);
+      const ids = found.map(({ id }) => id);
+      const own = await store.readHeavy<SessionRow>(sql`select * from daybook_session session
+        where id ${anyOf("text", ids)} ${onlyOwn(seenBy)} order by seq`);
+      return own.map(shown);
+    },
+  };
+}
+
+const unseen = { host: null, pid: null, error: null, metadata: null, dropped: null };
+
+// As the next look for dead sessions will leave it.
+function ended(row: SessionRow): SessionRow {
+  return { ...row, status: "unknown", stopped_at: row.last_heartbeat_at };
+}
+
+function toSession(row: SessionRow): Session {
+  const { error_type: type, error_message: message, error_trace: trace } = row;
+  return {
+    id: row.id,
+    host: row.host,
+    pid: row.pid,
+    status: row.status,
+    startedAt: row.started_at,
+    lastHeartbeatAt: row.last_heartbeat_at,
+    stoppedAt: row.stopped_at,
+    error: type === null ? null : { type, message: message ?? "", trace },
+    metadata: JSON.parse(row.metadata) as Record<string, unknown>,
+    dropped: { runs: row.dropped_runs, logs: row.dropped_logs, events: row.dropped_events },
+  };
 }

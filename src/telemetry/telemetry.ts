@@ -3,10 +3,18 @@
 import { checkLimit, checkPage, type Page, type PageOptions } from "../core/page.ts";
 import { refuseUnknown } from "../core/suggest.ts";
 import type { Store } from "../storage/store.ts";
-import { readBuckets, spanFor, type Bucket, type BucketSpan } from "./report/buckets.ts";
+import {
+  type Bucket,
+  type BucketSpan,
+  type AppSummary,
+  type Overview,
+  readBuckets,
+  spanFor,
+  readApps,
+  readOverview,
+} from "./report/overview.ts";
 import { readErrors, type ErrorGroup } from "./report/errors.ts";
-import { readLogs, type LogEntry, type LogFilter } from "./report/logs.ts";
-import { readApps, readOverview, type AppSummary, type Overview } from "./report/overview.ts";
+import { readLogs, type LogEntry, type LogFilter } from "./log.ts";
 import { scopeOptions, toScope, type ScopeOptions, type Viewer } from "./report/scope.ts";
 import { findSlow } from "./report/slow.ts";
 import { summarise, type RunSummary } from "./report/summary.ts";

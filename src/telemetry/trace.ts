@@ -2,18 +2,20 @@
 // nothing is loaded, and a run costs one look at a variable.
 import type * as Otel from "@opentelemetry/api";
 
-let api: typeof Otel | undefined;
+/** Its `api` is there once a book was opened in a program with an SDK. */
+export const tracing: { api?: typeof Otel } = {};
 
 /** An SDK registers itself under this symbol, whichever copy of the API it uses. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
 /** Called when a book is opened; a program sets up its SDK before that. */
 export async function prepareTracing(): Promise<void> {
-  if (api === undefined && Reflect.has(globalThis, registered)) api = await import("@opentelemetry/api");
+  if (Reflect.has(globalThis, registered)) tracing.api ??= await import("@opentelemetry/api");
 }
 
 /** The span that is active here, as W3C's `traceparent` writes it; undefined when there is none. */
 export function currentTraceparent(): string | undefined {
+  const { api } = tracing;
   const span = api?.trace.getActiveSpan()?.spanContext();
   if (span === undefined || api?.isSpanContextValid(span) !== true) return undefined;
   return `00-${span.traceId}-${span.spanId}-0${span.traceFlags & 1}`;
@@ -28,13 +30,9 @@ export type Traced = {
   readonly traceparent: string | null;
 };
 
-/** Whether anybody records spans. */
-export function isTraced(): boolean {
-  return api !== undefined;
-}
-
 /** Runs `work` in a span of its own, and returns or throws what it does. */
 export function inSpan<T>(run: Traced, work: () => T): T {
+  const { api } = tracing;
   if (api === undefined) return work();
   const { trace, SpanKind, SpanStatusCode } = api;
   const attributes = {

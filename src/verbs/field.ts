@@ -2,7 +2,8 @@
 // command line, paths and query strings bring text, JSON bodies and tools bring values.
 import { durationMs } from "../core/duration.ts";
 import { invalid } from "../core/error.ts";
-import { parseJson, toJson } from "../core/json.ts";
+import { toJson } from "../core/json.ts";
+import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { nearest } from "../core/suggest.ts";
@@ -47,7 +48,7 @@ export type Given<F extends Fields> = {
 
 type Made<T> = Omit<Field<T, false>, "maybe" | "fromText"> & Partial<Pick<Field<T, false>, "fromText">>;
 
-function field<T>(made: Made<T>): Field<T, false> {
+export function field<T>(made: Made<T>): Field<T, false> {
   return { fromText: (text) => text, ...made, schema: { ...made.schema, description: made.about }, maybe: false };
 }
 
@@ -55,6 +56,17 @@ function field<T>(made: Made<T>): Field<T, false> {
 function must(what: string, holds: (value: unknown) => boolean): (value: unknown, name: string) => void {
   return (value, name) => {
     if (!holds(value)) throw invalid(`${name} is ${quote(value)}: give ${what}`);
+  };
+}
+
+/** The same field, whose values must pass one more check. */
+export function checked<T>(of: Field<T, false>, more: (value: T, what: string) => unknown): Field<T, false> {
+  return {
+    ...of,
+    check(value, what) {
+      of.check(value, what);
+      more(value as T, what);
+    },
   };
 }
 
@@ -275,9 +287,3 @@ export function list<T>(of: Field<T, false>, { one = "", max = 100 } = {}): Fiel
       ),
   });
 }
-
-/** What every list takes. */
-export const page = {
-  limit: maybe(whole(`how many to list (default: ${limits.pageDefault})`, 1, limits.pageMax)),
-  after: maybe(text('go on after a page: its "next"', "cursor", 4096)),
-};

@@ -34,7 +34,7 @@ export function partsOf(shown: Shown): readonly (string | Part)[] {
 }
 
 /** A moment: in the reader's zone, with its distance where there is room for it. */
-export function time(ms: number | null): Cell {
+export function when(ms: number | null): Cell {
   return { kind: "time", ms };
 }
 
@@ -43,25 +43,27 @@ export function ago(ms: number | null): Cell {
   return { kind: "ago", ms };
 }
 
-/** Words and cells in a row: `words("it may start", time(ms))`. */
+/** Words and cells in a row: `words("it may start", when(ms))`. */
 export function words(...given: readonly Cell[]): Cell {
   return { kind: "words", words: given };
 }
 
 /** Something that is copied, so it is never cut. */
-export function id(text: string | null): Cell {
+export function copied(text: string | null): Cell {
   return { kind: "id", text };
 }
 
 /** A state, in its colour; `more` follows it. */
-export function status(text: string, more = ""): Cell {
+export function state(text: string, more = ""): Cell {
   return { kind: "status", text, more };
 }
+
+export type Columns<Row> = { readonly [name: string]: (row: Row) => Cell };
 
 /** One line for each row. `none` is said when there are no rows; the columns of `least` give way on a narrow paper. */
 export function table<Row>(
   rows: readonly Row[],
-  columns: { readonly [name: string]: (row: Row) => Cell },
+  columns: Columns<Row>,
   { none = "There is nothing to list.", least = [] as readonly string[] } = {},
 ): Part {
   const make = Object.values(columns);
@@ -86,7 +88,7 @@ function isEmpty(cell: Cell): boolean {
 }
 
 /** A value of the book or of its user, as JSON. */
-export function json(value: unknown): Part {
+export function asJson(value: unknown): Part {
   return { kind: "json", value };
 }
 

@@ -14,33 +14,33 @@ export const nouns = {
   apps: {
     about: "list apps, and show what they registered and where in the source",
     more: "An app is a bundle of listeners and schedules with one or more configured instances (docs/apps.md).",
-    load: async () => (await import("./apps.ts")).apps,
+    load: async () => (await import("./sources/apps.ts")).apps,
   },
   jobs: {
     about: "look at jobs, make and run them, and change those that have not started",
-    load: async () => (await import("./jobs.ts")).jobs,
+    load: async () => (await import("./work/jobs.ts")).jobs,
   },
   events: {
     about: "publish, list, follow, replay and clean up events",
     more: "An event is heard by every durable listener whose patterns match its topic (docs/events.md).",
-    load: async () => (await import("./events.ts")).events,
+    load: async () => (await import("./sources/events.ts")).events,
   },
   listeners: {
     about: "list, pause, set back and skip listeners",
     more: "A listener is known by its name, and collects also while nobody runs it (docs/events.md).",
-    load: async () => (await import("./listeners.ts")).listeners,
+    load: async () => (await import("./sources/listeners.ts")).listeners,
   },
   deadLetters: {
     about: "list, redrive and discard deliveries that failed for the last time",
     more: `A delivery that failed for the last time waits here until it is redriven or discarded; it keeps its event
 and its job in the book (docs/events.md).`,
-    load: async () => (await import("./dead-letters.ts")).deadLetters,
+    load: async () => (await import("./sources/dead-letters.ts")).deadLetters,
   },
   calls: {
     about: "submit, list, show, cancel and resend HTTP calls",
     more: `Calls are sent while somebody works: a program that does, or daybook run (docs/calls.md). What is secret in
 a request is sealed with the key in DAYBOOK_KEY, and is never shown.`,
-    load: async () => (await import("./calls.ts")).calls,
+    load: async () => (await import("./sources/calls.ts")).calls,
   },
   sinks: {
     about: "list, show, pause and resume what hands events to the outside",
@@ -49,69 +49,69 @@ set back, skipped and removed like any other, and what could not go out is a dea
 
   $ daybook listeners rewind sink:warehouse --to beginning
   $ daybook dead-letters redrive --listener sink:warehouse --dry-run`,
-    load: async () => (await import("./sinks.ts")).sinks,
+    load: async () => (await import("./sources/listeners.ts")).sinks,
   },
   groups: {
     about: "make, list, show, cancel and wait for groups: jobs that belong together",
     more: `A group is open until the last of its jobs has ended, and then completed, failed, partial or cancelled.`,
-    load: async () => (await import("./groups.ts")).groups,
+    load: async () => (await import("./work/groups.ts")).groups,
   },
   templates: {
     about: "list, show, create, edit, archive and restore templates, which jobs are made from",
     more: `A job is made from what a template says at that moment; neither an edit nor an archive changes one that
 exists. "jobs enqueue --template" makes one.`,
-    load: async () => (await import("./templates.ts")).templates,
+    load: async () => (await import("./work/templates.ts")).templates,
   },
   schedules: {
     about: "list, make, change, preview and fire schedules, and say why one did or did not run",
     more: `Every slot, a moment at which a schedule is due, is decided once, and the decision is kept
 (docs/schedules.md). Schedules fire while a program works on the book: daybook run, or one of yours.`,
-    load: async () => (await import("./schedules.ts")).schedules,
+    load: async () => (await import("./sources/schedules.ts")).schedules,
   },
   queues: {
     about: "list queues and their lines, pause, resume, limit and normalise them",
     more: "A queue belongs to a tenant and exists once it was used or limited.",
-    load: async () => (await import("./queues.ts")).queues,
+    load: async () => (await import("./work/queues.ts")).queues,
   },
   runs: {
     about: "list and show runs: what was executed and how it ended",
     more: `A run is one execution that has ended; it never changes. What runs now is "daybook jobs list
 --status running".`,
-    load: async () => (await import("./runs.ts")).runs,
+    load: async () => (await import("./memory/runs.ts")).runs,
   },
   records: {
     about: "list, show, compare, follow, write, export and import records",
     more: `Every version of every record is kept (docs/records.md), so each of these can be asked about
 the past as well.`,
-    load: async () => (await import("./records.ts")).records,
+    load: async () => (await import("./memory/records.ts")).records,
   },
   commits: {
     about: "list and show commits: what was changed in records, by whom and why",
     more: "Commits are numbered for each tenant, from 1 and without gaps.",
-    load: async () => (await import("./commits.ts")).commits,
+    load: async () => (await import("./memory/commits.ts")).commits,
   },
   sessions: {
     about: "list the processes that have the book open, and those that had, and show what one ran",
     more: 'Without a verb it is "sessions list".',
     bare: "list",
-    load: async () => (await import("./sessions.ts")).sessions,
+    load: async () => (await import("./memory/sessions.ts")).sessions,
   },
   views: {
     about: "make or drop the read-only views under the names of other designs",
     more: `A book has none of them unless somebody asked: their names are common ones, such as jobs and events.
 docs/origins.md lists them, with statements that read them.`,
-    load: async () => (await import("./views.ts")).views,
+    load: async () => (await import("./book/views.ts")).views,
   },
   reservations: {
     about: "list reservations: queues that are held for direct work",
     more: `Nothing of a queue that is held starts until its holder releases it or ends, or until ten minutes have
 passed without a renewal.`,
-    load: async () => (await import("./reservations.ts")).reservations,
+    load: async () => (await import("./work/queues.ts")).reservations,
   },
   book: {
     about: "look after the book",
     plain: true,
-    load: async () => (await import("./book.ts")).book,
+    load: async () => (await import("./book/book.ts")).book,
   },
 } satisfies { readonly [name: string]: Noun };
 

@@ -3,7 +3,7 @@
 import type { Book } from "../book/book.ts";
 import { invalid } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import { isPlain } from "../core/shape.ts";
+import { isPlain } from "../core/json.ts";
 import { nearest } from "../core/suggest.ts";
 import type { Field, Fields, Given, Schema } from "./field.ts";
 import type { Shown } from "./shown.ts";
@@ -25,13 +25,15 @@ export type Call = {
  *  otherwise. */
 export type Verdict = "found" | "open" | "otherwise";
 
-export type Verb<F extends Fields = Fields, Answer = unknown> = {
+export type Verb<F extends Fields = Fields, Answer = unknown> = Said<F, Answer> & { readonly role: Role };
+
+/** What a verb says of itself; the function that makes it says who may. */
+export type Said<F extends Fields, Answer> = {
   /** `jobs cancel <id>`: what stands in <> or [] is taken by its place, the other fields by their names. */
   readonly words: string;
   /** A GET only reads. What stands in {} comes from the path, the rest from the query of a GET, else from the body. A verb that is
    *  `local` has no route. */
   readonly http?: `${Method} /${string}`;
-  readonly role: Role;
   /** It is about all tenants. */
   readonly of?: "book";
   readonly about: string;
@@ -72,8 +74,16 @@ export type Verb<F extends Fields = Fields, Answer = unknown> = {
 /** What is shown: the answer, or one item of a stream. */
 type Item<Answer> = Answer extends AsyncIterable<infer Each> ? Each : Awaited<Answer>;
 
-export function verb<const F extends Fields, Answer>(made: Verb<F, Answer>): Verb<F, Answer> {
-  return made;
+export function read<const F extends Fields, Answer>(said: Said<F, Answer>): Verb<F, Answer> {
+  return { ...said, role: "read" };
+}
+
+export function operate<const F extends Fields, Answer>(said: Said<F, Answer>): Verb<F, Answer> {
+  return { ...said, role: "operate" };
+}
+
+export function admin<const F extends Fields, Answer>(said: Said<F, Answer>): Verb<F, Answer> {
+  return { ...said, role: "admin" };
 }
 
 export function fieldsOf({ input }: Verb): [name: string, field: Field][] {

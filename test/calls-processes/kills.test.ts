@@ -4,14 +4,14 @@ import { open } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
 import { callKillPoints, killSenders } from "../support/call-kills.ts";
 import { startCallProcess } from "../support/call-process.ts";
-import { backends, cleanup, testUrl } from "../support/open-test.ts";
+import { backends, cleanup, bookUrl } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
     test("answered but not recorded, a call is sent again with the same key, and both attempts are told", async (t) => {
       const server = await target(t);
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       // With a session of its own it would look for dead ones now and then, and end what the victim left before we see it.
       const book = await open(url, { attach: false, calls: { allow: ["127.0.0.1"] } });
       cleanup(t, () => book.close());

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createBegins } from "../../src/calls/attempt/begin.ts";
 import { DaybookError } from "../../src/core/error.ts";
-import { adviceOf } from "../../src/core/advice.ts";
+import { adviceOf } from "../../src/core/retry.ts";
 import type { Store, Tx } from "../../src/storage/store.ts";
 
 const job = (id: string) => ({ tenant: "default", id, runId: id });

@@ -206,7 +206,7 @@ test("a folder without apps, and --watch of a file, are refused", async (t) => {
     "jobs.ts": 'import { job } from "daybook"; export default job("greet", { run: () => 1 });',
     "wrong/daybook.config.ts": "export default { apps: { lamp: { instances: 3 } } };",
   });
-  const why = async (...args: string[]): Promise<string> => (await refusal(["run", ...args], url, { cwd, env }))[2];
+  const why = async (...args: string[]): Promise<string> => (await refusal(["run", ...args], url, { cwd }))[2];
 
   assert.match(await why("empty"), /no file in \S+empty exports an app/);
   assert.match(await why("broken"), /lamp\.ts cannot be loaded: Error: not today/);

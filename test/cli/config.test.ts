@@ -26,7 +26,7 @@ for (const backend of cliBackends) {
   test(`${backend}: what the config of a project declares is run, enqueued and grouped by name`, async (t) => {
     const { book, url } = await openTest(t, backend, { worker: false });
     const cwd = projectWith(t, { "daybook.config.ts": config, "other.ts": config });
-    const here = { cwd, env };
+    const here = { cwd };
 
     const greeted = await answer(["jobs", "enqueue", "greet", "--params", '{"name": "ada"}'], url, here);
     const unknown = await answer(["jobs", "enqueue", "elsewhere"], url, here);
@@ -41,7 +41,7 @@ for (const backend of cliBackends) {
     const group = await answer(["groups", "create", "--mode", "sequential", "--jobs", list], url, here);
     const id = String(group["id"]);
     const added = await answer(["groups", "add", id, "say", "--params", '{"what": "two"}'], url, here);
-    const running = startCli(["run", "--book", url], here);
+    const running = startCli(["run", "--book", url], { cwd, env });
     await until(async () => (await book.groups.get(id)).status === "completed");
     running.child.kill("SIGTERM");
     const { code } = await running.ended;
@@ -77,15 +77,12 @@ test("a config that is missing, malformed or declares something wrong is refused
   const cwd = projectWith(t, Object.fromEntries(files.map(([body], index) => [`wrong${index}.ts`, body])));
 
   for (const [index, [, message]] of files.entries()) {
-    const [exit, code, said] = await refusal(["jobs", "enqueue", "say", "--config", `wrong${index}.ts`], url, {
-      cwd,
-      env,
-    });
+    const [exit, code, said] = await refusal(["jobs", "enqueue", "say", "--config", `wrong${index}.ts`], url, { cwd });
     assert.deepEqual([exit, code], [2, "invalid"]);
     assert.match(said, message);
   }
-  const missing = await refusal(["jobs", "enqueue", "say", "--config", "none.ts"], url, { cwd, env });
-  const nothing = await refusal(["run"], url, { cwd, env });
+  const missing = await refusal(["jobs", "enqueue", "say", "--config", "none.ts"], url, { cwd });
+  const nothing = await refusal(["run"], url, { cwd });
   assert.deepEqual(missing.slice(0, 2), [4, "not_found"]);
   assert.match(nothing[2], /nothing to run: there is no daybook\.config\.ts here, so name the module/);
 });

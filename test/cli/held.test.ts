@@ -3,6 +3,7 @@ import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { manualClock } from "../../src/index.ts";
+import { setLimit } from "../support/limit.ts";
 import { openTest, testFolder } from "../support/open-test.ts";
 import { answer } from "./answer-of.ts";
 import { cliBackends, runCli, startCli } from "./run-cli.ts";
@@ -79,6 +80,7 @@ test("a worker on a copy says that it holds something", async (t) => {
 
 for (const backend of cliBackends) {
   test(`${backend}: a book is marked as a copy, and its sessions have ended`, async (t) => {
+    setLimit(t, "beatMs", 100);
     // By its own clock, which stands still, its session is silent, as that of the original is in a copy.
     const { book, url } = await openTest(t, backend, { worker: false, clock: manualClock() });
     await book.jobs.enqueue("mail", {});

@@ -14,9 +14,9 @@ const tracing = `data:text/javascript,${encodeURIComponent(`
 `)}`;
 
 const helps: readonly (readonly [words: string[], loads: RegExp, spares: RegExp])[] = [
-  [["--help"], /\/src\/verbs\/book\.ts$/m, /\/src\/verbs\/(?:jobs|records|calls)\.ts$/m],
-  [["jobs", "--help"], /\/src\/verbs\/jobs\.ts$/m, /\/src\/(?:verbs\/(?:book|records)|cli\/(?:run|migrate))\.ts$/m],
-  [["records", "list", "--help"], /\/src\/verbs\/records\.ts$/m, /\/src\/verbs\/(?:book|jobs)\.ts$/m],
+  [["--help"], /\/verbs\/book\/book\.ts$/m, /\/verbs\/\w+\/(?:jobs|records|calls)\.ts$/m],
+  [["jobs", "--help"], /\/verbs\/work\/jobs\.ts$/m, /\/(?:verbs\/\w+\/(?:book|records)|cli\/(?:run|migrate))\.ts$/m],
+  [["records", "list", "--help"], /\/verbs\/memory\/records\.ts$/m, /\/verbs\/\w+\/(?:book|jobs)\.ts$/m],
   [["help", "run"], /\/src\/cli\/run\.ts$/m, /\/src\/cli\/(?:work|load-definitions)\.ts$/m],
 ];
 

@@ -74,14 +74,16 @@ for (const backend of cliBackends) {
     const cwd = moduleFolder(t);
     const now = (...args: string[]): string[] => ["jobs", "run-now", ...args, "--from", "jobs.ts"];
 
-    const doubled = await answer(now("double", "--params", '{"n": 21}'), url, { cwd });
+    const doubled = await startCli([...now("double", "--params", '{"n": 21}'), "--book", url, "--json"], {
+      cwd: moduleFolder(t, "setInterval(() => undefined, 60_000);"),
+    }).ended;
     const words = await runCli([...now("double", "--params", '{"n": 2}', "--book", url)], { cwd });
     const failed = await refusal(now("fail"), url, { cwd });
     const late = await refusal(now("hang", "--timeout", "1ms"), url, { cwd });
     const unknown = await refusal(now("duble"), url, { cwd });
     const theirs = await answer(now("double", "--params", '{"n": 3}', "--tenant", "acme"), url, { cwd });
 
-    assert.deepEqual(doubled, { name: "double", result: { doubled: 42 } });
+    assert.deepEqual([doubled.code, parsed(doubled.stdout)], [0, { name: "double", result: { doubled: 42 } }]);
     assert.deepEqual([words.code, parsed(words.stdout)], [0, { doubled: 4 }]);
     assert.deepEqual(failed.slice(0, 2), [5, "conflict"]);
     assert.match(failed[2], /has failed, so it has no result: Error: no paper/);
@@ -159,14 +161,14 @@ for (const backend of cliBackends) {
   });
 }
 
-/** A folder with a file of definitions, one of which leaves a timer behind. */
-function moduleFolder(t: TestContext): string {
+/** A folder with a file of definitions, and of what else the file does. */
+function moduleFolder(t: TestContext, more = ""): string {
   const folder = testFolder(t);
   const index = JSON.stringify(join(import.meta.dirname, "../../src/index.ts"));
   writeFileSync(
     join(folder, "jobs.ts"),
     `import { job } from ${index};
-    setInterval(() => undefined, 60_000);
+    ${more}
     export const double = job<{ n: number }>("double", { run: ({ n }) => ({ doubled: 2 * n }) });
     export const fail = job("fail", { run() { throw new Error("no paper"); } });
     export const hang = job("hang", {

@@ -35,7 +35,7 @@ for (const backend of cliBackends) {
     await book.records.link(Placed, { from: "ada", to: "o-1" });
     await book.records.patch(Order, "o-1", { total: 41 });
     const folder = projectWith(t, { "records.ts": module });
-    const settings = { cwd: folder, env: { NODE_OPTIONS: "--conditions=@daybook/source" } };
+    const settings = { cwd: folder };
     const keys = async (...args: string[]): Promise<unknown[]> =>
       items(await answer(["records", ...args], url)).map((each) => each["key"]);
 

@@ -1,8 +1,9 @@
 // Runs the command line as its users do. What a command says and how it ends is found out in this process, a hundred times
-// as fast as in one of its own; signals, pipes and what a user's file does to its process are tested with `startCli`.
+// as fast as in one of its own; signals, pipes, workers and what a user's file leaves open are tested with `startCli`.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { reportFailure } from "../../src/cli/failure.ts";
@@ -20,15 +21,17 @@ export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout
 export type Running = { child: ChildProcess; ended: Promise<Ended> };
 type Settings = { cwd?: string; env?: Record<string, string> };
 
-// These load a user's file, which may leave anything behind, so they end their process half a second after their work.
-const ending = new Set(["run", "run-now", "--from", "--config"]);
+// A user's file that is loaded here imports the package, and finds it as the sources of this repo.
+const sources = import.meta.resolve("../../src/index.ts");
+registerHooks({
+  resolve: (specifier, context, next) =>
+    specifier === "daybook" ? { url: sources, shortCircuit: true } : next(specifier, context),
+});
 
 let turn: Promise<unknown> = Promise.resolve();
 
 /** Runs a command to its end. Directory, environment and exit code belong to the whole process, so one runs at a time. */
 export function runCli(args: readonly string[], settings: Settings = {}): Promise<Ended> {
-  const needsProcess = args.some((each) => ending.has(each)) || settings.env?.["NODE_OPTIONS"] !== undefined;
-  if (needsProcess) return startCli(args, settings).ended;
   const ended = turn.then(() => runHere(args, settings));
   turn = ended.catch(() => undefined);
   return ended;
@@ -39,7 +42,7 @@ async function runHere(args: readonly string[], { cwd = process.cwd(), env = {} 
   const said = { stdout: "", stderr: "" };
   const json = args.includes("--json");
   process.chdir(cwd);
-  process.env = { ...onlyWhatIsGiven(env), NO_COLOR: "1" };
+  process.env = { ...onlyWhatIsGiven(env), NODE_COMPILE_CACHE: compileCache, NO_COLOR: "1" };
   process.exitCode = 0;
   try {
     await speaker.run(said, () => runProgram(args, { json }));
@@ -65,6 +68,10 @@ for (const name of ["stdout", "stderr"] as const) {
     return true;
   };
 }
+
+// A command that loaded a user's file ends its process half a second after its work; here that would be the tests' own.
+const { exit } = process;
+process.exit = (code) => (speaker.getStore() === undefined ? exit(code) : (undefined as never));
 
 export function startCli(args: readonly string[], { cwd, env = {} }: Settings = {}): Running {
   const whole = { ...onlyWhatIsGiven(env), NODE_COMPILE_CACHE: compileCache };

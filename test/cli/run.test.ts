@@ -5,7 +5,7 @@ import { errorCodes, type ErrorCode } from "../../src/index.ts";
 import { projectWith } from "../docs/snippet.ts";
 import { backends, cleanup, openTest, testUrl } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
-import { startCli, type Ended, type Running } from "./run-cli.ts";
+import { runCli, startCli, type Ended, type Running } from "./run-cli.ts";
 import { until } from "./until.ts";
 
 /** In this repo the package is found as its sources. */
@@ -74,7 +74,7 @@ test("with --json each line is an object", async (t) => {
 test("only the queues that are named are served, and the book is made where there is none", async (t) => {
   const url = await testUrl(t, "sqlite");
   const { running, ended } = await startRun(t, { book: url, module: jobs, args: ["--queues", "mail, news"] });
-  await Promise.race([until(async () => (await startCli(["info", "--book", url]).ended).code === 0), ended]);
+  await Promise.race([until(async () => (await runCli(["info", "--book", url])).code === 0), ended]);
   const { book } = await openTest(t, "sqlite", { url, worker: false });
   const ids: string[] = [];
   for (const queue of ["other", "mail", "news"]) {
@@ -184,8 +184,8 @@ test("a file that cannot be run is refused, with its place, and no book is made"
   const files = bad.flatMap(([, file, text]) => (text === null ? [] : [[file, text] as const]));
   const cwd = projectWith(t, Object.fromEntries(files));
 
-  const ends = await Promise.all(bad.map(([, file]) => refusal(["run", file], join(cwd, "shop.db"), { cwd, env })));
-  const usage = await refusal(["run", "empty.ts", "--queues", "a,,b"], join(cwd, "shop.db"), { cwd, env });
+  const ends = await Promise.all(bad.map(([, file]) => refusal(["run", file], join(cwd, "shop.db"), { cwd })));
+  const usage = await refusal(["run", "empty.ts", "--queues", "a,,b"], join(cwd, "shop.db"), { cwd });
   const missing = await refusal(["info"], join(cwd, "shop.db"));
 
   for (const [index, [exit, code, message]] of ends.entries()) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { views } from "../../src/open/views.ts";
+import { views } from "../../src/open/migrations.ts";
 import { openTest } from "../support/open-test.ts";
 import { answer, refusal } from "./answer-of.ts";
 import { cliBackends, runCli } from "./run-cli.ts";

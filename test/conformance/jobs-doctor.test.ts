@@ -1,7 +1,7 @@
 // What doctor says of jobs is broken on purpose, one by one: a check that cannot find anything is none.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { examine } from "../../src/book/examine.ts";
+import { examine } from "../../src/book/doctor.ts";
 import { askForTurn, reservationsOf, takeDirect, work } from "../jobs/direct.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sql } from "../../src/storage/sql.ts";
-import { notePruning } from "../../src/telemetry/pruning.ts";
+import { notePruning } from "../../src/telemetry/retention/remove.ts";
 import { backends, openTestStore } from "../support/open-test.ts";
 
 for (const backend of backends) {

@@ -4,7 +4,7 @@ import { describe, test, type TestContext } from "node:test";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { z } from "zod";
 import { entity, relation, type Book, type Condition } from "../../src/index.ts";
-import { parseJson } from "../../src/core/json.ts";
+import { parseJson } from "../../src/core/parse-json.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const anything: StandardSchemaV1<{ readonly [name: string]: unknown; readonly id: string }> = {

@@ -1,12 +1,13 @@
 // What one question about records may ask, and how much one page holds.
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { z } from "zod";
-import { entity, limits, type Book } from "../../src/index.ts";
+import { entity, limits, not, or, type Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const schema = z.object({ id: z.string(), n: z.number(), text: z.string() });
 const Note = entity("note", { schema, key: "id", search: ["text"] });
+const keyPlace = { side: "key", path: [] } as const;
 const documents = 12;
 const keys = Array.from({ length: documents }, (_, index) => `n-${String(index).padStart(2, "0")}`);
 
@@ -27,6 +28,28 @@ async function pages<Item, Cursor>(
     if (next === null) return found;
     after = next;
   }
+}
+
+/** Says in which turn of the loop a read parses each of its large texts. */
+function watchParsing(t: TestContext): (read: () => Promise<unknown>) => Promise<number[]> {
+  const { parse } = JSON;
+  let [turn, turns]: [number, number[]] = [0, []];
+  t.mock.method(JSON, "parse", (text: string): unknown => {
+    if (text.length >= 500_000) turns.push(turn);
+    return parse(text);
+  });
+  return async (read) => {
+    let reading = true;
+    const count = (): void => {
+      turn++;
+      if (reading) setImmediate(count);
+    };
+    turns = [];
+    count();
+    await read();
+    reading = false;
+    return turns;
+  };
 }
 
 for (const backend of backends) {
@@ -66,6 +89,33 @@ for (const backend of backends) {
         keys.toReversed(),
       );
       assert.deepEqual(iterated, keys.toReversed());
+    });
+
+    test("the documents of a page are parsed in pieces, and the loop has a turn between two of them", async (t) => {
+      const { book } = await openTest(t, backend, { use: [Note], worker: false });
+      for (let n = 0; n < 4; n++) {
+        await book.records.put(Note, { id: "n-1", n, text: `${n}`.repeat(500_000) });
+        await book.records.put(Note, { id: `n-2${n}`, n, text: "x".repeat(500_000) });
+        await book.events.publish("said", { text: "x".repeat(500_000) });
+      }
+      const parsedIn = watchParsing(t);
+
+      const reads: Record<string, () => Promise<unknown>> = {
+        list: () => book.records.query(Note).list(),
+        snapshot: () => book.read((tx) => tx.records.query(Note).list()),
+        history: () => book.records.history(Note, "n-1"),
+        since: () => book.records.since(0),
+        diff: () => book.records.diff(0, 8),
+        events: () => book.events.list(),
+      };
+      for (const [name, read] of Object.entries(reads)) {
+        const turns = await parsedIn(read);
+        assert.ok(turns.length >= 4, `${name} parsed ${turns.length} documents`);
+        // A change has two, that before it and that after it.
+        assert.ok(new Set(turns).size >= turns.length / 2, `${name} parsed them in ${new Set(turns).size} turns`);
+      }
+      const inTransaction = await parsedIn(() => book.write((tx) => tx.records.query(Note).list()));
+      assert.equal(new Set(inTransaction).size, 1, "a transaction, which holds up the writers, goes on at once");
     });
 
     test("history, the change feed, diffs and exports of large documents end early and continue without a gap", async (t) => {
@@ -147,6 +197,13 @@ for (const backend of backends) {
       await refused(() => {
         let narrow = all;
         for (let n = 0; n <= limits.conditionsMax; n++) narrow = narrow.where((note) => note("n").ne(n));
+      }, /more than 1000 conditions/);
+      const two = or({ op: "isNull", at: { side: "value", path: ["n"] } }, not({ op: "isNull", at: keyPlace }));
+      await refused(() => {
+        let narrow = all;
+        for (let n = 0; n < limits.conditionsMax / 2; n++) narrow = narrow.where(two).limit(1);
+        assert.equal(narrow.question.where.length, limits.conditionsMax / 2);
+        narrow.where(two);
       }, /more than 1000 conditions/);
     });
   });

@@ -161,6 +161,34 @@ for (const backend of backends) {
       assert.equal((await book.records.import([known, dan, eve])).created, 3);
     });
 
+    test("an import of what is no list of lines, and a type whose name is no text, are refused", async (t) => {
+      const { records } = (await begin(t, backend)).book;
+      const notLines = { code: "invalid", message: /import takes the lines that an export gave, not/ };
+
+      for (const given of [7, null, undefined, "{}", {}, () => []] as never[]) {
+        await assert.rejects(records.import(given), notLines);
+      }
+      await assert.rejects(records.import([7 as never]), {
+        code: "invalid",
+        message: /line 1 is 7: import takes each/,
+      });
+      for (const given of [7, null, undefined, Person] as never[]) {
+        await assert.rejects(records.type(given), {
+          code: "invalid",
+          message: /the name of a record type is a text, not/,
+        });
+      }
+    });
+
+    test("a verb of a closed book names itself", async (t) => {
+      const { book } = await begin(t, backend);
+      await book.close();
+
+      for (const verb of ["get", "find", "entry"] as const) {
+        await assert.rejects(book.records[verb](Person, "ada"), { message: new RegExp(`book\\.records\\.${verb}\\b`) });
+      }
+    });
+
     test("a name where a definition belongs is refused everywhere", async (t) => {
       const { records } = (await begin(t, backend)).book;
       const refused = { code: "invalid", message: /the definition, not its name; got "person"/ };

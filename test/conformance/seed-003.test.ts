@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
-import { checks } from "../../src/book/examine.ts";
+import { checks } from "../../src/book/doctor.ts";
 import { recoverSession, sweep } from "../../src/jobs/settle/rescue.ts";
 import { askForTurn, declareDead, reservationsOf, takeDirect } from "../jobs/direct.ts";
 import { createFuse } from "../jobs/fuse.ts";
@@ -12,7 +12,7 @@ import { assertInvariants } from "../jobs/model.ts";
 import { openEngine as openBare, type TestEngine } from "../jobs/open-engine.ts";
 import { backends } from "../support/open-test.ts";
 import { createViews } from "../../src/storage/view.ts";
-import { views } from "../../src/open/views.ts";
+import { views } from "../../src/open/migrations.ts";
 
 const story = job("story", { attempts: 4, backoff: ["1s"], run: () => undefined });
 const use = [story];

@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import { z } from "zod";
 import { entity, job, listener, manualClock, open, seededRandom } from "../../src/index.ts";
 import { startChild } from "../support/child-process.ts";
+import { setLimit } from "../support/limit.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const Note = entity("note", {
@@ -64,6 +65,7 @@ for (const backend of backends) {
     });
 
     test("a handler that ignores its signal does not keep the book from closing", async (t) => {
+      setLimit(t, "liveGraceMs", 50);
       const clock = manualClock();
       const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
       const deaf = job("deaf", { run: () => (begun[0].resolve(), new Promise(() => undefined)) });

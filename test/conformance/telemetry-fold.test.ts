@@ -6,8 +6,7 @@ import { manualClock } from "../../src/core/manual-clock.ts";
 import { job } from "../../src/index.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
-import { foldSlice, readMark } from "../../src/telemetry/rollup/fold.ts";
-import { foldRuns, openRollUp, createHorizon } from "../../src/telemetry/rollup/roll-up.ts";
+import { foldSlice, readMark, foldRuns, openRollUp, createHorizon } from "../../src/telemetry/rollup/roll-up.ts";
 import { backends, cleanup, openTest, openTestStore, type Backend } from "../support/open-test.ts";
 import { insertRuns, type RawRun } from "../telemetry/raw-run.ts";
 

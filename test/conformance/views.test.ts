@@ -5,7 +5,7 @@ import { job, type Book } from "../../src/index.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { rawSql, sql } from "../../src/storage/sql.ts";
 import { createViews, dropViews } from "../../src/storage/view.ts";
-import { views } from "../../src/open/views.ts";
+import { views } from "../../src/open/migrations.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const pay = job("pay", { run: () => undefined });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calledAt, calledFrom, placeOf, showPlace } from "../../src/core/caller.ts";
-import { invalid } from "../../src/core/error.ts";
+import { calledAt, calledFrom, invalid, placeOf, showPlace } from "../../src/core/error.ts";
 
 /** As it arrives from a thread or a server. */
 function without(): Error {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 
-const fault = new URL("../../src/core/fault.ts", import.meta.url).href;
+const fault = new URL("../../src/core/fact.ts", import.meta.url).href;
 
 function runPasses(crashAt: string | undefined): {
   signal: string | null;

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../support/property.ts";
-import { createIds, isId } from "../../src/core/id.ts";
+import { createIds, isId, seededRandom, systemRandom } from "../../src/core/id.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { seededRandom, systemRandom } from "../../src/core/random.ts";
 
 test("an id is UUIDv7 text that carries the time it was made", () => {
   const clock = manualClock({ at: 1_800_000_000_000 });

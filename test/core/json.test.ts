@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";
 import { fc } from "../support/property.ts";
-import { parseJson, toJson } from "../../src/core/json.ts";
+import { toJson } from "../../src/core/json.ts";
+import { parseJson } from "../../src/core/parse-json.ts";
 
 const text = fc.string({ unit: "grapheme" }).map((value) => value.replaceAll("\0", ""));
 const { json } = fc.letrec((tie) => ({

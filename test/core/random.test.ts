@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jitter, seededRandom, systemRandom } from "../../src/core/random.ts";
+import { jitter, seededRandom, systemRandom } from "../../src/core/id.ts";
 
 for (const [name, random] of Object.entries({ system: systemRandom, seeded: seededRandom(42) })) {
   test(`${name} random numbers lie in [0, 1) and spread evenly`, () => {

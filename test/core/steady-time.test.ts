@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { createSteadyTime } from "../../src/core/steady-time.ts";
+import { createSteadyTime } from "../../src/core/clock.ts";
 
 const [hour, day] = [3_600_000, 86_400_000];
 

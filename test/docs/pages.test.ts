@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { errorCodes } from "../../src/index.ts";
-import { checks } from "../../src/book/examine.ts";
+import { checks } from "../../src/book/doctor.ts";
 import { assertGenerated } from "./generated.ts";
 import { root } from "./snippet.ts";
 

@@ -6,7 +6,7 @@ import { jobSuperseded } from "../../src/jobs/kind.ts";
 import { startProxy, type Loss } from "../storage/postgres-proxy.ts";
 import { endBackendsUnderLoad } from "../support/job-backends.ts";
 import { untilAllEnded } from "../support/job-story.ts";
-import { cleanup, testUrl } from "../support/open-test.ts";
+import { cleanup, bookUrl } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";
 
 test("20 ended backends lose nothing, run nothing twice and leave nothing running for ever", async (t) => {
@@ -23,7 +23,7 @@ type Parts = {
 
 /** A worker behind a proxy that cuts the wire at the commit after the first statement that says so. */
 async function openThrough(t: TestContext, cut: { after: string; loss: Loss }): Promise<Parts> {
-  const url = await testUrl(t, "postgres");
+  const url = await bookUrl(t, "postgres");
   const proxy = await startProxy(t, url);
   const direct = await open(url, { worker: false });
   cleanup(t, () => direct.close());

@@ -4,12 +4,12 @@ import { open } from "../../src/index.ts";
 import { ofOthers } from "../support/job-kinds.ts";
 import { startJobProcess } from "../support/job-process.ts";
 import { readStory, untilAllEnded } from "../support/job-story.ts";
-import { backends, cleanup, testFolder, testUrl } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl } from "../support/open-test.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
     test("of a process killed between the commit of its claim and the first start, what may not be lost fails and the rest is made again", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const folder = testFolder(t);
       const book = await open(url, { worker: false });
       cleanup(t, () => book.close());

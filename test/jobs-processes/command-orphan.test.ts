@@ -10,7 +10,7 @@ import { endOrphans } from "../../src/jobs/command/command-record.ts";
 import { processStarted, thisProcess } from "../../src/telemetry/process-identity.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { startJobProcess, type JobProcess } from "../support/job-process.ts";
-import { backends, cleanup, testFolder, testUrl, type Backend } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl, type Backend } from "../support/open-test.ts";
 import { isGone, listenToPrograms, type Reports, type Role } from "../support/reporting-program.ts";
 import { until } from "../support/session-row.ts";
 
@@ -22,7 +22,7 @@ type Scene = {
 };
 
 async function prepare(t: TestContext, backend: Backend, role: Role, losses = 3): Promise<Scene> {
-  const [url, folder, reports] = [await testUrl(t, backend), testFolder(t), await listenToPrograms(t)];
+  const [url, folder, reports] = [await bookUrl(t, backend), testFolder(t), await listenToPrograms(t)];
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());
   const { id } = await book.jobs.enqueue("program", reports.params(role), { losses });

@@ -7,7 +7,7 @@ import { readLedgers } from "../support/job-ledger.ts";
 import { startJobProcess, type JobProcess } from "../support/job-process.ts";
 import type { Start } from "../support/job-program.ts";
 import { untilAllEnded } from "../support/job-story.ts";
-import { backends, cleanup, testFolder, testUrl, type Backend } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl, type Backend } from "../support/open-test.ts";
 import { until } from "../support/session-row.ts";
 
 type Scene = {
@@ -17,7 +17,7 @@ type Scene = {
 };
 
 async function prepare(t: TestContext, backend: Backend): Promise<Scene> {
-  const [url, folder] = [await testUrl(t, backend), testFolder(t)];
+  const [url, folder] = [await bookUrl(t, backend), testFolder(t)];
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());
   await book.write((tx) => tx.sql`create table effect (name text, job_id text, pid integer)`);

@@ -8,7 +8,7 @@ import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";
 import { startJobProcess, type JobProcess } from "../support/job-process.ts";
 import { readStory, untilAllEnded } from "../support/job-story.ts";
-import { backends, cleanup, testFolder, testUrl, type Backend } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl, type Backend } from "../support/open-test.ts";
 import { readSession, until, untilBeat } from "../support/session-row.ts";
 
 const lookMs = 1000;
@@ -58,7 +58,7 @@ describe("idle", { concurrency: true }, () => {
     });
 
     test(`${backend}: idle processes do not keep each other busy, and wake for what another enqueues`, async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const folder = testFolder(t);
       const book = await open(url, { worker: false });
       cleanup(t, () => book.close());

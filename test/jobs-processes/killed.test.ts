@@ -4,12 +4,12 @@ import { describe, test } from "node:test";
 import { open } from "../../src/index.ts";
 import { ofOthers } from "../support/job-kinds.ts";
 import { startJobProcess } from "../support/job-process.ts";
-import { backends, cleanup, testFolder, testUrl } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl } from "../support/open-test.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
     test("of 100 jobs in line behind one that runs, a kill loses the one and leaves 99 in their places", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const book = await open(url, { worker: false });
       cleanup(t, () => book.close());
       const work = { concurrency: 1 };
@@ -43,7 +43,7 @@ for (const backend of backends) {
     });
 
     test("right after a kill nothing of the process is shown as running, and a dry recovery counts what it would end", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const book = await open(url, { worker: false, attach: false });
       cleanup(t, () => book.close());
       const worker = startJobProcess(t, { url, folder: testFolder(t), work: { concurrency: 1 }, untilSignal: true });

@@ -5,13 +5,13 @@ import { open } from "../../src/index.ts";
 import { ofOthers } from "../support/job-kinds.ts";
 import { readStory, untilAllEnded } from "../support/job-story.ts";
 import { supervise } from "../support/job-supervisor.ts";
-import { backends, cleanup, testFolder, testUrl } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl } from "../support/open-test.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
     for (const losses of [3, 1, 0]) {
       test(`a job that kills its process ends failed after its ${losses} losses and costs its neighbours none`, async (t) => {
-        const url = await testUrl(t, backend);
+        const url = await bookUrl(t, backend);
         const folder = testFolder(t);
         const book = await open(url, { worker: false });
         cleanup(t, () => book.close());

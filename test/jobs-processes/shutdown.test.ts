@@ -7,13 +7,13 @@ import { open } from "../../src/index.ts";
 import { ofOthers } from "../support/job-kinds.ts";
 import { startJobProcess } from "../support/job-process.ts";
 import { readStory, untilAllEnded } from "../support/job-story.ts";
-import { backends, cleanup, testFolder, testUrl } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl } from "../support/open-test.ts";
 import { readSession } from "../support/session-row.ts";
 
 for (const backend of backends) {
   describe(backend, () => {
     test("a handler that never ends keeps its process alive no longer than its book is open", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const program = join(import.meta.dirname, "deaf-close-program.ts");
 
       const { stdout } = await promisify(execFile)(process.execPath, [program, url], { timeout: 60_000 });
@@ -22,7 +22,7 @@ for (const backend of backends) {
     });
 
     test("book.work() told to stop lets runs end within its grace and gives the rest to others", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const folder = testFolder(t);
       const book = await open(url, { worker: false });
       cleanup(t, () => book.close());
@@ -75,7 +75,7 @@ for (const backend of backends) {
     });
 
     test("a handler that ignores its signal ends with its process, soon after the grace, and its job begins again only then", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const folder = testFolder(t);
       const book = await open(url, { worker: false });
       cleanup(t, () => book.close());

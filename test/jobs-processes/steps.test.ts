@@ -6,7 +6,7 @@ import { jobKinds } from "../support/job-kinds.ts";
 import { openLedger, readLedgers } from "../support/job-ledger.ts";
 import { startJobProcess } from "../support/job-process.ts";
 import { untilAllEnded } from "../support/job-story.ts";
-import { backends, cleanup, testFolder, testUrl } from "../support/open-test.ts";
+import { backends, cleanup, testFolder, bookUrl } from "../support/open-test.ts";
 
 const kindsIn = (folder: string): ReturnType<typeof jobKinds> =>
   jobKinds({
@@ -17,7 +17,7 @@ const kindsIn = (folder: string): ReturnType<typeof jobKinds> =>
 for (const backend of backends) {
   describe(backend, () => {
     test("killed between any two of its steps, a job goes on behind the last one it kept", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const folder = testFolder(t);
       const kinds = kindsIn(folder);
       const book = await open(url, { use: Object.values(kinds) });
@@ -53,7 +53,7 @@ for (const backend of backends) {
     });
 
     test("a result is awaited in another process, also when the one that worked on it is killed", async (t) => {
-      const url = await testUrl(t, backend);
+      const url = await bookUrl(t, backend);
       const folder = testFolder(t);
       const kinds = kindsIn(folder);
       const book = await open(url, { use: Object.values(kinds), worker: false });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { z } from "zod";
 import { command, isDaybookError, type CommandOptions } from "../../src/index.ts";
 import { fillArgv, parseArgv } from "../../src/jobs/command/command.ts";
-import { filesFolder } from "../../src/storage/files-folder.ts";
+import { filesFolder } from "../../src/storage/open-store.ts";
 import { fc } from "../support/property.ts";
 
 const fill = (argv: readonly string[], params: unknown): string[] =>

@@ -3,7 +3,7 @@
 import type { TestContext } from "node:test";
 import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim/claim.ts";
-import { filesFolder } from "../../src/storage/files-folder.ts";
+import { filesFolder, openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
 import { directJobs, directKind } from "../../src/jobs/direct/reservation.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
@@ -14,8 +14,7 @@ import { newTurns } from "../../src/jobs/claim/lane.ts";
 import { queueReads, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
 import { migrations } from "../../src/open/migrations.ts";
-import { collectDefinitions } from "../../src/open/rooms.ts";
-import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
+import { collect } from "../../src/open/use.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { thisProcess } from "../../src/telemetry/process-identity.ts";
@@ -70,7 +69,7 @@ export async function openEngine(
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
   const session = await newSession();
   const engine: Engine = {
-    ...{ store, clock, definitions: collectDefinitions(use), kinds: { [directKind]: directJobs } },
+    ...{ store, clock, definitions: collect(use).definitions, kinds: { [directKind]: directJobs } },
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
 import { startWorker } from "../../src/jobs/worker/start-worker.ts";
-import { startHeartbeat } from "../../src/telemetry/heartbeat.ts";
+import { startHeartbeat } from "../../src/telemetry/attach.ts";
 import { backends, cleanup } from "../support/open-test.ts";
 import { clockThatSleeps } from "../support/session-row.ts";
 import { openEngine } from "./open-engine.ts";

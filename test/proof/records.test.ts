@@ -1,8 +1,10 @@
-// The long forms of test/records-processes.
+// The long forms of test/records-processes, and more writers than a call has room for arguments.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { z } from "zod";
 import { systemClock } from "../../src/core/clock.ts";
-import { backends } from "../support/open-test.ts";
+import { entity } from "../../src/index.ts";
+import { backends, openTest } from "../support/open-test.ts";
 import { killAtStatements } from "../support/record-kills.ts";
 import { appendAll, openClients } from "../support/record-writers.ts";
 
@@ -22,5 +24,17 @@ for (const backend of backends) {
 
     t.diagnostic(`${made} appends`);
     assert.ok(made > 0);
+  });
+
+  test(`${backend}: 130,000 writers wait at the same time, and each is answered`, async (t) => {
+    const Note = entity("note", { schema: z.object({ id: z.string() }), key: "id" });
+    const { book } = await openTest(t, backend, { use: [Note], worker: false });
+    const writers = Array.from({ length: 130_000 }, (_, index) => book.records.put(Note, { id: `n-${index}` }));
+    const answers = Promise.allSettled(writers);
+
+    assert.equal((await writers[0])?.revision, 1);
+    await book.close();
+
+    assert.equal((await answers).length, 130_000);
   });
 }

@@ -1,6 +1,6 @@
 import { test } from "node:test";
 import { manualClock } from "../../src/core/manual-clock.ts";
-import { createSteadyTime } from "../../src/core/steady-time.ts";
+import { createSteadyTime } from "../../src/core/clock.ts";
 import { startTicker } from "../../src/schedules/ticker.ts";
 import type { Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";

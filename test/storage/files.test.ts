@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test, type TestContext } from "node:test";
-import { examine } from "../../src/book/examine.ts";
+import { examine } from "../../src/book/doctor.ts";
 import { open, type Book } from "../../src/index.ts";
 import { migrations } from "../../src/open/migrations.ts";
 import { openStore } from "../../src/storage/open-store.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createKeep } from "../../src/storage/keep.ts";
+import { createKeep } from "../../src/core/remember.ts";
 
 test("a value is made once for each name, and two stores share nothing", () => {
   const [one, two] = [createKeep(), createKeep()];

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
 import { startCallProcess, type CallProcess } from "./call-process.ts";
-import { cleanup, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, bookUrl, type Backend } from "./open-test.ts";
 import { until } from "./session-row.ts";
 
 /** The kill points of the room, in the order in which a call meets them. */
@@ -23,7 +23,7 @@ export async function killSenders(t: TestContext, backend: Backend, kills: numbe
     if (dice < 0.5) answer();
     else setTimeout(answer, dice * 40);
   });
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const book = await open(url, { worker: false, calls: { allow: ["127.0.0.1"] } });
   cleanup(t, () => book.close());
   const all: CallProcess[] = [];

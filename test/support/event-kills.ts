@@ -4,15 +4,15 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book, type EventRecord } from "../../src/index.ts";
 import { startChild, type Child } from "./child-process.ts";
-import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl, type Backend } from "./open-test.ts";
 
 type Scene = { book: Book; ledger: string; start(): Promise<Child> };
 
 export async function openScene(t: TestContext, backend: Backend): Promise<Scene> {
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const ledger = join(testFolder(t), "heard");
   writeFileSync(ledger, "");
   const start = async (): Promise<Child> => {

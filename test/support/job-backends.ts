@@ -3,22 +3,21 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom } from "../../src/index.ts";
 import { startJobProcess, type End } from "./job-process.ts";
 import { assertNothingLost, assertOneAtATime, assertRecorded, readStory, untilAllEnded } from "./job-story.ts";
-import { cleanup, testFolder, testUrl } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl } from "./open-test.ts";
 
 export async function endBackendsUnderLoad(t: TestContext, size: { readonly ended: number }): Promise<void> {
   const seed = Math.floor(systemRandom() * 2 ** 32);
   t.diagnostic(`seed ${seed}`);
   const random = seededRandom(seed);
-  const url = await testUrl(t, "postgres");
+  const url = await bookUrl(t, "postgres");
   const folder = testFolder(t);
   const operator = new Client({ connectionString: url });
   await operator.connect();
   cleanup(t, () => operator.end());
-  await (await open(url)).close(); // the schema
   const workers = [1, 2].map(() => startJobProcess(t, { url, folder, work: { concurrency: 4 } }));
   const producers = [1, 2].map(() => startJobProcess(t, { url, folder }));
   // A process that ends says why, which is more than its session can tell.

@@ -6,7 +6,7 @@ import { dies, queueOf, type KillPoint } from "./job-kill-points.ts";
 import { jobKinds } from "./job-kinds.ts";
 import { openLedger, readLedgers } from "./job-ledger.ts";
 import { untilAllEnded } from "./job-story.ts";
-import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl, type Backend } from "./open-test.ts";
 
 const policies = ["stop", "skip", "continue"] as const;
 
@@ -25,7 +25,7 @@ export async function killGroups(
   backend: Backend,
   passes: Readonly<Record<KillPoint["name"], readonly number[]>>,
 ): Promise<void> {
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const folder = testFolder(t);
   const kinds = jobKinds({
     ...{ ledger: openLedger(folder), began: () => undefined, aborted: () => undefined },

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book } from "../../src/index.ts";
 import { readLedgers } from "./job-ledger.ts";
 import type { JobProcess } from "./job-process.ts";
 import { assertNothingLost, assertOneAtATime, assertRecorded, readStory, untilAllEnded } from "./job-story.ts";
 import { supervise } from "./job-supervisor.ts";
-import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl, type Backend } from "./open-test.ts";
 
 export async function killUnderLoad(
   t: TestContext,
@@ -18,7 +18,7 @@ export async function killUnderLoad(
   const seed = Math.floor(systemRandom() * 2 ** 32);
   t.diagnostic(`seed ${seed}`);
   const random = seededRandom(seed);
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const folder = testFolder(t);
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());

@@ -6,7 +6,7 @@ import { jobKinds } from "./job-kinds.ts";
 import { openLedger } from "./job-ledger.ts";
 import { startJobProcess } from "./job-process.ts";
 import { readStory, untilAllEnded } from "./job-story.ts";
-import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl, type Backend } from "./open-test.ts";
 
 /** Every kill point of the product, in the order in which a job meets them. */
 export const killPoints = [
@@ -32,7 +32,7 @@ const atOnce = 3;
 /** Kills one process at each of the points, lets another finish the work, and checks that every effect happened once.
  *  Returns the points that were not reached. */
 export async function dieAt(t: TestContext, backend: Backend, points: readonly KillPoint[]): Promise<KillPoint[]> {
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const folder = testFolder(t);
   const kinds = jobKinds({
     ...{ ledger: openLedger(folder), began: () => undefined, aborted: () => undefined },

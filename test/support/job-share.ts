@@ -5,14 +5,14 @@ import { open } from "../../src/index.ts";
 import { ofOthers } from "./job-kinds.ts";
 import { startJobProcess } from "./job-process.ts";
 import { assertRecorded, readStory, untilAllEnded, type Story } from "./job-story.ts";
-import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl, type Backend } from "./open-test.ts";
 
 export async function shareOut(
   t: TestContext,
   backend: Backend,
   size: { processes: number; jobs: number },
 ): Promise<{ story: Story; byProcess: Map<number, number> }> {
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const folder = testFolder(t);
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());

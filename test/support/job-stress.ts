@@ -7,12 +7,12 @@ import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book } from "../../src/index.ts";
 import { readLedgers } from "./job-ledger.ts";
 import { untilAllEnded } from "./job-story.ts";
 import type { StressSaid, StressStart } from "./job-stress-program.ts";
-import { cleanup, testFolder, testUrl } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl } from "./open-test.ts";
 import { until } from "./session-row.ts";
 
 export type StressSize = { readonly processes: number; readonly ms: number; readonly killEveryMs: number };
@@ -21,7 +21,7 @@ export async function stress(t: TestContext, { processes, ms, killEveryMs }: Str
   const seed = Math.floor(systemRandom() * 2 ** 32);
   t.diagnostic(`seed ${seed}`);
   const random = seededRandom(seed);
-  const url = await testUrl(t, "postgres");
+  const url = await bookUrl(t, "postgres");
   const folder = testFolder(t);
   const operator = new Client({ connectionString: url });
   await operator.connect();

@@ -1,5 +1,5 @@
 // Opens a book for one test, on either back end, and takes everything away again when the test ends.
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -8,6 +8,7 @@ import { migrations } from "../../src/open/migrations.ts";
 import { openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { freshDatabase, migratedDatabase } from "./postgres.ts";
+import { fastPlace, makeScratch, removeScratch } from "./scratch.ts";
 
 export type Backend = "sqlite" | "postgres";
 export const backends: readonly Backend[] = ["sqlite", "postgres"];
@@ -48,23 +49,24 @@ export async function bookUrl(t: TestContext, backend: Backend): Promise<string>
 let migratedFile: Promise<string> | undefined;
 
 async function makeFile(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "daybook-test-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeScratch(fastPlace(), "test");
+  process.once("exit", () => removeScratch(folder));
   const file = join(folder, "migrated.db");
   const store = await openStore(file, migrations);
   await store.close();
   return file;
 }
 
-export function testFolder(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), "daybook-test-"));
+/** In memory where the machine has room: a disk takes milliseconds for each commit, and no test cuts the power. */
+export function testFolder(t: TestContext, place = fastPlace()): string {
+  const folder = makeScratch(place, "test");
   cleanup(t, () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A program of its own: a shell is given no params. */
+/** A program of its own: a shell is given no params. A ramdisk often forbids running programs. */
 export function shellScript(t: TestContext, text: string): string {
-  const file = join(testFolder(t), "script.sh");
+  const file = join(testFolder(t, tmpdir()), "script.sh");
   writeFileSync(file, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
   return file;
 }

@@ -3,7 +3,7 @@ import { chownSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Binaries, findBinaries } from "./postgres-binaries.ts";
-import { fastPlace, makeScratch } from "./postgres-scratch.ts";
+import { fastPlace, makeScratch } from "./scratch.ts";
 
 /** Shared: fast and forgetful, for every test of a run. Durable: keeps its promises, for the tests of a crash. */
 export type ClusterKind = "shared" | "durable";
@@ -27,7 +27,7 @@ const FORGETFUL = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"
 /** Every directory made is first told to `onScratch`, so that it can be removed even when a later step fails. */
 export function createCluster(kind: ClusterKind, onScratch: (path: string) => void): Cluster {
   const scratch = (place: string): string => {
-    const path = makeScratch(place);
+    const path = makeScratch(place, "postgres");
     onScratch(path);
     return path;
   };

@@ -3,7 +3,7 @@
 // when the owner crashes or is killed. So nothing is left behind, whichever way a test run ends.
 import { type Cluster, type ClusterKind, createCluster } from "./postgres-cluster.ts";
 import { killPostmaster, type Postmaster, startPostmaster, stopPostmaster } from "./postgres-postmaster.ts";
-import { removeScratch, sweepScratch } from "./postgres-scratch.ts";
+import { removeScratch, sweepScratch } from "./scratch.ts";
 
 export type Command = "start" | "kill";
 export type Reply = { pid: number; port: number } | { failure: string };

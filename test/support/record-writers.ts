@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { z } from "zod";
 import { entity, isDaybookError, type Book } from "../../src/index.ts";
-import { openTest, testUrl, type Backend } from "./open-test.ts";
+import { openTest, bookUrl, type Backend } from "./open-test.ts";
 
 export const List = entity("list", { schema: z.object({ id: z.string(), items: z.array(z.string()) }), key: "id" });
 
 export async function openClients(t: TestContext, backend: Backend, count: number): Promise<Book[]> {
-  const url = await testUrl(t, backend);
+  const url = await bookUrl(t, backend);
   const books: Book[] = [];
   for (let each = 0; each < count; each++) {
     books.push((await openTest(t, backend, { url, use: [List], worker: false, connections: 3 })).book);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { open, type Book, type ReadTx } from "../../src/index.ts";
 import { startJobProcess, type JobProcess } from "./job-process.ts";
-import { cleanup, testFolder, testUrl, type Backend } from "./open-test.ts";
+import { cleanup, testFolder, bookUrl, type Backend } from "./open-test.ts";
 import { until } from "./session-row.ts";
 
 /** The kill points of the room, in the order in which a slot meets them. */
@@ -18,7 +18,7 @@ export type Bench = {
 
 /** A book with schedules of every second, and nobody yet who works on it. */
 export async function scheduleBench(t: TestContext, backend: Backend, names: readonly string[]): Promise<Bench> {
-  const [url, folder] = [await testUrl(t, backend), testFolder(t)];
+  const [url, folder] = [await bookUrl(t, backend), testFolder(t)];
   const book = await open(url, { worker: false });
   cleanup(t, () => book.close());
   for (const name of names) {

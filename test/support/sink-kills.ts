@@ -3,7 +3,7 @@ import { connect } from "@nats-io/transport-node";
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { systemClock } from "../../src/core/clock.ts";
-import { systemRandom } from "../../src/core/random.ts";
+import { systemRandom } from "../../src/core/id.ts";
 import { open, seededRandom, type Book, type CloudEvent } from "../../src/index.ts";
 import { target } from "../calls/target.ts";
 import { natsProgram, natsServer, type NatsServer } from "../nats/nats-server.ts";

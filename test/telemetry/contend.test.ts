@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { manualClock, type ManualClock } from "../../src/index.ts";
 import type { Connection } from "../../src/storage/sqlite/connection.ts";
-import { type Contention, createContention } from "../../src/storage/sqlite/contend.ts";
+import { createContention, type Contention } from "../../src/storage/sqlite/share.ts";
 
 test("a writer that is alone never waits", async () => {
   const { contention, clock } = createWriter();

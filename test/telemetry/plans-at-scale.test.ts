@@ -7,7 +7,7 @@ import { manualClock } from "../../src/core/manual-clock.ts";
 import { render, type Sql } from "../../src/storage/sql.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { listRuns } from "../../src/telemetry/runs.ts";
-import { bucketColumns } from "../../src/telemetry/rollup/slice.ts";
+import { bucketColumns } from "../../src/telemetry/rollup/series.ts";
 import { telemetryReads } from "../../src/telemetry/telemetry.ts";
 import { cleanup, openTestStore } from "../support/open-test.ts";
 

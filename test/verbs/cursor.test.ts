@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jobs } from "../../src/verbs/jobs.ts";
+import { jobs } from "../../src/verbs/work/jobs.ts";
 import type { Book } from "../../src/index.ts";
 import { backends, openTest } from "../support/open-test.ts";
 

@@ -16,7 +16,7 @@ import {
   word,
   wordOrDuration,
 } from "../../src/verbs/field.ts";
-import { headers } from "../../src/verbs/headers-field.ts";
+import { headers } from "../../src/verbs/shared-fields.ts";
 import type { Field, Schema } from "../../src/verbs/field.ts";
 
 const kinds: Readonly<Record<string, Field>> = {

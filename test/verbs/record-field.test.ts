@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { condition, moment, readCondition, readKey, readMoment, readPlace } from "../../src/verbs/record-field.ts";
+import {
+  condition,
+  moment,
+  readCondition,
+  readKey,
+  readMoment,
+  readPlace,
+} from "../../src/verbs/memory/record-field.ts";
 
 test("a path means the field of that name, also where every object has one", () => {
   for (const name of ["constructor", "__proto__", "toString", "from", "@keys"]) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeTable } from "../../src/verbs/record-view.ts";
+import { changeTable } from "../../src/verbs/memory/record-view.ts";
 import { render, type Paper } from "../../src/verbs/render.ts";
 
 const pipe: Paper = { width: null, colour: false, zone: "UTC", now: 0 };

@@ -7,15 +7,15 @@ import {
   bytes,
   count,
   fields,
-  id,
-  json,
+  copied,
+  asJson,
   lines,
   row,
   section,
   sentence,
-  status,
+  state,
   table,
-  time,
+  when,
   words,
 } from "../../src/verbs/shown.ts";
 import { widthOf } from "../../src/verbs/width.ts";
@@ -26,11 +26,11 @@ const terminal = (width: number, zone = "Europe/Madrid"): Paper => ({ width, col
 
 type Row = { readonly id: string; readonly name: string; readonly at: number; readonly note: string };
 const columns = {
-  id: (row: Row) => id(row.id),
+  id: (row: Row) => copied(row.id),
   name: (row: Row) => row.name,
-  status: () => status("failed"),
+  status: () => state("failed"),
   try: () => 1,
-  at: (row: Row) => time(row.at),
+  at: (row: Row) => when(row.at),
   note: (row: Row) => row.note,
 };
 const rows: Row[] = [
@@ -81,9 +81,9 @@ test("a pipe gets tabs, whole values and exact times", () => {
 
 test("times are shown in the reader's zone, also when its clock was set, and in UTC on request", () => {
   const shown = fields({
-    summer: time(Date.parse("2026-07-01T12:00:00Z")),
-    winter: time(now - 60_000),
-    never: time(null),
+    summer: when(Date.parse("2026-07-01T12:00:00Z")),
+    winter: when(now - 60_000),
+    never: when(null),
   });
 
   assert.equal(
@@ -100,7 +100,7 @@ test("times are shown in the reader's zone, also when its clock was set, and in 
 });
 
 test("an item of a stream is one line that fits, or values between tabs", () => {
-  const item = row(time(now), "order.paid", "x".repeat(100));
+  const item = row(when(now), "order.paid", "x".repeat(100));
 
   assert.equal(render(item, terminal(40)), `2026-11-18 13:00:00  order.paid  ${"x".repeat(6)}…`);
   assert.equal(render(item, pipe), `2026-11-18T12:00:00.000Z\torder.paid\t${"x".repeat(100)}`);
@@ -112,13 +112,13 @@ test("nothing that is shown commands a terminal, breaks a line or turns the dire
     evil,
     table([evil], {
       a: (each) => each,
-      b: (each) => id(each),
-      c: (each) => status(each),
+      b: (each) => copied(each),
+      c: (each) => state(each),
       d: (each) => words(each, each),
     }),
     fields({ [evil]: evil }),
     sentence(evil),
-    section(evil, json({ [evil]: evil }), lines(evil)),
+    section(evil, asJson({ [evil]: evil }), lines(evil)),
   ];
 
   for (const paper of [pipe, terminal(80)]) {
@@ -151,11 +151,11 @@ test("sizes are shown in the unit that keeps them short", () => {
 });
 
 test("a moment is shown by its distance and exactly", () => {
-  const shown = (ms: number | null): string => render(fields({ at: time(ms) }), terminal(80, "UTC"));
+  const shown = (ms: number | null): string => render(fields({ at: when(ms) }), terminal(80, "UTC"));
 
   assert.equal(shown(now), "at  2026-11-18 12:00:00Z (now)");
   assert.equal(shown(now - 3_661_000), "at  2026-11-18 10:58:59Z (1h 1m ago)");
   assert.equal(shown(now + 61_000), "at  2026-11-18 12:01:01Z (in 1m 1s)");
-  assert.equal(render(fields({ at: time(0) }), pipe), "at\t1970-01-01T00:00:00.000Z");
+  assert.equal(render(fields({ at: when(0) }), pipe), "at\t1970-01-01T00:00:00.000Z");
   assert.equal(shown(null), "");
 });

@@ -4,18 +4,16 @@ import { DaybookError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { together } from "../../storage/together.ts";
+import { together } from "../../storage/unit.ts";
 import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
-import { advise } from "../../core/advice.ts";
+import { advise } from "../../core/retry.ts";
 import type { JobInfo } from "../../jobs/run/run.ts";
 import { passing } from "../../jobs/worker/runs.ts";
-import { callKind, type CallRow, sealedFor, type CallPolicy } from "../call.ts";
+import { type CallRow, type CallPolicy, type CallAnnounce, callKind, sealedFor, tellCalls } from "../call.ts";
 import type { Outgoing } from "../client/exchange.ts";
-import { outgoingHeaders } from "../client/sign.ts";
-import { tellCalls, type CallAnnounce } from "../facts.ts";
-import type { RequestContent, ShownRequest } from "../request/content.ts";
+import { type RequestContent, type ShownRequest, outgoingHeaders } from "../request/content.ts";
 import { markWith, shownHeaders, type Mark, scrubber, type Scrub } from "../request/redact.ts";
-import type { CallSettings } from "../settings.ts";
+import type { CallSettings } from "../room.ts";
 
 export type BeginsParts = {
   readonly settings: Pick<CallSettings, "keys">;

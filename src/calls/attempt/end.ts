@@ -1,12 +1,19 @@
 // How an attempt ended, as its row keeps it (redacted and within its limits), and what that means for the next try.
 import { limits } from "../../core/limits.ts";
 import { storableText } from "../../core/quote.ts";
-import type { RetryAdvice } from "../../core/advice.ts";
+import type { RetryAdvice } from "../../core/retry.ts";
 import type { ErrorKind } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
 import type { Answer, Failure } from "../client/exchange.ts";
-import { redacted, shownHeaders, withoutSecrets, isSecretName, scrubValues } from "../request/redact.ts";
-import type { Mark, Scrub } from "../request/redact.ts";
+import {
+  isSecretName,
+  redacted,
+  scrubValues,
+  shownHeaders,
+  withoutSecrets,
+  type Mark,
+  type Scrub,
+} from "../request/redact.ts";
 
 export type AttemptEnd = {
   readonly status: number | null;

@@ -1,19 +1,23 @@
 // The job of a call. Its handler writes the attempt, sends it, and keeps the answer for the transaction that ends the run
 // (settled.ts).
+import type { Clock } from "../../core/clock.ts";
 import { invalid } from "../../core/error.ts";
-import { killPoint } from "../../core/fault.ts";
-import { advise } from "../../core/advice.ts";
-import type { RunContext } from "../../jobs/run/run.ts";
+import { killPoint } from "../../core/fact.ts";
+import { advise } from "../../core/retry.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
 import { defineJob, type AnyJob } from "../../jobs/define.ts";
 import type { Engine } from "../../jobs/engine.ts";
+import type { RunContext } from "../../jobs/run/run.ts";
 import { neverBlamed } from "../../jobs/settle/settle.ts";
-import { callJobName, callQueue } from "../call.ts";
+import { callJobName, callQueue, callRefused } from "../call.ts";
 import type { Phases } from "../client/connector.ts";
-import { exchange, failureOf, reasonOf } from "../client/exchange.ts";
-import { callRefused } from "../facts.ts";
+import { exchange, failureOf, reasonOf, type Answer, type Outgoing } from "../client/exchange.ts";
+import { checkRequest, outgoingHeaders, type RequestContent } from "../request/content.ts";
+import { markWith, scrubber } from "../request/redact.ts";
 import type { CallsRoom } from "../room.ts";
+import { cloudEventsJson } from "../sink/broker.ts";
 import type { ReadySend } from "./begin.ts";
-import { answered, failed, type AttemptEnd, adviceAfter } from "./end.ts";
+import { adviceAfter, answered, failed, type AttemptEnd } from "./end.ts";
 
 async function sendCall(room: CallsRoom, engine: Engine, context: RunContext): Promise<unknown> {
   const { clock } = engine;
@@ -72,4 +76,66 @@ export function callJob(room: CallsRoom): AnyJob {
 
 function notByHand(): never {
   throw invalid("a call is made with calls.submit, and changed with calls.reschedule: its job is not for hands");
+}
+
+export type Webhook = {
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Signs by Standard Webhooks. While a secret is being changed, give both, the new one first. */
+  readonly secret?: string | readonly string[];
+};
+
+/** Checks a webhook. The message becomes its body. */
+export function checkWebhook(webhook: Webhook): RequestContent {
+  refuseUnknown(webhook, ["url", "headers", "secret"], "webhook");
+  const { url, headers, secret } = webhook;
+  return checkRequest({
+    method: "POST",
+    url,
+    body: "",
+    headers: { "content-type": cloudEventsJson, ...headers },
+    ...(secret === undefined ? {} : { secret }),
+  });
+}
+
+export type Delivery = {
+  readonly tenant: string;
+  /** The same for every attempt: the receiver recognises a repeat by it. */
+  readonly id: string;
+  readonly body: string;
+  readonly signal: AbortSignal;
+};
+
+/** Resolves when the answer is 2xx; otherwise throws, with advice for the next try. */
+export async function deliver(
+  { settings, agents }: CallsRoom,
+  clock: Clock,
+  webhook: RequestContent,
+  { tenant, id, body, signal }: Delivery,
+): Promise<void> {
+  const allow = settings.allowFor(tenant);
+  const bytes = Buffer.from(body);
+  const url = new URL(webhook.url);
+  const headers = outgoingHeaders(webhook, { id, now: clock.now(), body: bytes });
+  const phases: Phases = { dnsMs: null, connectMs: null, tlsMs: null };
+  const parts = { allow, ports: settings.ports, clock, signal, phases, redirects: 0 };
+  const scrub = scrubber(webhook);
+  let answer: Answer | undefined;
+  let failure = "";
+  try {
+    const outgoing: Outgoing = { method: "POST", url, headers, body: bytes };
+    const bytesMax = settings.responseBytesMax;
+    answer = await agents.use(allow, (dispatcher) => exchange(outgoing, { ...parts, dispatcher, bytesMax }));
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason !== undefined) callRefused.state({ tenant, id, host: url.host, reason });
+    failure = scrub(failureOf(error, signal, url.host).message);
+  }
+  // The error itself is not passed on: it may reveal the inside of a network.
+  if (answer === undefined) throw new Error(`POST ${url.host}: ${failure}`);
+  const end = answered(answer, scrub, markWith(settings.keys, tenant), { phases, totalMs: 0 });
+  if (end.errorKind === null) return;
+  // A refusal is retried too: a receiver may refuse while it is being changed, and attempts are limited.
+  const { atLeastMs = 0 } = adviceAfter(end, clock.now());
+  throw advise(new Error(`POST ${url.host}: ${end.errorMessage ?? ""}`), { atLeastMs });
 }

@@ -4,11 +4,9 @@ import { sql, type Sql } from "../../storage/sql.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
 import { anyOf, forUpdate, greatest } from "../../storage/word.ts";
 import { plainKind, type Ended, type JobEnded, type JobKind } from "../../jobs/kind.ts";
-import type { CallOutcome, CallRow, ErrorKind } from "../call.ts";
+import { type CallOutcome, type CallRow, type ErrorKind, type ToTell, tellCalls } from "../call.ts";
 import { mustWaitForHost, noteHost, sweepHosts, type HostNote } from "../circuit.ts";
-import { tellCalls, type ToTell } from "../facts.ts";
 import type { CallsRoom } from "../room.ts";
-import { pruneCalls } from "../commands.ts";
 import { hostIsThere, noAnswer, snippetOf, type AttemptEnd } from "./end.ts";
 
 type Call = Pick<
@@ -21,6 +19,12 @@ type Call = Pick<
 export function callJobs(room: CallsRoom): JobKind {
   const ended: JobKind["ended"] = (tx, all) => callsEnded(room, tx, all);
   return { ...plainKind, ended, mustWait: mustWaitForHost, pruned: pruneCalls, sweep: sweepHosts };
+}
+
+/** Prune removes a call with its job, its tags and its attempts. */
+async function pruneCalls(tx: Tx, tenant: string, seqs: readonly number[]): Promise<number> {
+  return tx.run(sql`delete from daybook_call where tenant_id = ${tenant} and seq ${anyOf("integer", seqs)}
+    and finished_at is not null`);
 }
 
 /** Ends the attempts and calls of these jobs together, because a settle ends many jobs. */

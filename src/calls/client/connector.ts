@@ -8,7 +8,7 @@ import { rootCertificates } from "node:tls";
 import type { buildConnector, Agent, Dispatcher } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { limits } from "../../core/limits.ts";
-import type { CallSettings } from "../settings.ts";
+import type { CallSettings } from "../room.ts";
 import { forbiddenAddress, type AllowList, refusedDestination } from "./destination.ts";
 
 /** Resolves a name to all of its addresses. */

@@ -5,7 +5,7 @@ import { afterEither, type Clock, type Timer } from "../../core/clock.ts";
 import { DaybookError, describeError, type ErrorDescription } from "../../core/error.ts";
 import type { Ids } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { isThenable } from "../../core/shape.ts";
+import { isThenable } from "../../core/json.ts";
 import { checkLevel, toLogLine, type LogLevel } from "../../telemetry/log.ts";
 import type { RunWriter } from "../../telemetry/run-writer.ts";
 import type { RunStatus } from "../../telemetry/run.ts";

@@ -1,5 +1,5 @@
 // How live listeners hear what happens in their own process: directly from its commits, without reading it back from the book.
-import type { Keep } from "../../storage/keep.ts";
+import type { Keep } from "../../core/remember.ts";
 import type { Tx } from "../../storage/store.ts";
 import type { EventRow } from "../event.ts";
 import type { LiveEvent } from "./live-event.ts";

@@ -2,12 +2,11 @@
 // job's own row, so from here on "running" and "has a run" are one fact.
 //
 //   lanes in turn ──► gates ──► candidates in order ──► take; park what cannot run
-import { tryNames } from "../../storage/lock-key.ts";
-import { isAlive } from "../../telemetry/session.ts";
+import { anyOf, indexedBy, rowSet, skipLockedOf, tryNames } from "../../storage/word.ts";
+import { isAlive } from "../../telemetry/attach.ts";
 import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, indexedBy, rowSet, skipLockedOf } from "../../storage/word.ts";
 import { passOn, waitsKey } from "../wait/park.ts";
 import { countStarts, enterLanes, nextOpening, pausedNames, inTurn, nextLanes, served } from "./lane.ts";
 import type { Gate, Turns } from "./lane.ts";

@@ -10,9 +10,8 @@
 
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { anyOf, indexedBy } from "../../storage/word.ts";
+import { anyOf, indexedBy, lockKey, lockNames, tryNames } from "../../storage/word.ts";
 import type { Claimer } from "./claim.ts";
-import { lockKey, lockNames, tryNames } from "../../storage/lock-key.ts";
 import { roomInRate, type RateRoom, type RateRule } from "./limit.ts";
 
 export type LaneRow = {

@@ -11,7 +11,7 @@ import { checkPatterns, collectArtifacts, type Artifacts } from "./artifacts.ts"
 import { runVariable, commandError, runProgram, type CommandEnvironment, type ProgramEnd } from "./program.ts";
 import { operandsFrom } from "./code-places.ts";
 import { join, resolve } from "node:path";
-import { killPoint } from "../../core/fault.ts";
+import { killPoint } from "../../core/fact.ts";
 import { thisProcess } from "../../telemetry/process-identity.ts";
 import type { RunContext } from "../run/run.ts";
 import type { Engine } from "../engine.ts";

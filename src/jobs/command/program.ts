@@ -7,7 +7,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock, Timer } from "../../core/clock.ts";
-import { killPoint } from "../../core/fault.ts";
+import { killPoint } from "../../core/fact.ts";
 import { quote } from "../../core/quote.ts";
 import { pidExists } from "../../telemetry/process-identity.ts";
 import type { LogFile } from "./log-file.ts";

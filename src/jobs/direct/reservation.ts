@@ -9,8 +9,8 @@ import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
-import { isAlive } from "../../telemetry/session.ts";
+import { anyOf, forUpdate, indexedBy, tryNames } from "../../storage/word.ts";
+import { isAlive } from "../../telemetry/attach.ts";
 import { tellCancelled } from "../settle/cancel.ts";
 import type { Engine } from "../engine.ts";
 import { closeLane, laneOf, type LaneRow } from "../claim/lane.ts";
@@ -19,7 +19,6 @@ import { doneChannel, jobsChannel, seqsOf, startableColumns, type Startable } fr
 import type { Within } from "../jobs.ts";
 import { cancelInLine, queueOne } from "../state.ts";
 import { awaitEnd } from "../result.ts";
-import { tryNames } from "../../storage/lock-key.ts";
 import { createPermits, limitNames, writePermits } from "../claim/limit.ts";
 import { noClaim, start, type Claim, type Starter } from "../claim/claim.ts";
 

@@ -1,11 +1,10 @@
 // A bundle is what leaves together or stays together: a chain of retries, or a group with the chains of all its jobs. One
 // statement reads it twice: off the event loop to find it, and in the transaction that removes it.
-import { notePruning } from "../../telemetry/pruning.ts";
+import { notePruning, removeRunsOfJobs } from "../../telemetry/retention/remove.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { runIsKept, runIsPinned } from "../../telemetry/run.ts";
-import { removeRunsOfJobs } from "../../telemetry/retention/remove.ts";
 import type { ReadRows } from "../definition.ts";
 import type { Ports } from "../kind.ts";
 import { jobNow, seqsOf } from "../job.ts";

@@ -1,7 +1,7 @@
 // Prune: finished jobs leave with everything that is theirs. It walks over the jobs by ranges of their numbers, off the
 // event loop, and removes what may leave in slices, each a short transaction of its own, so that writers get their turn
 // in between and a prune that is cut off has done the part it did.
-import { notePruning } from "../../telemetry/pruning.ts";
+import { notePruning } from "../../telemetry/retention/remove.ts";
 import { unlink } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { limits } from "../../core/limits.ts";

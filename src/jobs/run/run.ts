@@ -6,8 +6,8 @@ import { DaybookError, describeError, invalid } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { heardOf, withCause } from "../../core/cause.ts";
-import { adviceOf, advise } from "../../core/advice.ts";
-import { inSpan, isTraced, type Traced } from "../../telemetry/trace.ts";
+import { adviceOf, advise } from "../../core/retry.ts";
+import { inSpan, tracing, type Traced } from "../../telemetry/trace.ts";
 import { validateParams, type AnyJob } from "../define.ts";
 import type { Engine } from "../engine.ts";
 import { runsAlone, type ClaimedJob } from "../claim/claim.ts";
@@ -79,7 +79,7 @@ async function execute(engine: Engine, definition: AnyJob, state: RunState, part
     const handler = options.run as (params: unknown, context: unknown) => unknown;
     const work = (): unknown =>
       builtIn === undefined ? handler(params, engine.contextFor(context)) : builtIn.run(engine, params, context);
-    const handle = isTraced() ? (): unknown => inSpan(tracedOf(job), work) : work;
+    const handle = tracing.api === undefined ? work : (): unknown => inSpan(tracedOf(job), work);
     const result = await withCause(cause, runsAlone(job) ? () => runAlone(engine.session().seq, handle) : handle);
     const kept = resultJson(result);
     // What finish has settled, it has said by itself.

@@ -5,7 +5,7 @@
 //                                               └──► no: run, keep the result if the job is still ours
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError, conflict, invalid } from "../../core/error.ts";
-import { killPoint } from "../../core/fault.ts";
+import { killPoint } from "../../core/fact.ts";
 import { toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";

@@ -13,11 +13,10 @@ import { areLockedAtOnce, lockJobs, lockGroupOf } from "../lock-order.ts";
 import { endRuns, type EndedRuns, type Owned } from "../state.ts";
 import { lostTwice, runsAlone, type ClaimedJob } from "../claim/claim.ts";
 import type { RunStatus } from "../../telemetry/run.ts";
-import type { RetryAdvice } from "../../core/advice.ts";
+import { backoffMs, type RetryAdvice, type Backoff } from "../../core/retry.ts";
 import { conflict, notFound, type DaybookError } from "../../core/error.ts";
 import { insertJobs, type Enqueued, type NewJob } from "../enqueue.ts";
 import { keptPlace } from "../line/room.ts";
-import { backoffMs, type Backoff } from "../../core/backoff.ts";
 
 export type Settled = {
   /** The runs that another process had ended: nothing was written for them. */

@@ -17,7 +17,7 @@ import type { LookUp, Within } from "../jobs.ts";
 import { prepareJob, checkSettings, settingNames } from "../define.ts";
 import type { EnqueueOptions, Prepared, AnyJob, Job, JobSettings } from "../define.ts";
 import type { AwaitableJob } from "../result.ts";
-import type { Backoff } from "../../core/backoff.ts";
+import type { Backoff } from "../../core/retry.ts";
 import { toJson } from "../../core/json.ts";
 import { checkName } from "../../core/name.ts";
 import { checkPage, cutPage, type Page, type PageOptions } from "../../core/page.ts";

@@ -1,22 +1,21 @@
 // Jobs that cannot run now stand outside the claim index. The claim that meets one parks it with its reason; the transaction that
 // removes the reason releases the first job that waits for it.
-import { lockNames, tryNames } from "../../storage/lock-key.ts";
+import { anyOf, indexedBy, lockNames, skipLocked, tryNames } from "../../storage/word.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { indexedBy, skipLocked, anyOf } from "../../storage/word.ts";
 import type { Claimer } from "../claim/claim.ts";
 import { jobsChannel, type WaitsFor, type JobRow } from "../job.ts";
 import { queue } from "../state.ts";
 import {
   limitsOf,
+  lockOf,
   mostOf,
+  permitsOf,
+  readWindow,
+  reasonsOf,
   roomInRate,
   takenPermits,
-  lockOf,
-  permitsOf,
-  reasonsOf,
-  readWindow,
   windowAt,
 } from "../claim/limit.ts";
 import type { Limited, Limits } from "../claim/limit.ts";

@@ -1,12 +1,12 @@
 // One turn of a worker: settle what ended and claim what comes next, in one transaction, so that a cycle costs one
 // commit. Due jobs are released and what runs wrote about themselves is stored on the way.
-import { killPoint } from "../../core/fault.ts";
+import { killPoint } from "../../core/fact.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { anyOf, rowsInto, rowSet, skipLocked, arrayOf } from "../../storage/word.ts";
 import { writeLogs } from "../../telemetry/log.ts";
-import { isAlive } from "../../telemetry/session.ts";
+import { isAlive } from "../../telemetry/attach.ts";
 import { findAlone, noClaim, claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../claim/claim.ts";
 import type { Ports } from "../kind.ts";
 import { candidateColumns, jobsChannel } from "../job.ts";

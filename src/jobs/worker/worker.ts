@@ -4,7 +4,7 @@
 //   woken ──► turn (settle + claim, one transaction) ──► start what was claimed ──► ended runs wake it again
 import type { Timer } from "../../core/clock.ts";
 import { isDaybookError, type ErrorCode } from "../../core/error.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter } from "../../core/id.ts";
 import { readCancelled } from "../settle/cancel.ts";
 import { recallClaim, type ClaimedJob, type Claimer } from "../claim/claim.ts";
 import type { Claimed } from "../state.ts";

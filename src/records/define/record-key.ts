@@ -1,11 +1,10 @@
 // The key of a record, and the document that gives it. An entity has a key of its own; that of a relation is made of its
 // endpoints and its instance.
 import { invalid } from "../../core/error.ts";
-import { toJson } from "../../core/json.ts";
+import { isObject, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkKey } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
-import { isObject } from "../../core/shape.ts";
 import { fitting } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { checkDefinition } from "./definition.ts";

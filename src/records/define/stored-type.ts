@@ -2,6 +2,7 @@
 // documents that they write, because a schema is code.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid, notFound, type DaybookError } from "../../core/error.ts";
+import { quote } from "../../core/quote.ts";
 import { nearest } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { RecordReader } from "../record-reader.ts";
@@ -48,6 +49,7 @@ export async function listTypes(reader: RecordReader): Promise<RecordTypeInfo[]>
 
 /** A definition that is made from what the book knows. */
 export async function storedDefinition(reader: RecordReader, name: string): Promise<AnyRecordType> {
+  if (typeof name !== "string") throw invalid(`the name of a record type is a text, not ${quote(name)}`);
   const [row] = await reader.point<StoredRow>(
     sql`${selectTypes} where type.tenant_id = ${reader.tenant} and type.name = ${name}`,
   );

@@ -1,8 +1,8 @@
 // Builds the indexes that definitions declare and the book lacks. An index is about a path and serves every type with such a
 // field. On SQLite a thread of its own builds it while writers wait; on PostgreSQL writers do not wait.
 import { dirname } from "node:path";
-import type { Keep } from "../../storage/keep.ts";
-import { openSideWriter } from "../../storage/side-writer.ts";
+import type { Keep } from "../../core/remember.ts";
+import { openSideWriter } from "../../storage/thread.ts";
 import { rawSql, render, sql, type Dialect } from "../../storage/sql.ts";
 import { bytesInUse, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import type { Store } from "../../storage/store.ts";

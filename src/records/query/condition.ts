@@ -7,7 +7,7 @@
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { isObject } from "../../core/shape.ts";
+import { isObject } from "../../core/json.ts";
 import { checkSegments, type Path } from "../define/field-index.ts";
 
 export type Scalar = string | number | boolean;
@@ -92,12 +92,11 @@ export function checkCondition(given: unknown, depth = 0): Condition {
   }
 }
 
-/** Bounds the conditions of one question, because they become one statement. */
-export function checkConditions(conditions: readonly Condition[]): readonly Condition[] {
-  if (countParts(conditions) > limits.conditionsMax) {
-    throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
-  }
-  return conditions;
+/** The conditions of one question with this one more. They are bounded, because they become one statement. */
+export function addParts(before: number, condition: Condition): number {
+  const parts = before + countParts(condition);
+  if (parts <= limits.conditionsMax) return parts;
+  throw invalid(`more than ${limits.conditionsMax} conditions in one question: a list of values is one, with "in"`);
 }
 
 /** Checked once, when the question is asked, because its conditions come one by one. */
@@ -117,8 +116,8 @@ export function leavesOf(condition: Condition): readonly Leaf[] {
   return condition.op === "not" ? leavesOf(condition.of) : [condition];
 }
 
-function countParts(conditions: readonly Condition[]): number {
-  const counts = conditions.flatMap(leavesOf).map((leaf) => (leaf.op === "any" ? 1 + countParts([leaf.where]) : 1));
+function countParts(condition: Condition): number {
+  const counts = leavesOf(condition).map((leaf) => (leaf.op === "any" ? 1 + countParts(leaf.where) : 1));
   return counts.reduce((sum, count) => sum + count, 0);
 }
 

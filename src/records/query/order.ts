@@ -14,19 +14,27 @@ export type Order = { readonly at: Place; readonly direction: "asc" | "desc" };
 /** A row's value in one of the order's places. */
 export type OrderValue = string | number | null;
 
-export function orderBy(scope: Scope, orders: readonly Order[]): Sql {
-  const parts = orders.flatMap(({ at, direction }) =>
-    sortables(scope.dialect, termAt(scope, at)).map((each) => sql`${each} ${rawSql(direction)}, `),
+/** The order of a list. On PostgreSQL it sorts by columns that the select must have, so that two selects can have one order. SQLite
+ *  sorts by expressions: a column could hold a number that JavaScript cannot. */
+export function sortedBy(scope: Scope, orders: readonly Order[]): { readonly columns: Sql; readonly order: Sql } {
+  const fields = orders.flatMap(({ at, direction }) =>
+    sortables(scope.dialect, termAt(scope, at)).map((by) => ({ by, direction })),
   );
-  return sql`order by ${joinSql(parts)}${keyColumn(scope)} asc`;
+  const all = [...fields, { by: keyColumn(scope), direction: "asc" }].map(({ by, direction }, index) => ({
+    column: sql`, ${by} as ${rawSql(`sort${index}`)}`,
+    order: sql`${scope.dialect === "sqlite" ? by : rawSql(`sort${index}`)} ${rawSql(direction)}`,
+  }));
+  const columns = scope.dialect === "sqlite" ? [] : all.map(({ column }) => column);
+  const order = all.map((each) => each.order);
+  return { columns: joinSql(columns), order: sql`order by ${joinSql(order, ", ")}` };
 }
 
 /** The rows that come after the one with these values and this key. */
 export function after(scope: Scope, orders: readonly Order[], values: readonly OrderValue[], key: string): Sql {
   const steps = orders.map(({ at, direction }, index) => {
-    const term = termAt(scope, at);
+    const by = sortables(scope.dialect, termAt(scope, at));
     const value = values[index] ?? null;
-    return { beyond: beyond(scope.dialect, term, value, direction), same: same(scope.dialect, term, value) };
+    return scope.dialect === "sqlite" ? sqliteStep(by, value, direction) : postgresStep(by, value, direction);
   });
   const last = sql`${keyColumn(scope)} > ${key}`;
   return steps.reduceRight((rest, step) => sql`(${step.beyond} or (${step.same} and ${rest}))`, last);
@@ -38,8 +46,15 @@ function keyColumn(scope: Scope): Sql {
   return scope.dialect === "sqlite" ? column : sql`${column} collate "C"`;
 }
 
-function sortables(dialect: Dialect, term: Term): Sql[] {
-  return dialect === "sqlite" ? [plain(term)] : [rank(term), numeric(term), sql`coalesce(${term.text}, '')`];
+// SQLite sorts values of several types by itself. PostgreSQL sorts by the kind of value first, then by the number or the text.
+function sortables(dialect: Dialect, term: Term): [Sql, ...Sql[]] {
+  const { type, number, json, text } = term;
+  if (dialect === "sqlite") return [plain(term)];
+  return [
+    sql`(case ${type} when 'number' then 1 when 'boolean' then 1 when 'string' then 2 when 'text' then 2 else 0 end)`,
+    sql`coalesce(${number}, case ${type} when 'boolean' then (case ${json}::text when 'true' then 1 else 0 end) end, 0)`,
+    sql`coalesce(${text}, '')`,
+  ];
 }
 
 // Spelt like its index, if it has one, so that the index gives the order. That spelling leaves out objects by itself.
@@ -49,44 +64,23 @@ function plain(term: Term): Sql {
     : sql`(case when ${term.type} in ('object', 'array') then null else ${term.value} end)`;
 }
 
-function rank({ type }: Term): Sql {
-  return sql`(case ${type} when 'number' then 1 when 'boolean' then 1 when 'string' then 2 when 'text' then 2 else 0 end)`;
+/** Whether a record comes after the value in one place of the order, and whether it has the same value there. */
+type Step = { readonly beyond: Sql; readonly same: Sql };
+
+function sqliteStep([by]: readonly [Sql, ...Sql[]], value: OrderValue, direction: Order["direction"]): Step {
+  const isUp = direction === "asc";
+  if (value === null) return { beyond: isUp ? sql`${by} is not null` : rawSql("1 = 0"), same: sql`${by} is null` };
+  const bound = typeof value === "number" ? sqliteNumber(value) : sql`${value}`;
+  const beyond = isUp ? sql`${by} > ${bound}` : sql`(${by} < ${bound} or ${by} is null)`;
+  return { beyond, same: sql`${by} = ${bound}` };
 }
 
-function numeric({ type, number, json }: Term): Sql {
-  return sql`coalesce(${number}, case ${type} when 'boolean' then (case ${json}::text when 'true' then 1 else 0 end) end, 0)`;
-}
-
-function same(dialect: Dialect, term: Term, value: OrderValue): Sql {
-  if (dialect === "sqlite") return value === null ? sql`${plain(term)} is null` : sql`${plain(term)} = ${bound(value)}`;
-  if (value === null) return sql`${rank(term)} = 0`;
-  return typeof value === "number"
-    ? sql`(${rank(term)} = 1 and ${numeric(term)} = ${value}::numeric)`
-    : sql`(${rank(term)} = 2 and ${term.text} = ${value}::text)`;
-}
-
-function bound(value: string | number): Sql {
-  return typeof value === "number" ? sqliteNumber(value) : sql`${value}`;
-}
-
-function beyond(dialect: Dialect, term: Term, value: OrderValue, direction: Order["direction"]): Sql {
-  const up = direction === "asc";
-  if (value === null) {
-    if (!up) return rawSql("1 = 0");
-    return dialect === "sqlite" ? sql`${plain(term)} is not null` : sql`${rank(term)} > 0`;
-  }
-  const sign = rawSql(up ? ">" : "<");
-  if (dialect === "sqlite") {
-    return up
-      ? sql`${plain(term)} > ${bound(value)}`
-      : sql`(${plain(term)} < ${bound(value)} or ${plain(term)} is null)`;
-  }
-  const own =
-    typeof value === "number"
-      ? sql`${numeric(term)} ${sign} ${value}::numeric`
-      : sql`${term.text} ${sign} ${value}::text`;
-  const class_ = rawSql(typeof value === "number" ? "1" : "2");
-  return sql`(${rank(term)} ${sign} ${class_} or (${rank(term)} = ${class_} and ${own}))`;
+function postgresStep(by: readonly Sql[], value: OrderValue, direction: Order["direction"]): Step {
+  const kind = value === null ? "0" : typeof value === "number" ? "1" : "2";
+  const [number, text] = [typeof value === "number" ? value : 0, typeof value === "string" ? value : ""];
+  const compare = (sign: string): Sql =>
+    sql`(${joinSql(by, ", ")}) ${rawSql(sign)} (${rawSql(kind)}, ${number}::numeric, ${text}::text)`;
+  return { beyond: compare(direction === "asc" ? ">" : "<"), same: compare("=") };
 }
 
 /** Where a page ended: the last record's values in the places of the order, and its key. A cursor belongs to one question and is

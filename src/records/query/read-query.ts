@@ -1,6 +1,7 @@
 // Asks the book a question: for pages of records, or for numbers about them.
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
+import { makeEach } from "../../storage/make-each.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { AnyRecordType } from "../define/definition.ts";
 import { entryColumns, toEntry, type Entry, type EntryRow } from "../entry.ts";
@@ -10,7 +11,7 @@ import type { RecordReader } from "../record-reader.ts";
 import { compileCondition, termAt, type Scope } from "./compile.ts";
 import { checkBytes, evaluate, follow, leavesOf, type Condition, type Place } from "./condition.ts";
 import type { Aggregate } from "./fields.ts";
-import { after, orderBy, questionMark, readPageEnd, writePageEnd, type Order, type OrderValue } from "./order.ts";
+import { after, questionMark, readPageEnd, sortedBy, writePageEnd, type Order, type OrderValue } from "./order.ts";
 import type { RecordPage } from "./query.ts";
 import { readFrom, scopeOf, subjectOf, type Subject } from "./source.ts";
 import type { Term } from "./term.ts";
@@ -62,11 +63,12 @@ export async function readPage<Type extends AnyRecordType>(
   if (asked === undefined) return { items: [], next: null };
   const { subject, moment, where, scope, words } = asked;
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
-  const found = sql`${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${orderBy(scope, orders)}
+  const sorted = sortedBy(scope, orders);
+  const found = sql`${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${sorted.order}
     limit ${limit + 1} offset ${offset}`;
-  const { rows, more } = await reader.page<EntryRow>(selectEntries(reader, found));
+  const { rows, more } = await reader.page<EntryRow>(selectEntries(reader, found, sorted));
   const page = rows.slice(0, limit);
-  const items = page.map((row) => toEntry<Type>(name, row));
+  const items = await makeEach(page, (row) => toEntry<Type>(name, row), reader.turn);
   const [last, lastRow] = [items.at(-1), page.at(-1)];
   if ((rows.length <= limit && !more) || last === undefined || lastRow === undefined) return { items, next: null };
   const values = orders.map(({ at }) => orderValue(valueAt(last, lastRow, at)));
@@ -75,10 +77,9 @@ export async function readPage<Type extends AnyRecordType>(
 
 /** On PostgreSQL the documents become text only after the sort and the limit; otherwise each large document would become text first
  *  and be carried along. */
-function selectEntries({ dialect }: RecordReader, found: Sql): Sql {
+function selectEntries({ dialect }: RecordReader, found: Sql, { columns, order }: ReturnType<typeof sortedBy>): Sql {
   if (dialect === "sqlite") return sql`select ${entryColumns("r")} ${found}`;
-  return sql`select ${entryColumns("found")} from (
-    select r.key, r.from_key, r.to_key, r.instance_key, r.body, r.revision, r.from_commit, r.schema_version ${found}) as found`;
+  return sql`select ${entryColumns("found")} from (select r.*${columns} ${found}) as found ${order}`;
 }
 
 /** Numbers about many records: one row for each group, or one row when there are no groups. Without records, a count is 0 and
@@ -113,13 +114,22 @@ export async function readAggregates(
       `groupBy makes more than ${limits.groupsMax} groups: narrow it with where, group by a field of fewer values, or read a list`,
     );
   }
-  return rows
-    .map((row) => ({
-      ...Object.fromEntries(groupNames.map((name, index) => [name, JSON.parse(row[`g${index}`] as string) as unknown])),
-      ...Object.fromEntries(names.map((name, index) => [name, aggregateValue(aggregates[name], row[`f${index}`])])),
-    }))
-    .filter((row) => having === undefined || evaluate(having, ({ path }) => follow(row, path)))
-    .sort((one, other) => (groupKey(one, groupNames) < groupKey(other, groupNames) ? -1 : 1));
+  const made = await makeEach(
+    rows,
+    (row) => {
+      const values = groupNames.map((_, index) => JSON.parse(row[`g${index}`] as string) as unknown);
+      const group = Object.fromEntries(groupNames.map((name, index) => [name, values[index]]));
+      const numbers = Object.fromEntries(
+        names.map((name, index) => [name, aggregateValue(aggregates[name], row[`f${index}`])]),
+      );
+      return { key: JSON.stringify(values), result: { ...group, ...numbers } };
+    },
+    reader.turn,
+  );
+  return made
+    .filter(({ result }) => having === undefined || evaluate(having, ({ path }) => follow(result, path)))
+    .sort((one, other) => (one.key < other.key ? -1 : 1))
+    .map(({ result }) => result);
 }
 
 function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment, typeSeq: number): Sql {
@@ -140,10 +150,6 @@ function aggregateValue(aggregate: Aggregate<unknown> | undefined, value: unknow
   if (value === null || value === undefined) return null;
   if (aggregate?.how === "min" || aggregate?.how === "max") return JSON.parse(value as string) as unknown;
   return Number(value);
-}
-
-function groupKey(row: Record<string, unknown>, names: readonly string[]): string {
-  return JSON.stringify(names.map((name) => row[name]));
 }
 
 function valueAt(entry: Entry, row: EntryRow, { side, path }: Place): unknown {

@@ -1,10 +1,9 @@
 // The end of a unit: all its changes to records become one commit. A unit that changed nothing makes no commit.
 import { DaybookError } from "../../core/error.ts";
 import { toJson } from "../../core/json.ts";
-import { lockKeyOf } from "../../storage/lock-key.ts";
+import { forUpdate, lockKeyOf } from "../../storage/word.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
-import { forUpdate } from "../../storage/word.ts";
 import type { RecordFact, RecordHooks } from "../room.ts";
 import { recordUnitOf, type Change, type RecordUnit } from "./record-unit.ts";
 import { writeOnPostgres, writeOnSqlite, type FlushCommit, type FlushRow } from "./write-commits.ts";

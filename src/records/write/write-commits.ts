@@ -54,7 +54,7 @@ export async function writeOnSqlite(tx: Tx, commits: readonly FlushCommit[]): Pr
 type Head = { commit: number; at: number; from: number };
 
 async function writeOne(tx: Tx, made: FlushCommit): Promise<{ commit: number; closed: number }> {
-  // A small step back of the clock is smoothed here as it is for transactions (core/steady-time.ts).
+  // A small step back of the clock is smoothed here as it is for transactions (core/clock.ts).
   const wasSetBack = sql`committed_at > excluded.committed_at + ${rawSql(String(limits.clockSmoothMs))}`;
   const head = await tx.get<Head>(sql`
     insert into daybook_record_head (tenant_id, commit_id, committed_at, clock_from) values (${tx.tenant}, 1, ${tx.now}, 1)

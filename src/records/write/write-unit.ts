@@ -2,7 +2,7 @@
 import type { Cause } from "../../core/cause.ts";
 import { isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter } from "../../core/random.ts";
+import { jitter } from "../../core/id.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import type { AnyEntity } from "../define/definition.ts";
 import type { WithinUnit } from "../record-verbs.ts";
@@ -104,13 +104,11 @@ async function writeAll(room: RecordRoom, tenant: string, waiting: Waiting[]): P
 /** Takes the first writer of each key. The next writer of that key must see what the first one wrote. */
 function takeBatch(waiting: Waiting[]): Waiting[] {
   const taken = new Map<string, Waiting>();
-  const left: Waiting[] = [];
   for (const writer of waiting.splice(0)) {
     const id = `${writer.type.name}\n${writer.key}`;
-    if (taken.has(id) || taken.size >= limits.groupUnitsMax) left.push(writer);
+    if (taken.has(id) || taken.size >= limits.groupUnitsMax) waiting.push(writer);
     else taken.set(id, writer);
   }
-  waiting.push(...left);
   return [...taken.values()];
 }
 

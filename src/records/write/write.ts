@@ -1,8 +1,7 @@
 // The verbs that write. Each reads what the unit sees, checks its conditions and changes the unit. Nothing reaches the book
 // before the unit ends.
 import { conflict, invalid, notFound, type DaybookError } from "../../core/error.ts";
-import { toJson } from "../../core/json.ts";
-import { isObject } from "../../core/shape.ts";
+import { isObject, toJson } from "../../core/json.ts";
 import { sql } from "../../storage/sql.ts";
 import type { AnyEntity, AnyRecordType, AnyRelation, RelationKey } from "../define/definition.ts";
 import { checkDocument, keyOfChanged, keyOfDocument, keyOfLink, nameRecord, recordKey } from "../define/record-key.ts";

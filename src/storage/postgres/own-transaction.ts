@@ -4,11 +4,11 @@
 import type { Client, PoolClient } from "pg";
 import type { Clock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
-import { killPoint } from "../../core/fault.ts";
+import { killPoint } from "../../core/fact.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter, type Random } from "../../core/random.ts";
-import { runAfterCommit } from "../after-commit.ts";
-import { lockKey } from "../lock-key.ts";
+import { jitter, type Random } from "../../core/id.ts";
+import { runAfterCommit } from "../unit.ts";
+import { lockKey } from "../word.ts";
 import type { Awaitable, Tx, WriteOptions } from "../store.ts";
 import { control, freshen } from "./connect.ts";
 import type { PostgresParts } from "./postgres-store.ts";

@@ -1,21 +1,28 @@
 // A book on PostgreSQL: a pipelined connection for shared groups, a pool for everything else, one that listens.
-import type { Pool } from "pg";
-import type { Clock } from "../../core/clock.ts";
+import type { Client, Pool } from "pg";
+import { createSteadyTime, type Clock } from "../../core/clock.ts";
 import { DaybookError, invalid } from "../../core/error.ts";
-import type { Ids } from "../../core/id.ts";
+import { jitter, systemRandom, type Ids, type Random } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { systemRandom, type Random } from "../../core/random.ts";
 import { checkName } from "../../core/name.ts";
-import { createSteadyTime } from "../../core/steady-time.ts";
-import { tellAll } from "../after-commit.ts";
-import { createKeep, type Keep } from "../keep.ts";
+import { tellAll } from "../unit.ts";
+import { createKeep, type Keep } from "../../core/remember.ts";
 import type { Migration } from "../migrate.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { render, type Sql } from "../sql.ts";
-import { neverDue, type Reader, type Stamp, type Store } from "../store.ts";
-import { createUnderWay } from "../under-way.ts";
-import { connectClient, createPool, patience, readsOnly, redactUrl, send, sendAlone, type Server } from "./connect.ts";
-import { listenPostgres, type Listening } from "./listen.ts";
+import { createUnderWay, neverDue, type Reader, type Stamp, type Store } from "../store.ts";
+import {
+  connectClient,
+  control,
+  createPool,
+  patience,
+  quoteName,
+  readsOnly,
+  redactUrl,
+  send,
+  sendAlone,
+  type Server,
+} from "./connect.ts";
 import { migratePostgres } from "./migrate-postgres.ts";
 import { runOwnTransaction } from "./own-transaction.ts";
 import { fromPostgresError } from "./postgres-error.ts";
@@ -177,4 +184,49 @@ async function prepareSchema(server: Server, migrations: readonly Migration[], o
   } finally {
     await client.end();
   }
+}
+
+type Listening = { close(): Promise<void> };
+
+/** Hears the NOTIFYs of other processes on a connection of its own, and comes back when that connection is lost. */
+function listenPostgres(parts: PostgresParts, hear: (channel: string | null) => void): Listening {
+  const { waitClock, random } = parts;
+  const stop = new AbortController();
+  let client: Client | undefined;
+
+  async function stayConnected(): Promise<void> {
+    for (let failures = 0; !stop.signal.aborted; failures++) {
+      try {
+        client = await connectClient(parts.server);
+        const lost = new Promise<void>((resolve) => client?.once("end", resolve));
+        // Closed while it connected: nobody else knows of this connection yet.
+        if (stop.signal.aborted) await client.end();
+        client.on("notification", ({ payload = "" }) => {
+          const [origin = "", channel = null] = payload.split(" ");
+          if (origin !== parts.origin) hear(channel);
+        });
+        await control(client, `listen ${quoteName(parts.channel)}`, parts.server);
+        // Whatever was said while nobody listened yet, or any more, is not repeated, so everybody looks once.
+        hear(null);
+        failures = 0;
+        await lost;
+      } catch {
+        // A server that refuses `listen`, as a standby does, has not ended the connection.
+        await client?.end().catch(() => undefined);
+      }
+      client = undefined;
+      if (!stop.signal.aborted) {
+        await waitClock.sleep(jitter(random, Math.min(5000, 100 * 2 ** Math.min(failures, 6))), stop.signal);
+      }
+    }
+  }
+  const done = stayConnected();
+
+  return {
+    async close() {
+      stop.abort();
+      await client?.end().catch(() => undefined);
+      await done;
+    },
+  };
 }

@@ -1,12 +1,10 @@
 // The transaction that one unit sees on PostgreSQL. A statement that fails there ends the whole transaction; a user's
 // unit may catch the error and go on, as it may on SQLite, so its statements run behind savepoints until its own part
 // is over.
-import type { Ids } from "../../core/id.ts";
-import type { Random } from "../../core/random.ts";
-import type { Keep } from "../keep.ts";
+import type { Ids, Random } from "../../core/id.ts";
+import type { Keep } from "../../core/remember.ts";
 import { render, sql, type Query, type Sql } from "../sql.ts";
-import type { Tx } from "../store.ts";
-import { usedAfterEnd } from "../unit.ts";
+import { usedAfterEnd, type Tx } from "../store.ts";
 import { send, type Answer, type Server, type Session } from "./connect.ts";
 import { isConflictingTransaction, isConnectionLost } from "./postgres-error.ts";
 

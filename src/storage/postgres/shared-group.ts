@@ -4,7 +4,7 @@
 // others run again together.
 import type { Client } from "pg";
 import { limits } from "../../core/limits.ts";
-import { runAfterCommit } from "../after-commit.ts";
+import { runAfterCommit } from "../unit.ts";
 import type { Awaitable, Tx } from "../store.ts";
 import { connectClient, control, patience, readsOnly } from "./connect.ts";
 import { commit, pauseAfterLoss, runOwnTransaction, stampBeat } from "./own-transaction.ts";

@@ -2,7 +2,7 @@
 // write lock, so two processes that open a new book at once do the work once.
 import type { Clock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
-import type { Random } from "../../core/random.ts";
+import type { Random } from "../../core/id.ts";
 import {
   latestNumber,
   migrationHash,
@@ -16,7 +16,7 @@ import {
 } from "../migrate.ts";
 import { render, sql } from "../sql.ts";
 import type { Connection } from "./connection.ts";
-import { beginImmediate, type Contention } from "./contend.ts";
+import { beginImmediate } from "./share.ts";
 import { applicationId, placeTable } from "./place.ts";
 
 type Parts = {
@@ -41,8 +41,7 @@ export async function migrateSqlite(
     const [next] = pendingMigrations(migrations, version === 0 ? [] : appliedMigrations(connection), "sqlite");
     if (next === undefined) return done;
     if (!options.apply) throw notMigrated(version, latest);
-    const failure = await beginImmediate(parts, unnoticed);
-    if (failure !== undefined) throw failure;
+    await beginImmediate(parts);
     try {
       if (userVersion(connection) === version) {
         applyOne(connection, next, clock.now());
@@ -55,8 +54,6 @@ export async function migrateSqlite(
     }
   }
 }
-
-const unnoticed: Pick<Contention, "lost"> = { lost: () => undefined };
 
 function applyOne(connection: Connection, migration: Migration, now: number): void {
   connection.script(

@@ -4,6 +4,7 @@
 // as it is for what may take minutes.
 // It answers one small message at a time: rows travel in pieces that the main thread asks for, so that neither a long
 // statement nor a large answer holds up the event loop.
+import { flushCompileCache } from "node:module";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { describeError, isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
@@ -127,6 +128,8 @@ if (parentPort === null) {
   new Worker(watch, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 } });
   process.on("message", (request: ReaderRequest) => void process.send?.(reply(request)));
   process.send?.({ id: 0 });
+  // The parent ends this process by a signal, so what it compiled is kept now, where the program keeps what it compiles.
+  flushCompileCache();
 } else {
   const port = parentPort;
   port.on("message", (request: ReaderRequest) => {

@@ -1,30 +1,26 @@
 // A book in one SQLite file: a writer and a point reader on this thread, heavy reads in processes that can be ended.
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { systemClock } from "../../core/clock.ts";
+import { createSteadyTime, systemClock } from "../../core/clock.ts";
 import { DaybookError } from "../../core/error.ts";
-import { createIds } from "../../core/id.ts";
+import { createIds, systemRandom } from "../../core/id.ts";
 import { limits } from "../../core/limits.ts";
-import { jitter, systemRandom } from "../../core/random.ts";
-import { createSteadyTime } from "../../core/steady-time.ts";
-import { createKeep } from "../keep.ts";
+import { createKeep } from "../../core/remember.ts";
 import { latestNumber, newerBook, notMigrated, pendingMigrations, type Migration } from "../migrate.ts";
 import { render, type Sql } from "../sql.ts";
 import { closedRead, createReadTurns } from "../read-turns.ts";
 import { readingNow, type Reading } from "../reading.ts";
-import { neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
-import { createUnderWay } from "../under-way.ts";
+import { createUnderWay, endedReader, neverDue, type Reader, type Some, type Stamp, type Store } from "../store.ts";
 import type { StoreOptions } from "../open-store.ts";
 import { hasLog, inspectBookFile, unchanging, withItsLog, type BookFile } from "./book-file.ts";
 import { checkSqliteVersion, keptWrongly, openConnection, type Connection, type Durability } from "./connection.ts";
 import { migrateSqlite } from "./migrate-sqlite.ts";
 import { moveIn, placeOf, readPlace, realPathOf, refuseInUse, usedElsewhere } from "./place.ts";
-import { createReader, mayStartProcesses } from "./reader.ts";
+import { createReader, mayStartProcesses, type SqliteReader } from "./reader.ts";
 import { createReaders } from "./readers.ts";
-import { readSnapshot } from "./snapshot.ts";
 import { isBusy, isDenied } from "./sqlite-error.ts";
 import { createWalBound } from "./wal-bound.ts";
-import { createWaker } from "./waker.ts";
+import { createWaker, patiently } from "./share.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
 export async function openSqlite(
@@ -289,15 +285,22 @@ function useWal(writer: Connection, location: string, durability: Durability | u
   );
 }
 
-// Who begins or ends using a file while nobody else does holds it for a moment, and whoever comes just then finds it busy.
-async function patiently<T>({ waitClock: clock, random }: StoreOptions, run: () => T): Promise<T> {
-  const until = clock.monotonic() + limits.busyMsMax;
-  for (;;) {
-    try {
-      return run();
-    } catch (error) {
-      if (!isBusy(error) || clock.monotonic() >= until) throw error;
-      await clock.sleep(jitter(random, 2));
-    }
+/** Several reads of one moment, on a reader that nothing else uses meanwhile. */
+async function readSnapshot<T>(reader: SqliteReader, read: (reader: Reader) => Promise<T>): Promise<T> {
+  let open = true;
+  await reader.begin();
+  try {
+    const some = async <R>(statement: Sql, bytesMax?: number): Promise<Some<R>> => {
+      if (!open) throw endedReader();
+      return (await reader.all(render(statement, "sqlite"), bytesMax)) as Some<R>;
+    };
+    return await read({
+      dialect: "sqlite",
+      all: async <R>(statement: Sql) => (await some<R>(statement)).rows,
+      page: (statement) => some(statement, limits.pageBytesMax),
+    });
+  } finally {
+    open = false;
+    if (reader.alive) await reader.end().catch(() => void reader.kill());
   }
 }

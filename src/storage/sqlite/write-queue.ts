@@ -1,14 +1,17 @@
 // One writer, group commit. Units wait in line; a group begins one transaction, runs every waiting unit behind a
-// savepoint of its own, commits once and only then resolves them all (group.ts). So an acknowledged unit is on disk,
+// savepoint of its own, commits once and only then resolves them all. So an acknowledged unit is on disk,
 // and the sync that this costs is shared.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
-import type { Awaitable, Tx } from "../store.ts";
-import { rollBack } from "./connection.ts";
-import { beginImmediate, createContention } from "./contend.ts";
-import { runGroup, type GroupParts, type Waiting } from "./group.ts";
+import type { Awaitable, Stamp, Tx } from "../store.ts";
+import { rollBack, SqliteTx, type Connection, type TxParts } from "./connection.ts";
+import { beginImmediate, createContention, patiently, type Contention } from "./share.ts";
 import { isBusy } from "./sqlite-error.ts";
+import type { Clock } from "../../core/clock.ts";
+import { killPoint } from "../../core/fact.ts";
+import { isThenable } from "../../core/json.ts";
+import { runAfterCommit } from "../unit.ts";
 
 // Nobody's context: the loop belongs to no caller.
 const outside = AsyncLocalStorage.snapshot();
@@ -19,7 +22,7 @@ export type WriteQueue = {
   drain(): Promise<void>;
 };
 
-export type UnitOptions = Pick<Waiting, "tenant" | "careful">;
+type UnitOptions = Pick<Waiting, "tenant" | "careful">;
 
 export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQueue {
   const { clock } = parts;
@@ -33,20 +36,16 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
       // A turn of the loop lets everyone who was just answered ask again, so that they share the next group.
       await clock.nextTurn();
       const inLine = line.length;
-      const failure = await begin();
-      if (failure !== undefined) refuse(failure, inLine);
-      else await runNext(line.splice(0, limits.groupUnitsMax));
+      try {
+        await contention.giveWay();
+        await beginImmediate(parts, contention.lost);
+      } catch (error) {
+        refuse(error, inLine);
+        continue;
+      }
+      await runNext(line.splice(0, limits.groupUnitsMax));
     }
     working = undefined;
-  }
-
-  async function begin(): Promise<unknown> {
-    try {
-      await contention.giveWay();
-      return await beginImmediate(parts, contention);
-    } catch (error) {
-      return error;
-    }
   }
 
   // Whatever happens in one group, the line goes on: whoever waits in it would wait for ever.
@@ -86,4 +85,190 @@ export function createWriteQueue(parts: Omit<GroupParts, "contention">): WriteQu
       await working;
     },
   };
+}
+
+// One group of units in one transaction:
+//
+//   begun ──► savepoint, unit, release ──► … ──► stamp the beat ──► commit ──► resolve all
+//                      │ throws: undone alone, rejected             │
+//                      └── SQLite ended the transaction ────────────┴──► each unit runs again, alone
+//
+// SQLite ends a transaction by itself when the disk is full or fails, and on `or rollback`; the savepoints are gone
+// then, and with them what the neighbours wrote. That is why a unit may run more than once. A group of the engine's own
+// units, which hardly ever throw, runs without savepoints first and comes back with them only when one did: a
+// savepoint makes SQLite copy every page that a unit touches, which costs more than the unit itself.
+
+type Waiting = {
+  readonly run: (tx: Tx) => Awaitable<unknown>;
+  readonly tenant: string;
+  /** A user's unit: it always has a savepoint of its own, so that a neighbour that throws does not make it run twice. */
+  readonly careful: boolean;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+type GroupParts = TxParts & {
+  readonly clock: Clock;
+  readonly waitClock: Clock;
+  readonly contention: Contention;
+  /** The time of the next unit (core/clock.ts). */
+  readonly nextNow: () => number;
+  readonly stamp: () => Stamp;
+  /** Told which channels a committed group woke. */
+  readonly woken: (channels: ReadonlySet<string>) => void;
+};
+
+type Done = { waiting: Waiting; tx: SqliteTx; result: unknown };
+
+/** Runs `units` in the transaction that has begun, as many as fit. Returns those it did not get to. */
+async function runGroup(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
+  const { clock } = parts;
+  if (units.every((waiting) => !waiting.careful)) return runTrusting(parts, units);
+  const until = clock.monotonic() + limits.groupMsMax;
+  const done: Done[] = [];
+  const undecided: Waiting[] = [];
+  let taken = 0;
+  let ended = false;
+  while (taken < units.length && !ended) {
+    const waiting = units[taken++] as Waiting;
+    const became = await runBehindSavepoint(parts, waiting, done);
+    // One that threw was undone and told so: it must not come back should the group end below.
+    if (became !== "rejected") undecided.push(waiting);
+    ended = became === "ended";
+    if (clock.monotonic() >= until) break;
+  }
+  if (ended || !(await commit(parts, done))) {
+    for (const waiting of undecided) await runAlone(parts, waiting);
+  }
+  return units.slice(taken);
+}
+
+/** A group of the engine's units only. When one of them throws, all are undone and come back as careful ones. */
+async function runTrusting(parts: GroupParts, units: readonly Waiting[]): Promise<Waiting[]> {
+  const { connection, clock } = parts;
+  const until = clock.monotonic() + limits.groupMsMax;
+  const done: Done[] = [];
+  try {
+    const now = parts.nextNow();
+    for (const waiting of units) {
+      const tx = newTx(parts, waiting.tenant, now);
+      const pending = waiting.run(tx);
+      done.push({ waiting, tx, result: isThenable(pending) ? await pending : pending });
+      tx.end();
+      // It may have hidden the error that ended the transaction; the next statement would commit by itself.
+      if (tx.endedBy !== undefined) throw tx.endedBy;
+      // Reading the clock costs as much as a small unit, so it is read for every eighth.
+      if (done.length % 8 === 0 && clock.monotonic() >= until) break;
+    }
+  } catch {
+    rollBack(connection);
+    return units.map((waiting) => ({ ...waiting, careful: true }));
+  }
+  if (await commit(parts, done)) return units.slice(done.length);
+  return units.map((waiting) => ({ ...waiting, careful: true }));
+}
+
+/** Adds the unit to `done`, or undoes and rejects it; when the transaction has ended, it is judged alone later. */
+async function runBehindSavepoint(
+  parts: GroupParts,
+  waiting: Waiting,
+  done: Done[],
+): Promise<"done" | "rejected" | "ended"> {
+  const { connection } = parts;
+  const tx = newTx(parts, waiting.tenant);
+  if (!attempt(connection, "savepoint unit")) return "ended";
+  try {
+    const result = await waiting.run(tx);
+    tx.end();
+    if (!attempt(connection, "release unit")) return "ended";
+    done.push({ waiting, tx, result });
+    return "done";
+  } catch (error) {
+    tx.end();
+    if (!undo(connection)) return "ended";
+    waiting.reject(error);
+    return "rejected";
+  }
+}
+
+function undo(connection: Connection): boolean {
+  return connection.inTransaction && attempt(connection, "rollback to unit") && attempt(connection, "release unit");
+}
+
+/** False when it failed; the transaction is over then, because what belongs to whom can no longer be told. */
+function attempt(connection: Connection, text: string): boolean {
+  try {
+    connection.exec(text);
+    return true;
+  } catch {
+    rollBack(connection);
+    return false;
+  }
+}
+
+async function commit(parts: GroupParts, done: readonly Done[]): Promise<boolean> {
+  const { connection } = parts;
+  try {
+    if (done.length > 0 && parts.stamp().due()) await stampBeat(parts);
+    await commitToDisk(parts);
+  } catch {
+    rollBack(connection);
+    return false;
+  }
+  acknowledge(parts, done);
+  return true;
+}
+
+// The beat must never cost a unit its commit, so it is undone alone like any unit.
+async function stampBeat(parts: GroupParts): Promise<void> {
+  const tx = newTx(parts, "");
+  if (!attempt(parts.connection, "savepoint unit")) return;
+  try {
+    await parts.stamp().run(tx);
+    attempt(parts.connection, "release unit");
+  } catch {
+    undo(parts.connection);
+  } finally {
+    tx.end();
+  }
+}
+
+async function runAlone(parts: GroupParts, waiting: Waiting): Promise<void> {
+  const { connection } = parts;
+  let tx: SqliteTx | undefined;
+  try {
+    await beginImmediate(parts, parts.contention.lost);
+    tx = newTx(parts, waiting.tenant);
+    const result = await waiting.run(tx);
+    tx.end();
+    if (!connection.inTransaction) throw tx.endedBy;
+    await commitToDisk(parts);
+    acknowledge(parts, [{ waiting, tx, result }]);
+  } catch (error) {
+    tx?.end();
+    rollBack(connection);
+    waiting.reject(error);
+  }
+}
+
+/** Only an in-memory book can be busy here: its readers, threads of this process, hold off the writer for a moment. */
+async function commitToDisk(parts: GroupParts): Promise<void> {
+  killPoint("storage.commit");
+  await patiently(parts, () => parts.connection.exec("commit"));
+  killPoint("storage.committed");
+}
+
+function acknowledge(parts: GroupParts, done: readonly Done[]): void {
+  const channels = new Set<string>();
+  for (const { tx, waiting, result } of done) {
+    if (tx.channels !== undefined) for (const channel of tx.channels) channels.add(channel);
+    waiting.resolve(result);
+    if (tx.committed !== undefined) runAfterCommit(tx.committed);
+  }
+  parts.contention.committed();
+  parts.woken(channels);
+}
+
+function newTx(parts: GroupParts, tenant: string, now: number = parts.nextNow()): SqliteTx {
+  return new SqliteTx(parts, tenant, now);
 }

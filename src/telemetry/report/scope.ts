@@ -6,8 +6,7 @@ import { isoTime, timeMs, type TimeInput } from "../../core/time.ts";
 import { joinSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { rowSet, seekEach } from "../../storage/word.ts";
-import { wholeName } from "../rollup/series.ts";
-import { dayMs, hourMs, minuteMs } from "../rollup/slice.ts";
+import { wholeName, dayMs, hourMs, minuteMs } from "../rollup/series.ts";
 import { onlyOwn } from "../session.ts";
 
 export type SeriesFilter = {

@@ -3,7 +3,7 @@
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
 import { byNumber, rowSet, seekEach } from "../../storage/word.ts";
-import { hourMs, minuteMs } from "../rollup/slice.ts";
+import { hourMs, minuteMs } from "../rollup/series.ts";
 import { piecesOf, rollupsOf, type Scope } from "./scope.ts";
 
 type Spot = { readonly series_seq: number; readonly at: number; readonly max_ms: number };

@@ -2,8 +2,7 @@
 import { cutPage, type Page } from "../../core/page.ts";
 import { rawSql, sql } from "../../storage/sql.ts";
 import type { Store } from "../../storage/store.ts";
-import { appOf } from "../rollup/series.ts";
-import { bucketColumns, percentile, type BucketColumn, type SeriesKey } from "../rollup/slice.ts";
+import { type BucketColumn, type SeriesKey, appOf, bucketColumns, percentile } from "../rollup/series.ts";
 import { addedColumns } from "../rollup/write.ts";
 import { runStatuses, type RunStatus } from "../run.ts";
 import { lastErrors, type LastError, type SeriesEnd } from "./errors.ts";

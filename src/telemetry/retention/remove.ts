@@ -1,11 +1,10 @@
-// Removes one slice, in a transaction of its own, and records how much left.
+// What retention of telemetry reads and removes: one slice in each transaction, which also records how much left.
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
 import { anyOf, byNumber, greatest, seekEach } from "../../storage/word.ts";
-import { lowerMark } from "../rollup/fold.ts";
-import { wholeName } from "../rollup/series.ts";
-import { dayMs } from "../rollup/slice.ts";
+import { lowerMark } from "../rollup/roll-up.ts";
+import { dayMs, wholeName } from "../rollup/series.ts";
 import { keptRuns } from "../run.ts";
 
 export type Reason = "age" | "size";
@@ -36,7 +35,7 @@ export async function removeRuns(tx: Tx, tenant: string, found: readonly OldRun[
   return { runs, logs };
 }
 
-/** Removes runs whose jobs leave, with their lines. Whoever removes the jobs accounts for it. */
+/** Removes runs whose jobs leave, with their lines. The caller, which removes the jobs, accounts for it. */
 export async function removeRunsOfJobs(tx: Tx, tenant: string, ids: readonly string[]): Promise<void> {
   const those = anyOf("text", ids);
   await tx.run(sql`delete from daybook_run_log where tenant_id = ${tenant} and run_id ${those}`);
@@ -175,4 +174,23 @@ export type Eviction = {
 export async function readEvictions(store: Store, tenant: string, limit: number): Promise<Eviction[]> {
   return store.readHeavy(sql`select day_at as at, what, reason, removed, until_at as until from daybook_run_eviction
     where tenant_id = ${tenant} order by day_at desc, what, reason limit ${limit}`);
+}
+
+/** What was removed, so that an id that is gone can be accounted for. */
+export type Pruning = {
+  readonly tenant: string;
+  readonly what: "job" | "event" | "reservation";
+  /** What was asked for, as JSON. */
+  readonly filter: string;
+  readonly removed: number;
+  /** When what is gone was made, from the first to the last, for a reader who asks for an id of that time. */
+  readonly made?: readonly number[];
+};
+
+export async function notePruning(tx: Tx, { tenant, what, filter, removed, made = [] }: Pruning): Promise<void> {
+  // Not Math.min(...made): a chain that was tried for months is one bundle, and so many arguments overflow the stack.
+  const ordered = made.toSorted((a, b) => a - b);
+  const [first = null, last = null] = [ordered[0], ordered.at(-1)];
+  await tx.run(sql`insert into daybook_pruning (tenant_id, pruned_at, what, filter, removed, first_at, last_at)
+    values (${tenant}, ${tx.now}, ${what}, ${filter}, ${removed}, ${first}, ${last})`);
 }

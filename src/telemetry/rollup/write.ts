@@ -4,9 +4,17 @@ import { rawSql, sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { eachRow, greatest, least } from "../../storage/word.ts";
 import { runStatuses } from "../run.ts";
-import { inParts } from "./series.ts";
-import { bucketColumns, dayMs, hourMs, minuteMs } from "./slice.ts";
-import type { AddedColumn, Counted, Counts, Failed } from "./slice.ts";
+import {
+  type AddedColumn,
+  type Counted,
+  type Counts,
+  type Failed,
+  inParts,
+  bucketColumns,
+  dayMs,
+  hourMs,
+  minuteMs,
+} from "./series.ts";
 
 export const addedColumns: readonly AddedColumn[] = ["runs", ...runStatuses, "sum_ms", ...bucketColumns];
 

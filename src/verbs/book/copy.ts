@@ -4,8 +4,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { Held, Released } from "../../index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { duration, flag, maybe, text, word } from "../field.ts";
-import { bytes, count, table, time, type Part } from "../shown.ts";
-import { verb, type Call } from "../verb.ts";
+import { bytes, count, table, when, type Part } from "../shown.ts";
+import { admin, read, type Call } from "../verb.ts";
 
 const pathMax = 4096;
 const kinds = ["job", "schedule", "delivery", "catch_up", "call", "direct"] as const;
@@ -17,10 +17,9 @@ const which = {
 };
 
 export const copy = {
-  backup: verb({
+  backup: admin({
     words: "backup <path>",
     local: true,
-    role: "admin",
     needs: "read",
     of: "book",
     about: "copy the book to a file while it is in use, and check the copy",
@@ -38,10 +37,9 @@ that name is always whole. A book on PostgreSQL is backed up by pg_dump or pg_ba
     show: ({ path, bytes: size, tables }) => `${path}: ${bytes(size)}, ${count(tables, "table")}, checked`,
   }),
 
-  held: verb({
+  held: read({
     words: "held",
     http: "GET /held",
-    role: "read",
     of: "book",
     about: "list what a copy of a book holds until it is released",
     more: `A backup that is opened as a book, and a book that was marked as a copy, run and fire nothing that was
@@ -53,10 +51,9 @@ tenants unless --tenant is given.`,
     show: heldTable,
   }),
 
-  release: verb({
+  release: admin({
     words: "release",
     http: "POST /release",
-    role: "admin",
     of: "book",
     about: "let go what a copy of a book holds, or drop it",
     more: `Without options all that is held goes its way: jobs whose time has come run, schedules fire from now on
@@ -76,10 +73,9 @@ how many, and does it with --apply. Of all tenants, unless --tenant is given.`,
   }),
 
   // Not for a server, because it must happen before any program opens the copy.
-  markAsCopy: verb({
+  markAsCopy: admin({
     words: "mark-as-copy",
     local: true,
-    role: "admin",
     of: "book",
     about: "tell a book that was copied by other means that it is a copy",
     more: `What "backup" writes is marked already. A file that was copied by other means, or a database that was
@@ -135,8 +131,8 @@ const heldColumns = {
   tenant: ({ tenant }: HeldRow) => tenant,
   kind: ({ kind }: HeldRow) => kind,
   held: (each: HeldRow) => each.count,
-  "oldest made": ({ oldestAt }: HeldRow) => time(oldestAt),
-  "newest made": ({ newestAt }: HeldRow) => time(newestAt),
+  "oldest made": ({ oldestAt }: HeldRow) => when(oldestAt),
+  "newest made": ({ newestAt }: HeldRow) => when(newestAt),
 };
 
 function heldTable({ jobs, schedules }: Held): Part {

@@ -2,22 +2,19 @@
 import type { Book, Eviction, Pruned, Recovery, RetainedAll } from "../../index.ts";
 import { invalid } from "../../core/error.ts";
 import { sessionRecovered } from "../../jobs/kind.ts";
-import { duration, flag, list, maybe, text, whole, word } from "../field.ts";
-import { count, section, table, time, type Shown } from "../shown.ts";
-import { verb } from "../verb.ts";
-
-const apply = maybe(flag("do it, and do not only say it"));
-const applyRemoval = maybe(flag("remove it, and do not only say it"));
+import { duration, list, maybe, text, whole, word } from "../field.ts";
+import { count, section, table, when, type Shown } from "../shown.ts";
+import { admin } from "../verb.ts";
+import { applying } from "../shared-fields.ts";
 
 const ends = ["completed", "failed", "cancelled", "skipped"] as const;
 const keepMax = 1_000_000_000;
 const bytesMax = 100_000_000_000_000;
 
 export const keep = {
-  recover: verb({
+  recover: admin({
     words: "recover",
     http: "POST /recover",
-    role: "admin",
     of: "book",
     destroys: true,
     needs: "session",
@@ -27,19 +24,18 @@ ends it with --apply: the runs and reservations of sessions that have ended, run
 and programs on this host that outlived their worker. With --apply it is a session itself, and also
 finds those whose process is gone and that nobody has declared dead. What was lost runs again when
 a worker comes. It is about all tenants, and never touches the living.`,
-    input: { apply },
+    input: applying,
     examples: ["recover", "recover --apply"],
-    run: (book, { apply: isMeant = false }) => (isMeant ? recover(book) : book.jobs.recover({ dryRun: true })),
+    run: (book, { apply = false }) => (apply ? recover(book) : book.jobs.recover({ dryRun: true })),
     show({ dryRun, lost, reservations, recovered }) {
       const found = `${count(lost, "run")} and ${count(reservations, "reservation")} of sessions that have ended`;
       return dryRun ? `${found}; end them with --apply` : `${found}: ${recovered} ended or released`;
     },
   }),
 
-  mend: verb({
+  mend: admin({
     words: "mend",
     http: "POST /mend",
-    role: "admin",
     of: "book",
     destroys: true,
     about: "say which times a wrong clock has left in the book, and with --apply put them right",
@@ -48,9 +44,9 @@ schedule that has decided slots still to come, a reservation that lasts for a ye
 the book open mends them by itself once the clock is right; this is for a book that no program had
 open. It says what it would mend, and mends it with --apply: delays count from now. Make sure first
 that the clock of this machine is right. It is about all tenants.`,
-    input: { apply },
+    input: applying,
     examples: ["mend", "mend --apply"],
-    run: (book, { apply: isMeant = false }) => book.mend({ dryRun: !isMeant }),
+    run: (book, { apply = false }) => book.mend({ dryRun: !apply }),
     show: ({ dryRun, mended }) =>
       mended.length === 0
         ? "nothing to mend"
@@ -60,10 +56,9 @@ that the clock of this machine is right. It is about all tenants.`,
           ],
   }),
 
-  prune: verb({
+  prune: admin({
     words: "prune",
     http: "POST /prune",
-    role: "admin",
     destroys: true,
     background: true,
     files: true,
@@ -78,7 +73,7 @@ files of programs are deleted if they are in the book's folder for files.`,
       queue: maybe(text("only jobs of this queue", "queue")),
       name: maybe(text("only jobs of this name", "name")),
       status: maybe(list(word("only jobs that ended so", ends))),
-      apply: applyRemoval,
+      ...applying,
     },
     examples: [
       "prune --older-than 30d --keep 1000",
@@ -87,14 +82,13 @@ files of programs are deleted if they are in the book's folder for files.`,
     check({ olderThan, keep: newest }) {
       if (olderThan === undefined && newest === undefined) throw invalid("say which: give olderThan or keep, or both");
     },
-    run: (book, { apply: isMeant = false, ...which }) => book.jobs.prune({ ...which, dryRun: !isMeant }),
+    run: (book, { apply = false, ...which }) => book.jobs.prune({ ...which, dryRun: !apply }),
     show: prunedLine,
   }),
 
-  retain: verb({
+  retain: admin({
     words: "retain",
     http: "POST /retain",
-    role: "admin",
     destroys: true,
     background: true,
     about: "remove old runs and log lines of live listeners and apps' schedules, and old counts",
@@ -106,11 +100,11 @@ job, by "prune". It works in slices, so others write in between, and it may be i
       logs: maybe(duration("log lines that are older than this (default: 3d)")),
       rollups: maybe(duration("counts that are older than this (default: 400d)")),
       bytes: maybe(whole("the oldest, until runs and lines take about so much", 0, bytesMax)),
-      apply: applyRemoval,
+      ...applying,
     },
     examples: ["retain --runs 14d", "retain --bytes 200000000 --apply"],
-    async run(book, { apply: isMeant = false, ...policy }): Promise<RetainedAll & { evictions: readonly Eviction[] }> {
-      const done = await book.telemetry.retain({ ...policy, dryRun: !isMeant });
+    async run(book, { apply = false, ...policy }): Promise<RetainedAll & { evictions: readonly Eviction[] }> {
+      const done = await book.telemetry.retain({ ...policy, dryRun: !apply });
       return { ...done, evictions: await book.telemetry.evictions() };
     },
     show({ dryRun, runs, logs, jobs, rollups, evictions }) {
@@ -162,9 +156,9 @@ function prunedLine(pruned: Pruned): Shown {
 }
 
 const evictionColumns = {
-  "removed on": ({ at }: Eviction) => time(at),
+  "removed on": ({ at }: Eviction) => when(at),
   what: ({ what }: Eviction) => what,
   by: ({ reason }: Eviction) => reason,
   rows: ({ removed }: Eviction) => removed,
-  until: ({ until }: Eviction) => time(until),
+  until: ({ until }: Eviction) => when(until),
 };

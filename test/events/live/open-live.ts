@@ -1,7 +1,6 @@
 // Live listeners without a book around them: a bus on a clock that the test moves, and the rows they leave.
-import { createIds } from "../../../src/core/id.ts";
+import { createIds, seededRandom } from "../../../src/core/id.ts";
 import { manualClock, type ManualClock } from "../../../src/core/manual-clock.ts";
-import { seededRandom } from "../../../src/core/random.ts";
 import { openLiveBus, type LiveBus } from "../../../src/events/live/bus.ts";
 import { defineLive, type LiveOptions } from "../../../src/events/live/define.ts";
 import type { LiveContext } from "../../../src/events/live/live-run.ts";

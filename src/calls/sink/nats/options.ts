@@ -6,7 +6,7 @@ import { durationMs, type Duration } from "../../../core/duration.ts";
 import { invalid } from "../../../core/error.ts";
 import { quote } from "../../../core/quote.ts";
 import { refuseUnknown } from "../../../core/suggest.ts";
-import type { CloudEvent } from "../message.ts";
+import type { CloudEvent } from "../broker.ts";
 
 export type NatsOptions = {
   /** Such as `"nats://127.0.0.1:4222"`, or several servers of one cluster; `tls://` demands TLS. */

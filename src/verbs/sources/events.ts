@@ -1,0 +1,246 @@
+// events: what was said, who heard it, and saying it again.
+import type { Book, Cleaned, DeliveryRecord, EventRecord, EventTree } from "../../index.ts";
+import { systemClock } from "../../core/clock.ts";
+import { invalid } from "../../core/error.ts";
+import { limits } from "../../core/limits.ts";
+import { matchesTopic } from "../../events/topic.ts";
+import { paged } from "../list.ts";
+import { duration, id, json, maybe, text, time, whole } from "../field.ts";
+import { applying, checkDue, due, headers, pattern, priority, rehearsing, topic } from "../shared-fields.ts";
+import { asJson, copied, count, fields, lines, row, section, state, table, when, type Part } from "../shown.ts";
+import { admin, operate, read } from "../verb.ts";
+
+const which = maybe(pattern("only these: a topic, or a pattern with * and >"));
+
+const published = {
+  since: maybe(time("only those published from then on, ISO 8601 with a zone")),
+  until: maybe(time("only those published before then")),
+};
+
+const eventColumns = {
+  id: (event: EventRecord) => copied(event.id),
+  topic: (event: EventRecord) => event.topic,
+  status: (event: EventRecord) => state(event.status),
+  listeners: (event: EventRecord) => event.deliveries.map((each) => `${each.listener}: ${each.status}`).join(", "),
+  published: (event: EventRecord) => when(event.publishedAt),
+};
+
+export const events = {
+  list: paged({
+    words: "events list",
+    http: "GET /events",
+    about: "list events with what became of them, newest first",
+    more: `The status of an event is dead_lettered when a listener gave up on it, acked when all have ended, claimed
+while one runs, unheard when nobody listened, and pending otherwise. A page of a pattern may have fewer events than its limit although
+there are more.`,
+    input: {
+      topic: which,
+      ...published,
+    },
+    examples: ["events list --topic 'order.>' --since 2026-03-01T00:00:00Z"],
+    find: (book, filter) => book.events.list(filter),
+    columns: eventColumns,
+    none: "There are no such events on this page.",
+    least: ["published"],
+  }),
+
+  tail: read({
+    words: "events tail",
+    http: "GET /event-stream",
+    stream: true,
+    about: "follow events as they are published",
+    more: "It ends by Ctrl-C, or after --count events. With --json each event is one line.",
+    input: { topic: which, count: maybe(whole("end after so many", 1)) },
+    examples: ["events tail --topic 'order.*'"],
+    run: (book, input, { signal }) => follow(book, signal, input),
+    show: ({ publishedAt, topic, payload }) => row(when(publishedAt), topic, JSON.stringify(payload)),
+  }),
+
+  show: read({
+    words: "events show <id>",
+    http: "GET /events/{id}",
+    about: "show an event, its deliveries and the chain it belongs to",
+    input: { id: id("event") },
+    examples: ["events show 0195d6e8-3c1a-7c2e-9d5a-2f1b6a7c8d9e"],
+    async run(book, { id: wanted }): Promise<EventRecord & { root: EventTree }> {
+      return { ...(await book.events.get(wanted)), root: await book.events.lineage(wanted) };
+    },
+    show: ({ root, ...event }) => eventPage(event, root),
+  }),
+
+  publish: operate({
+    words: "events publish <topic>",
+    http: "POST /events",
+    about: "publish an event",
+    more: `No schema is known here, so the payload is checked when the event is delivered. An id or a dedupe key
+that is in the book already publishes nothing.`,
+    input: {
+      topic: topic("segments between dots: order.paid"),
+      payload: maybe(json("what is said, as JSON (default: null)")),
+      headers: maybe(
+        headers('a text beside the payload, such as "version: 2"; may be given several times', limits.headersMax),
+      ),
+      key: maybe(text("events of one key are heard in order, by listeners that ask for it", "key")),
+      priority: maybe(priority("higher is heard first (default: 100)")),
+      id: maybe(text("an id of your own", "id")),
+      dedupeKey: maybe(text("publish nothing while an event of this key counts", "key")),
+      dedupeWindow: maybe(duration("how long it counts, such as 1h (default: as long as it is kept)", { min: 1 })),
+      ...due,
+    },
+    examples: [
+      `events publish order.paid --payload '{"orderId": "o-17"}' --key o-17`,
+      "events publish report.due --in 10m --dedupe-key report-2026-03",
+    ],
+    check({ dedupeKey, dedupeWindow, ...rest }) {
+      checkDue(rest);
+      if (dedupeKey === undefined && dedupeWindow !== undefined) throw invalid("a dedupe window needs a dedupe key");
+    },
+    run: (book, { topic: said, payload, ...options }) => book.events.publish(said, payload ?? null, options),
+    show: ({ id, created, deliveries }) =>
+      created
+        ? `${id} is published to ${count(deliveries, "listener")}`
+        : `${id} is in the book already; nothing was published`,
+  }),
+
+  replay: operate({
+    words: "events replay [id]",
+    http: "POST /events/replay",
+    about: "publish events again, as new ones",
+    more: `A replay is a new event, with an id and a root of its own. Give the id of one event, or say which ones
+by their topic and time.`,
+    input: {
+      id: maybe(text("the id of one event", "id")),
+      topic: which,
+      ...published,
+      listener: maybe(text("only this listener hears them (default: all that listen now)", "name")),
+      ...rehearsing,
+    },
+    examples: [
+      "events replay --topic order.paid --since 2026-03-01T00:00:00Z --dry-run",
+      "events replay --topic order.paid --since 2026-03-01T00:00:00Z --listener tell-stock",
+    ],
+    check({ id, topic: wanted, since, until }) {
+      const isFilter = (wanted ?? since ?? until) !== undefined;
+      if ((id !== undefined) === isFilter) {
+        throw invalid("give the id of an event, or say which by topic, since and until: one or the other");
+      }
+    },
+    run: (book, { id, listener, dryRun = false, ...filter }) =>
+      book.events.replay(id ?? filter, { dryRun, ...(listener === undefined ? {} : { listener }) }),
+    show(done, { dryRun }) {
+      const would = done.count === 1 ? "was" : "were";
+      return `${count(done.count, "event")} ${dryRun === true ? "would be" : would} published again`;
+    },
+  }),
+
+  cleanup: admin({
+    words: "events cleanup",
+    http: "POST /events/cleanup",
+    destroys: true,
+    about: "remove events that are old and finished",
+    more: `It says what would leave, and removes it with --apply. What a listener has not finished stays, and is
+counted; so does the last event of the book.`,
+    input: {
+      olderThan: duration("only what was published at least this long ago, such as 90d"),
+      ...applying,
+    },
+    examples: ["events cleanup --older-than 90d", "events cleanup --older-than 90d --apply"],
+    async run(book, { olderThan, apply = false }): Promise<Cleaned & { dryRun: boolean }> {
+      return { dryRun: !apply, ...(await book.events.cleanup({ olderThan, dryRun: !apply })) };
+    },
+    show({ dryRun, removed, kept }) {
+      const stays = [
+        [kept.unfinished, "not all of its deliveries have ended", "not all of their deliveries have ended"],
+        [kept.deadLettered, "it has a dead letter", "they have dead letters"],
+        [kept.unheard, "a listener that catches up has not heard it", "a listener that catches up has not heard them"],
+      ] as const;
+      const said = `${count(removed, "event")} ${dryRun ? "would be removed" : "removed"}`;
+      return [
+        dryRun && removed > 0 ? `${said}; remove ${removed === 1 ? "it" : "them"} with --apply` : said,
+        ...stays
+          .filter(([number]) => number > 0)
+          .map(([number, one, many]) => (number === 1 ? `1 stays: ${one}` : `${number} stay: ${many}`)),
+      ];
+    },
+  }),
+};
+
+function eventPage(event: EventRecord, tree: EventTree): Part[] {
+  const facts = fields({
+    event: copied(event.id),
+    topic: event.topic,
+    status: state(event.status),
+    priority: event.priority,
+    key: event.key,
+    published: when(event.publishedAt),
+    "not before": event.availableAt === event.publishedAt ? null : when(event.availableAt),
+    depth: event.chainDepth === 0 ? null : event.chainDepth,
+    "published by run": copied(event.causeRunId),
+    "replay of": copied(event.replayOf),
+    headers: Object.keys(event.headers).length === 0 ? null : JSON.stringify(event.headers),
+  });
+  const heard = table(event.deliveries, deliveryColumns, { none: "No listener was told of it.", least: ["job"] });
+  return [
+    facts,
+    section("payload", asJson(event.payload)),
+    section("deliveries", heard),
+    ...(tree.caused.length === 0 ? [] : [section("chain", lines(treeLines(tree, event.id).join("\n")))]),
+  ];
+}
+
+const deliveryColumns = {
+  listener: (each: DeliveryRecord) => each.listener,
+  status: (each: DeliveryRecord) => state(each.status, each.waitsFor === null ? "" : ` (${each.waitsFor})`),
+  tries: (each: DeliveryRecord) => each.attempts,
+  job: (each: DeliveryRecord) => copied(each.jobId),
+  error: ({ error }: DeliveryRecord) => (error === null ? null : `${error.type}: ${error.message}`),
+};
+
+function treeLines(tree: EventTree, here: string, indent = ""): string[] {
+  const mark = tree.id === here ? "  ← this one" : "";
+  // An id of the user's own may hold a line break, and must not end a line here.
+  const line = `${tree.topic}  ${tree.id}`.replaceAll(/\s*[\n\r]\s*/g, " ");
+  return [`${indent}${line}${mark}`, ...tree.caused.flatMap((each) => treeLines(each, here, `${indent}  `))];
+}
+
+const lookEveryMs = 300;
+const pageSize = 200;
+
+// An event that was told is remembered by its id, as long as it could still stand on the pages that are looked at.
+const knownMax = 10_000;
+
+// Known events are told by their ids and not by a number: on PostgreSQL one that began earlier may be committed later.
+async function* follow(
+  book: Book,
+  signal: AbortSignal,
+  { topic, count }: { readonly topic?: string; readonly count?: number },
+): AsyncGenerator<EventRecord> {
+  const most = count ?? Number.POSITIVE_INFINITY;
+  const known = new Set((await book.events.list({ limit: pageSize })).items.map((event) => event.id));
+  for (let told = 0; !signal.aborted;) {
+    for (const event of await newSince(book, known)) {
+      if (known.has(event.id)) continue;
+      known.add(event.id);
+      if (topic !== undefined && !matchesTopic(topic, event.topic)) continue;
+      yield event;
+      told++;
+      if (told >= most) return;
+    }
+    await systemClock.sleep(lookEveryMs, signal).catch(() => undefined);
+  }
+}
+
+/** The oldest first. A burst may be longer than a page: then the pages before it are read too. */
+async function newSince(book: Book, known: Set<string>): Promise<EventRecord[]> {
+  const found: EventRecord[] = [];
+  for (let after: string | null | undefined; after !== null && found.length < knownMax;) {
+    const { items, next } = await book.events.list({ limit: pageSize, ...(after === undefined ? {} : { after }) });
+    found.push(...items.filter((event) => !known.has(event.id)));
+    after = items.some((event) => known.has(event.id)) ? null : next;
+  }
+  for (const oldest of known) {
+    if (known.size <= knownMax) break;
+    known.delete(oldest);
+  }
+  return found.toReversed();
+}

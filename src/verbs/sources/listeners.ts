@@ -1,0 +1,266 @@
+// listeners and sinks: what hears events, how far behind it is, and steering it. A sink hands events to the outside.
+import type { Lag, ListenerRecord, SinkRecord } from "../../index.ts";
+import { invalid } from "../../core/error.ts";
+import { flag, maybe, text, time, word } from "../field.ts";
+import { count, fields, when, words, type Cell } from "../shown.ts";
+import { operate, read } from "../verb.ts";
+import { noted } from "../shared-fields.ts";
+import { listed } from "../list.ts";
+
+const name = text("the name of the listener", "name");
+const sink = text("the name of the sink", "name");
+const moment = maybe(time("a moment, ISO 8601 with a zone"));
+const event = maybe(text("an event, by its id", "id"));
+
+type Hearing = ListenerRecord | SinkRecord;
+
+/** Cells of a table. */
+const hearing = {
+  topics: (each: Hearing) => each.topics.join(", "),
+  state: stateOf,
+  lag: (each: Hearing) => each.lag.events,
+  oldest: (each: Hearing) => (each.lag.events === 0 ? null : seconds(each.lag)),
+};
+
+const listenerColumns = {
+  listener: (each: ListenerRecord) => each.name,
+  hears: hearing.topics,
+  state: hearing.state,
+  lag: hearing.lag,
+  oldest: hearing.oldest,
+  "dead letters": (each: ListenerRecord) => each.deadLetters,
+};
+
+const sinkColumns = {
+  sink: (each: SinkRecord) => each.name,
+  takes: hearing.topics,
+  state: hearing.state,
+  lag: hearing.lag,
+  oldest: hearing.oldest,
+  "last out": (each: SinkRecord) => when(each.lastPublishedAt),
+  "dead letters": (each: SinkRecord) => each.deadLetters,
+};
+
+export const listeners = {
+  list: listed({
+    words: "listeners list",
+    http: "GET /listeners",
+    about: "list listeners by name, with their lag",
+    input: {},
+    examples: ["listeners list"],
+    find: (book) => book.listeners.list(),
+    columns: listenerColumns,
+    none: "There are no listeners.",
+    least: ["oldest", "hears"],
+  }),
+
+  show: read({
+    words: "listeners show <name>",
+    http: "GET /listeners/{name}",
+    about: "show everything about a listener",
+    input: { name },
+    examples: ["listeners show tell-stock"],
+    run: (book, input) => book.listeners.get(input.name),
+    show: (found) =>
+      fields({
+        listener: found.name,
+        hears: found.topics.join(", "),
+        ...hearingFields(found),
+        ordered: found.ordered ? "by key" : null,
+        "started from": found.startedFrom,
+      }),
+  }),
+
+  lag: read({
+    words: "listeners lag <name>",
+    http: "GET /listeners/{name}/lag",
+    about: "say how far behind a listener is",
+    input: { name },
+    examples: ["listeners lag tell-stock"],
+    run: (book, input) => book.listeners.lag(input.name),
+    show: (lag) => lagOf(lag),
+  }),
+
+  pause: operate({
+    words: "listeners pause <name>",
+    http: "POST /listeners/{name}/pause",
+    about: "hold the deliveries of a listener back; it goes on collecting",
+    input: { name, ...noted },
+    examples: ['listeners pause tell-stock --note "the stock service moves"'],
+    async run(book, { name: wanted, note }) {
+      await book.listeners.pause(wanted, note);
+      return { name: wanted, paused: true, note: note ?? null };
+    },
+    show: (done) => `${done.name} is paused`,
+  }),
+
+  resume: operate({
+    words: "listeners resume <name>",
+    http: "POST /listeners/{name}/resume",
+    about: "let the deliveries of a listener go on",
+    input: { name },
+    examples: ["listeners resume tell-stock"],
+    async run(book, { name: wanted }) {
+      await book.listeners.resume(wanted);
+      return { name: wanted, paused: false };
+    },
+    show: (done) => `${done.name} is not paused`,
+  }),
+
+  rewind: operate({
+    words: "listeners rewind <name>",
+    http: "POST /listeners/{name}/rewind",
+    about: "deliver everything from a position on once more",
+    more: `Give one position. A listener that still catches up can only be set back to the beginning: anything else
+is a conflict (exit code 5).`,
+    input: { name, to: maybe(word("the beginning of what is kept", ["beginning"])), time: moment, event },
+    examples: ["listeners rewind tell-stock --to beginning", "listeners rewind tell-stock --time 2026-03-01T00:00:00Z"],
+    check: (input) => void toPosition(input, "beginning"),
+    async run(book, { name: wanted, ...given }) {
+      const to = toPosition(given, "beginning");
+      await book.listeners.rewind(wanted, to);
+      return { name: wanted, to };
+    },
+    show: (done) => `${done.name} is set back`,
+  }),
+
+  skip: operate({
+    words: "listeners skip <name>",
+    http: "POST /listeners/{name}/skip",
+    about: "pass over what waits before a position",
+    more: "Give one position. Deliveries that run go on, and dead letters stay.",
+    input: { name, to: maybe(word("everything that waits", ["now"])), time: moment, event },
+    examples: ["listeners skip tell-stock --to now", "listeners skip tell-stock --event o-17-paid"],
+    check: (input) => void toPosition(input, "now"),
+    async run(book, { name: wanted, ...given }) {
+      const to = toPosition(given, "now");
+      return { name: wanted, to, skipped: (await book.listeners.skip(wanted, to)).skipped };
+    },
+    show: (done) => `${done.name} passes over ${count(done.skipped, "delivery", "deliveries")}`,
+  }),
+
+  remove: operate({
+    words: "listeners remove <name>",
+    http: "POST /listeners/{name}/remove",
+    about: "end a listener: nothing more is collected for it",
+    more: "A program that registers the listener again brings it back, from where that program says it starts.",
+    input: { name, allTenants: maybe(flag("end one that is for all tenants for each of them")) },
+    examples: ["listeners remove tell-stock", "listeners remove tell-stock --all-tenants"],
+    async run(book, { name: wanted, allTenants = false }, { tenant }) {
+      // Whoever speaks for one tenant must not end what others listen to.
+      if (allTenants && tenant !== null) throw invalid("all tenants are meant, so name no tenant");
+      await book.listeners.remove(wanted, allTenants ? { tenants: "all" } : {});
+      return { name: wanted, removed: true };
+    },
+    show: (done) => `${done.name} is removed`,
+  }),
+};
+
+export const sinks = {
+  list: listed({
+    words: "sinks list",
+    http: "GET /sinks",
+    about: "list sinks by name, with their lag and when something last went out",
+    input: {},
+    examples: ["sinks list"],
+    find: (book) => book.sinks.list(),
+    columns: sinkColumns,
+    none: "There are no sinks.",
+    least: ["oldest", "takes", "last out"],
+  }),
+
+  show: read({
+    words: "sinks show <name>",
+    http: "GET /sinks/{name}",
+    about: "show everything about a sink",
+    input: { name: sink },
+    examples: ["sinks show warehouse"],
+    run: (book, input) => book.sinks.get(input.name),
+    show: (sink) =>
+      fields({
+        sink: sink.name,
+        takes: sink.topics.join(", "),
+        ...hearingFields(sink),
+        "last out": when(sink.lastPublishedAt),
+        listener: `sink:${sink.name}`,
+      }),
+  }),
+
+  lag: read({
+    words: "sinks lag <name>",
+    http: "GET /sinks/{name}/lag",
+    about: "say how far behind a sink is",
+    input: { name: sink },
+    examples: ["sinks lag warehouse"],
+    run: (book, input) => book.sinks.lag(input.name),
+    show: (lag) => lagOf(lag),
+  }),
+
+  pause: operate({
+    words: "sinks pause <name>",
+    http: "POST /sinks/{name}/pause",
+    about: "let nothing more out; the sink goes on collecting",
+    input: { name: sink, ...noted },
+    examples: ['sinks pause warehouse --note "they move"'],
+    async run(book, { name: wanted, note }) {
+      await book.sinks.pause(wanted, note);
+      return { name: wanted, paused: true, note: note ?? null };
+    },
+    show: (done) => `${done.name} is paused`,
+  }),
+
+  resume: operate({
+    words: "sinks resume <name>",
+    http: "POST /sinks/{name}/resume",
+    about: "let what the sink has collected go out",
+    input: { name: sink },
+    examples: ["sinks resume warehouse"],
+    async run(book, { name: wanted }) {
+      await book.sinks.resume(wanted);
+      return { name: wanted, paused: false };
+    },
+    show: (done) => `${done.name} is not paused`,
+  }),
+};
+
+type Position = { readonly to?: string; readonly time?: string; readonly event?: string };
+
+/** Exactly one position: none would mean everything, and of two the user means one. */
+function toPosition<Word extends string>(
+  { to, time: at, event: id }: Position,
+  all: Word,
+): Word | { time: string } | { event: string } {
+  const given = [to, at, id].filter((each) => each !== undefined);
+  if (given.length !== 1) {
+    const problem = given.length === 0 ? "no position" : "more than one position";
+    throw invalid(`${problem} given: give to (${all}), time or event`);
+  }
+  if (at !== undefined) return { time: at };
+  return id === undefined ? all : { event: id };
+}
+
+function stateOf({ state, paused, hosted }: Hearing): string {
+  return [state.replace("_", " "), ...(paused === null ? [] : ["paused"]), ...(hosted ? [] : ["no host"])].join(", ");
+}
+
+function lagOf(lag: Lag): string {
+  return lag.events === 0 ? "nothing waits" : `${count(lag.events, "event")}, the oldest published ${seconds(lag)} ago`;
+}
+
+function seconds(lag: Lag): string {
+  return `${Math.round(lag.seconds)} s`;
+}
+
+function hearingFields(of: Hearing): { [name: string]: Cell } {
+  const { paused } = of;
+  return {
+    state: stateOf(of),
+    paused: paused === null ? null : words(when(paused.at), paused.note),
+    lag: lagOf(of.lag),
+    "dead letters": of.deadLetters,
+    attempts: of.attempts,
+    queue: of.queue,
+    "for all tenants": of.forAllTenants ? "yes" : null,
+    since: when(of.registeredAt),
+  };
+}

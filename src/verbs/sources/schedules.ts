@@ -1,0 +1,175 @@
+// schedules: what was made of their slots, and steering them.
+import type { DecisionRecord, ScheduleRecord } from "../../index.ts";
+import { paged } from "../list.ts";
+import { duration, text, time } from "../field.ts";
+import { applying, noted, rehearsing } from "../shared-fields.ts";
+import { ago, count, section, sentence, table, when } from "../shown.ts";
+import { admin, operate, read } from "../verb.ts";
+import { make } from "./schedule-make.ts";
+import { decisionTable, schedulePage, scheduleTable } from "./schedule-view.ts";
+
+const name = text("the name of the schedule", "name");
+
+/** So many decisions are shown with their schedule. */
+const newestMax = 10;
+
+export const schedules = {
+  list: paged({
+    words: "schedules list",
+    http: "GET /schedules",
+    about: "list schedules by name",
+    input: {},
+    examples: ["schedules list"],
+    find: (book, asked) => book.schedules.list(asked),
+    ...scheduleTable,
+    none: "There are no such schedules, or none after that cursor.",
+  }),
+
+  show: read({
+    words: "schedules show <name>",
+    http: "GET /schedules/{name}",
+    about: "show one schedule, and what was made of its newest slots",
+    more: `The newest ${newestMax} decisions are shown; "schedules decisions" lists all of them.`,
+    input: { name },
+    examples: ["schedules show receipts"],
+    async run(book, input): Promise<ScheduleRecord & { readonly decisions: readonly DecisionRecord[] }> {
+      const schedule = await book.schedules.get(input.name);
+      const { items } = await book.schedules.decisions(input.name, { limit: newestMax });
+      return { ...schedule, decisions: items };
+    },
+    show: ({ decisions, ...schedule }) => [
+      ...schedulePage(schedule),
+      section("decisions", table(decisions, decisionTable.columns, decisionTable)),
+    ],
+  }),
+
+  decisions: paged({
+    words: "schedules decisions <name>",
+    http: "GET /schedules/{name}/decisions",
+    about: "list what was made of each slot of a schedule, the newest first",
+    more: `Slots that were skipped in a row may stand in one decision, with the first and the last of them.`,
+    input: { name },
+    examples: ["schedules decisions receipts --limit 5"],
+    find: (book, { name: schedule, ...asked }) => book.schedules.decisions(schedule, asked),
+    ...decisionTable,
+  }),
+
+  why: read({
+    words: "schedules why <name> <time>",
+    http: "GET /schedules/{name}/why",
+    about: "say why a schedule did, or did not, run at a time",
+    more: "A time that is a whole minute stands for the minute.",
+    input: { name, time: time("ISO 8601 with a zone") },
+    examples: ["schedules why receipts 2026-03-29T05:00:00Z"],
+    run: (book, input) => book.schedules.why(input.name, input.time),
+    show: ({ decision, because }) => [decision?.kind ?? "no decision", ...because],
+  }),
+
+  pause: operate({
+    words: "schedules pause <name>",
+    http: "POST /schedules/{name}/pause",
+    about: "fire no more until the schedule is resumed",
+    more: "Its jobs go on. What is due while it is paused is kept as one decision, and is not made up for.",
+    input: { name, ...noted },
+    examples: ['schedules pause receipts --note "the mail server is moved"'],
+    async run(book, { name: schedule, note }) {
+      await book.schedules.pause(schedule, note);
+      return book.schedules.get(schedule);
+    },
+    show: (schedule) => `${schedule.name} is paused`,
+  }),
+
+  resume: operate({
+    words: "schedules resume <name>",
+    http: "POST /schedules/{name}/resume",
+    about: "go on with the next slot",
+    input: { name },
+    examples: ["schedules resume receipts"],
+    async run(book, { name: schedule }) {
+      await book.schedules.resume(schedule);
+      return book.schedules.get(schedule);
+    },
+    show: (schedule) =>
+      schedule.nextAt === null
+        ? `${schedule.name} is resumed and is over`
+        : sentence(`${schedule.name} is resumed and fires next`, ago(schedule.nextAt)),
+  }),
+
+  remove: operate({
+    words: "schedules remove <name>",
+    http: "DELETE /schedules/{name}",
+    about: "remove a schedule",
+    more: `Its jobs and its decisions stay. A schedule that is defined in code comes back with it: remove it there, or
+pause it (conflict, exit code 5).`,
+    input: { name },
+    examples: ["schedules remove receipts"],
+    async run(book, { name: schedule }) {
+      await book.schedules.remove(schedule);
+      return { name: schedule, removed: true };
+    },
+    show: (done) => `${done.name} is removed`,
+  }),
+
+  trigger: operate({
+    words: "schedules trigger <name>",
+    http: "POST /schedules/{name}/trigger",
+    about: "fire a schedule once, now",
+    more: "It also fires while it is paused, and beside a job of it that runs. This counts as no slot and moves none.",
+    input: { name },
+    examples: ["schedules trigger receipts"],
+    async run(book, { name: schedule }) {
+      const { jobId, eventId } = await book.schedules.trigger(schedule);
+      return { name: schedule, jobId, eventId };
+    },
+    show: ({ name: schedule, jobId, eventId }) =>
+      jobId === null ? `${schedule} published event ${eventId}` : `${schedule} made job ${jobId}`,
+  }),
+
+  backfill: operate({
+    words: "schedules backfill <name> <from> <to>",
+    http: "POST /schedules/{name}/backfill",
+    about: "fire the slots of a stretch of the past that were not fired",
+    more: `Slots that were fired before are not fired again, and what was skipped is fired now. The jobs are made all
+at once, whatever the schedule says about jobs that overlap.`,
+    input: {
+      name,
+      from: time("the first moment, ISO 8601 with a zone"),
+      to: time("the last moment, not in the future"),
+      ...rehearsing,
+    },
+    examples: ["schedules backfill receipts 2026-03-01T00:00:00Z 2026-03-08T00:00:00Z --dry-run"],
+    async run(book, { name: schedule, from, to, ...options }) {
+      const { dryRun, slots, already } = await book.schedules.backfill(schedule, from, to, options);
+      return { dryRun, slots: slots.map((at) => ({ at })), already };
+    },
+    show({ dryRun, slots, already }) {
+      const fired = dryRun ? "would be" : slots.length === 1 ? "is" : "are";
+      return [
+        `${count(slots.length, "slot")} ${fired} fired; ${already} had been before.`,
+        ...slots.map(({ at }) => sentence(when(at))),
+      ];
+    },
+  }),
+
+  prune: admin({
+    words: "schedules prune",
+    http: "POST /schedules/prune",
+    destroys: true,
+    about: "remove old decisions of the tenant's schedules",
+    more: `Without --apply the decisions are only counted. A decision stays while its job, or a retry of it, has not
+ended. No slot is fired again because of a removal, but "schedules why" has no answer for what was
+removed, and a backfill refuses it.`,
+    input: {
+      olderThan: duration("only those that were made at least this long ago: 90d, 12h"),
+      ...applying,
+    },
+    examples: ["schedules prune --older-than 90d", "schedules prune --older-than 90d --apply"],
+    run: (book, { olderThan, apply = false }) => book.schedules.prune({ olderThan, dryRun: !apply }),
+    show: ({ dryRun, decisions }) =>
+      dryRun
+        ? `${count(decisions, "decision")} would be removed; remove them with --apply`
+        : `${count(decisions, "decision")} removed`,
+  }),
+
+  ...make,
+};
