@@ -68,10 +68,9 @@ export type {
 export type { Pruned } from "./jobs/prune/prune.ts";
 export type { FinishedStatus } from "./jobs/job.ts";
 export type { PruneOptions } from "./jobs/prune/prune.ts";
-export type { QueueLimits } from "./jobs/claim/gate.ts";
 export type { Edited } from "./jobs/line/edit.ts";
 export type { Moved, MoveTo } from "./jobs/line/edit.ts";
-export type { Normalised, NormaliseOptions } from "./jobs/queues.ts";
+export type { Normalised, NormaliseOptions, QueueLimits } from "./jobs/queues.ts";
 export type { Backoff } from "./core/retry.ts";
 export type { Rate } from "./jobs/claim/limit.ts";
 export { entity, relation } from "./define/record.ts";
@@ -135,7 +134,7 @@ export type { EventFilter, EventPage, EventRecord, EventTree } from "./events/re
 export type { Held, Released, ReleaseOptions } from "./book/copy.ts";
 export type { HeldFilter, HeldJobs } from "./jobs/wait/hold.ts";
 export type { HeldSchedules } from "./schedules/write-schedule.ts";
-export type { Worker, WorkerOptions } from "./jobs/worker/worker-options.ts";
+export type { Worker, WorkerOptions } from "./jobs/worker/start-worker.ts";
 export { app, type App, type AppScheduleOptions, type RegistrationOptions } from "./define/app.ts";
 export type { Apps } from "./book/app-verbs.ts";
 export type { AnyApp, AppOptions, ErrorPlace, OnError } from "./apps/define.ts";

@@ -4,7 +4,7 @@ import { appChecks } from "../apps/checks.ts";
 import { storageChecks, type Check } from "../storage/checks.ts";
 import type { Reader, Store } from "../storage/store.ts";
 import { eventChecks } from "../events/checks.ts";
-import { jobChecks } from "../jobs/checks.ts";
+import { countFromRight, jobChecks, newestOf, type Counted, type Newest } from "../jobs/checks.ts";
 import { callChecks } from "../calls/checks.ts";
 import { recordChecks } from "../records/checks.ts";
 import { scheduleChecks } from "../schedules/checks.ts";
@@ -12,7 +12,6 @@ import { telemetryChecks } from "../telemetry/checks.ts";
 import { conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { refuseUnknownOfAll } from "../core/suggest.ts";
-import { countFromRight, newestOf, type Counted, type Newest } from "../jobs/explain/time-checks.ts";
 import { countOnceFromRight, stepBackAll } from "../schedules/step-back.ts";
 
 export type Finding = {

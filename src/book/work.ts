@@ -1,7 +1,7 @@
 // book.work(): the whole life of a worker process.
 import { systemClock } from "../core/clock.ts";
 import { formatDuration } from "../core/duration.ts";
-import type { Worker } from "../jobs/worker/worker-options.ts";
+import type { Worker } from "../jobs/worker/start-worker.ts";
 
 /** How a process ends that was told to stop and had to leave a handler that ignored its signal. Above the codes of errors. */
 export const exitCutOff = 23;

@@ -2,7 +2,7 @@
 import type { Check } from "../storage/checks.ts";
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { latestNow, mendAdvice } from "../jobs/explain/time-checks.ts";
+import { latestNow, mendAdvice } from "../jobs/checks.ts";
 import { callKind } from "./call.ts";
 import { endLongPauses, pauseMsMax } from "./circuit.ts";
 

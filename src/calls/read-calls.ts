@@ -172,7 +172,7 @@ export async function explainCall(store: Store, tenant: string, id: string): Pro
     const how = outcome?.error ?? `it was answered with status ${outcome?.responseStatus ?? "?"}`;
     return { id, status, reason: status, because: [`It is ${status}: ${how}.`] };
   }
-  const job = await explainJob(store, { tenant, id: jobId });
+  const job = await explainJob({ store, kinds: {} }, { tenant, id: jobId });
   const [known] = await store.read<{ failures: number; probe_at: number | null; probes: number }>(
     sql`select call_host.failures, call_host.probe_at, case when call_host.probe_call_seq = call.seq then 1 else 0 end
         as probes

@@ -5,7 +5,7 @@ import type { Book } from "../book/book.ts";
 import { closeInTime } from "../book/work.ts";
 import { systemClock } from "../core/clock.ts";
 import { jobSettled, type JobEnded } from "../jobs/kind.ts";
-import { graceMsOf } from "../jobs/worker/worker-options.ts";
+import { graceMsOf } from "../jobs/worker/start-worker.ts";
 import { count } from "../verbs/shown.ts";
 import { createWorkReport, tellApp, tellProblem, type Form, type WorkReport } from "./work-report.ts";
 import { liveLineOn } from "./live-line.ts";

@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { createBook, type Book } from "../book/book.ts";
 import { defineJob, type Job, type JobOptions } from "../jobs/define.ts";
-import type { RunContext } from "../jobs/run/context.ts";
+import type { RunContext } from "../jobs/run/run.ts";
 import type { Step } from "../jobs/run/step.ts";
 import type { FireInfo } from "../schedules/schedule.ts";
 import type { Awaitable, Store } from "../storage/store.ts";

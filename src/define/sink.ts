@@ -9,7 +9,7 @@ import { checkName } from "../core/name.ts";
 import { isoTime } from "../core/time.ts";
 import { defineListener, type AnyListener, type Heard, type ListenerOptions } from "../events/define.ts";
 import type { EventInfo } from "../events/event.ts";
-import { neverBlamed } from "../jobs/settle/outcome.ts";
+import { neverBlamed } from "../jobs/settle/settle.ts";
 import type { ListenerContext } from "./listener.ts";
 import { roomsOf } from "../open/rooms.ts";
 

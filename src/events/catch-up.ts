@@ -9,11 +9,11 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { forUpdate } from "../storage/word.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
+import type { RunContext } from "../jobs/run/run.ts";
 import type { Engine } from "../jobs/engine.ts";
-import { insertJobs, type NewJob } from "../jobs/insert.ts";
+import { insertJobs, type NewJob } from "../jobs/enqueue.ts";
+import { plainKind, type Ended, type JobKind } from "../jobs/kind.ts";
 import { jobsChannel, type JobRow } from "../jobs/job.ts";
-import type { Ended, JobKind } from "../jobs/kind.ts";
-import type { RunContext } from "../jobs/run/context.ts";
 import { deliverAgain, lastDeliveries } from "./dead-letters.ts";
 import { letAllGo } from "./delivery.ts";
 import { catchUpKind, type EventRow } from "./event.ts";
@@ -99,7 +99,7 @@ async function goLive(tx: Tx, seq: number): Promise<Step> {
 }
 
 /** Jobs that bring a listener into the past, as a kind. */
-export const catchUps: JobKind = { ended: catchUpEnded };
+export const catchUps: JobKind = { ...plainKind, ended: catchUpEnded };
 
 /** Runs when the job ends. A rewind in its last moment saw the open job and made no other, so this makes one. */
 async function catchUpEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {

@@ -3,8 +3,8 @@ import { limits } from "../core/limits.ts";
 import type { Check } from "../storage/checks.ts";
 import { sql } from "../storage/sql.ts";
 import { anyOf } from "../storage/word.ts";
-import { latestNow, mendAdvice } from "../jobs/explain/time-checks.ts";
 import { jobNow } from "../jobs/job.ts";
+import { latestNow, mendAdvice } from "../jobs/checks.ts";
 
 const report = "report it: an event, its deliveries and its dead letters are written in one transaction";
 

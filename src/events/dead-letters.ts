@@ -11,9 +11,9 @@ import type { Store, Tx } from "../storage/store.ts";
 import { lockNames, forUpdate, anyOf } from "../storage/word.ts";
 import { jobNow, type JobRow } from "../jobs/job.ts";
 import { rescheduleJob } from "../jobs/line/edit.ts";
-import { makeRetry } from "../jobs/settle/outcome.ts";
 import { letterOf, endLetter, type DeadLetterRow, type DeadLetterStatus, type DeadLetterError } from "./dead-letter.ts";
 import { letNextGo } from "./delivery.ts";
+import { makeRetry } from "../jobs/settle/settle.ts";
 import { deliveryName, type ListenerRow } from "./listener.ts";
 
 export type RedriveOptions = {

@@ -11,19 +11,22 @@ import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { lockNames } from "../storage/word.ts";
 import { jobsChannel, type JobRow } from "../jobs/job.ts";
-import type { Ended, JobEnded, JobKind, OrderedJob } from "../jobs/kind.ts";
+import { plainKind, type Ended, type JobEnded, type JobKind, type OrderedJob } from "../jobs/kind.ts";
 import { queueOne } from "../jobs/state.ts";
 import { waitsKey } from "../jobs/wait/park.ts";
 import { endLetter, letterOf, setLetterDead, writeLetter } from "./dead-letter.ts";
 import { listenerOfOrder } from "./listener.ts";
 
 export function deliveries(): JobKind {
+  const letter = "a dead letter stands before it, to be redriven or discarded";
   return {
+    ...plainKind,
     ended: deliveryEnded,
     // Most deliveries end at their first attempt and have no letter. One with a key is always settled, because the next may wait.
     quiet: (attempt) => attempt === 1,
     mustWait,
     finished: letNextGo,
+    order: { behind: "An older event of its key is not finished", instead: letter },
     sweep: createOrderSweep(),
   };
 }

@@ -10,7 +10,7 @@ import { checkKey, checkName, checkTags } from "../core/name.ts";
 import { fitting, isSchema } from "../core/standard-schema.ts";
 import { refuseUnknown, checkWord } from "../core/suggest.ts";
 import type { RunOwner } from "../telemetry/run.ts";
-import type { RunContext } from "./run/context.ts";
+import type { RunContext } from "./run/run.ts";
 import type { ByName } from "./definition.ts";
 import type { Engine } from "./engine.ts";
 import { checkRate, type Rate, type Limits } from "./claim/limit.ts";
@@ -153,8 +153,8 @@ export function checkPriority(priority: number): number {
 export async function validateParams(definition: AnyJob, input: unknown): Promise<unknown> {
   const schema: StandardSchemaV1 | undefined = definition.options.params;
   const { name: job, builtIn } = definition;
-  const what = `params of job "${job}" do not fit its schema`;
-  const params = schema === undefined ? input : fitting(await schema["~standard"].validate(input), what, { job });
+  const misfit = `params of job "${job}" do not fit its schema`;
+  const params = schema === undefined ? input : fitting(await schema["~standard"].validate(input), misfit, { job });
   builtIn?.check?.(params);
   return params;
 }
@@ -220,7 +220,7 @@ export async function prepareJob(definition: AnyJob, input: unknown, options: En
     ...limitsOf(definition, params),
     cause: currentCause(),
     traceparent: tracing.api === undefined ? undefined : currentTraceparent(),
-    // What whoever makes it should be told.
+    // What its maker should be told.
     warning: definition.byName?.warning ?? undefined,
     ...definition.owner,
   };

@@ -1,4 +1,4 @@
-// A definition as the book knows it: its settings, written down by whoever hosts it, so that a job can be made by its name
+// A definition as the book knows it: its settings, written down by the process that hosts it, so that a job can be made by its name
 // alone, from a shell or from another program, as the program that runs it would make it.
 import { rememberFor } from "../core/remember.ts";
 import type { Backoff } from "../core/retry.ts";
@@ -46,7 +46,7 @@ export async function storedNames(read: ReadRows): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** The defaults stand in for a name that nobody has hosted, and the answer says so. */
+/** The defaults stand in for a name that was never hosted, and the answer says so. */
 export function neverHosted(name: string): AnyJob {
   const byName = { warning: neverHostedWarning(name), countable: true };
   return { ...defineJob(name, { run: () => undefined }), byName };
@@ -144,10 +144,10 @@ async function tellAll({ definitions }: Pick<Engine, "definitions">): Promise<vo
   for (const hear of listening(definitions)) await hear();
 }
 
-/** Whoever hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins
+/** A process that hosts definitions writes their settings to the book, if they are new or have changed. The last process that begins
  *  to host a name wins, as the last deployment of a program does. */
 export async function writeDefinitions(engine: Engine, definitions: Iterable<AnyJob>): Promise<void> {
-  // Jobs that only their room makes are nobody's to enqueue. Two processes that start at once lock them in one order.
+  // Jobs that only their room makes are not for users to enqueue. Two processes that start at once lock them in one order.
   const rows = [...definitions]
     .filter(({ builtIn }) => builtIn?.byHand === undefined)
     .map(toRow)

@@ -4,7 +4,7 @@ import type { Store } from "../storage/store.ts";
 import type { SessionKey } from "../telemetry/session.ts";
 import type { AnyJob } from "./define.ts";
 import type { Ports } from "./kind.ts";
-import type { RunContext } from "./run/context.ts";
+import type { RunContext } from "./run/run.ts";
 
 export type Engine = Ports & {
   readonly store: Store;

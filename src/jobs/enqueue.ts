@@ -2,16 +2,17 @@
 // it; when it is undone, there never was one.
 import { conflict } from "../core/error.ts";
 import { quote } from "../core/quote.ts";
-import { sql } from "../storage/sql.ts";
+import { sql, rawSql, type Value } from "../storage/sql.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { together } from "../storage/unit.ts";
 import { heardBy } from "../core/cause.ts";
-import { passOn } from "./wait/park.ts";
-import { insertJobs, type NewJob } from "./insert.ts";
-import { jobNow, jobsChannel, queuedChannel, type JobRow, type JobStatus } from "./job.ts";
+import { waitsKey } from "./wait/park.ts";
+import { jobsChannel, queuedChannel, allHave, someHave, type JobRow, type JobStatus, type Beginning } from "./job.ts";
 import { laneOf, lanesOf } from "./claim/lane.ts";
 import type { Prepared } from "./define.ts";
-import { restand, tie } from "./state.ts";
+import { tie } from "./state.ts";
+import { anyOf, rowsInto, unnested, type ColumnType } from "../storage/word.ts";
+import { resolveConflict, takeKey } from "./key.ts";
 
 /** `Result` is what the job's handler returns. */
 export type Enqueued<Result = unknown> = {
@@ -30,7 +31,7 @@ export function withWarning(made: Enqueued, { warning }: Partial<Pick<Prepared, 
   return warning === undefined ? made : { ...made, warning };
 }
 
-function answer({ id, name, status }: NewJob | JobRow, created: boolean): Enqueued {
+function answer({ id, name, status }: Pick<JobRow, "id" | "name" | "status">, created: boolean): Enqueued {
   return { id, name, status, created };
 }
 
@@ -84,7 +85,7 @@ async function insertOne(tx: Tx, row: NewJob, prepared: Prepared): Promise<Enque
   for (let tries = 0; tries < conflictTriesMax; tries++) {
     if ((await insertJobs(tx, [row])) === 1) return answer(row, true);
     const decided = await resolveConflict(tx, prepared, row);
-    if (decided !== undefined) return decided;
+    if (decided !== undefined) return answer(decided, false);
   }
   throw conflict(`key ${quote(row.key)} of ${row.name} changes hands too fast: try again`, {});
 }
@@ -113,63 +114,6 @@ export function newJob(tx: Tx, lane: number, prepared: Prepared, tenant = tx.ten
   };
 }
 
-type Keyed = Pick<NewJob, "tenant_id" | "name" | "key">;
-type Holder = JobRow & { readonly key_until: number | null };
-
-/** What the holder of a taken key means for the enqueue; undefined when there is no holder any more. */
-async function resolveConflict(tx: Tx, prepared: Prepared, row: NewJob): Promise<Enqueued | undefined> {
-  const { name, params, idempotency_key, onConflict } = prepared;
-  const same = await tx.get<JobRow>(sql`select * from ${jobNow}
-    where job.tenant_id = ${tx.tenant} and job.idempotency_key = ${idempotency_key}`);
-  if (same !== undefined) {
-    if (same.name === name && same.params === params) return answer(same, false);
-    const whose = `belongs to job ${same.id} (${same.name}) with other params: use a new key for a new request`;
-    throw conflict(`idempotencyKey ${quote(idempotency_key)} ${whose}`, { id: same.id });
-  }
-  const holder = await holderOf(tx, row);
-  if (holder === undefined) return undefined;
-  if (holder.key_until !== null && holder.key_until <= tx.now) {
-    await tx.run(sql`delete from daybook_job_key where job_seq = ${holder.seq}`);
-    return undefined;
-  }
-  const { id, status } = holder;
-  if (onConflict === "keep") return answer(holder, false);
-  const started = holder.retry_of !== null || !(status === "waiting" || status === "queued");
-  if (onConflict === "replace" && !started) return replace(tx, holder, row);
-  throw conflict(`${isTakenBy(holder)}, use another key, or onConflict: "keep"`, { id, status });
-}
-
-export async function holderOf(tx: Tx, { tenant_id, name, key }: Keyed): Promise<Holder | undefined> {
-  return tx.get<Holder>(sql`select job.*, held.until_at as key_until from daybook_job_key held cross join ${jobNow}
-    where held.tenant_id = ${tenant_id} and held.name = ${name} and held.key = ${key ?? null} and job.seq = held.job_seq`);
-}
-
-export function isTakenBy({ id, name, key, status }: JobRow): string {
-  return `key ${quote(key)} of ${name} is taken by job ${id}, which is ${status}: wait for it`;
-}
-
-// The place in line stays: replacing what to do must not cost the turn. A retry is not replaced: its chain has begun
-// with these params. One that was moved has its place among those of its priority; in another it stands by its age.
-async function replace(tx: Tx, holder: JobRow, row: NewJob): Promise<Enqueued | undefined> {
-  const { available_at: availableAt } = row;
-  // What is held stays held, whatever it is to do.
-  const isHeld = holder.waits_for === "release";
-  const to = isHeld ? ({ waitsFor: "release", waitsKey: holder.waits_key } as const) : { waitsFor: row.waits_for };
-  if (!(await restand(tx, holder.seq, { ...to, availableAt }))) return undefined;
-  await tx.run(sql`update daybook_line set priority = ${row.priority},
-      position = case when priority = ${row.priority} then position else seq * 100 end,
-      ties = ${tie.key | (row.limits == null ? 0 : tie.limit)}
-    where seq = ${holder.seq}`);
-  await tx.run(sql`update daybook_job set params = ${row.params}, priority = ${row.priority},
-      due_at = ${row.waits_for === null ? null : availableAt}, delay_ms = ${row.delay_ms ?? null}, tags = ${row.tags ?? null},
-      limits = ${row.limits ?? null}, limit_key = ${row.limit_key ?? null}, attempts = ${row.attempts},
-      backoff = ${row.backoff}, timeout_ms = ${row.timeout_ms}, losses_max = ${row.losses_max},
-      template_id = ${row.template_id ?? null}
-    where seq = ${holder.seq}`);
-  await passOn(tx, [holder]);
-  return answer({ ...holder, status: isHeld ? "waiting" : row.status }, false);
-}
-
 /** On the book, jobs without keys that are enqueued at the same time are one statement. */
 export type EnqueueTogether = ReturnType<typeof enqueueTogether>;
 
@@ -178,4 +122,150 @@ const unitJobsMax = 500;
 export function enqueueTogether(store: Store) {
   const enqueue = together(enqueueAll, unitJobsMax);
   return (tenant: string, prepared: Prepared): Promise<Enqueued> => enqueue(store, { tenant, prepared });
+}
+
+// Writes new jobs: a row of `job`, which never changes, and a row of the line. This is the hottest insert of the book, so most
+// jobs name only the columns that they use, and many jobs are one statement each for job and line.
+
+/** What a new job says; what it leaves out has its column's default, and its place in line follows from its number. */
+export type NewJob = Beginning &
+  Partial<JobRow> & {
+    /** False: it has a key and does not take it. */
+    readonly holdsKey?: boolean;
+    /** Until when its key is taken, if that is a window of time. */
+    readonly key_until?: number | null;
+    /** How long it waits from now on, when that was asked for and not a moment. */
+    readonly delay_ms?: number | null;
+  };
+
+type Columns = Readonly<Record<string, ColumnType>>;
+
+const moreJobColumns = {
+  ...someHave,
+  key_scope: "text",
+  due_at: "integer",
+  delay_ms: "integer",
+  origin: "text",
+  attempt: "integer",
+  losses: "integer",
+  alone: "integer",
+} as const satisfies Columns;
+
+const defaults = { origin: "enqueued", attempt: 1, losses: 0, alone: 0, awaited: 0 };
+
+const lineColumns = {
+  seq: "integer",
+  lane_seq: "integer",
+  status: "text",
+  waits_for: "text",
+  waits_key: "text",
+  priority: "integer",
+  position: "integer",
+  available_at: "integer",
+  ties: "integer",
+} as const satisfies Columns;
+
+const { kind, kind_seq, group_seq, group_slot } = someHave;
+const moreLineColumns = { kind, kind_seq, group_seq, group_slot, order_key: "text", awaited: "integer" } as const;
+
+const usual = shapeOf(allHave, lineColumns);
+const everything = shapeOf({ ...allHave, ...moreJobColumns }, { ...lineColumns, ...moreLineColumns });
+
+type Shape = ReturnType<typeof shapeOf>;
+
+function shapeOf(job: Columns, line: Columns) {
+  const { seq: _numbered, ...columns } = { ...job, ...line };
+  return { columns, job: insertOf("daybook_job", job), line: insertOf("daybook_line", line) };
+}
+
+function insertOf(table: string, columns: Columns) {
+  const names = Object.keys(columns);
+  const into = `insert into ${table} (${names.join(", ")})`;
+  const values = `values (${names.map(() => "?").join(", ")}) on conflict do nothing`;
+  const cells = names.map((name) => (name === "position" ? "coalesce(v.position, v.seq * 100)" : `v.${name}`));
+  return {
+    names,
+    each: `${into} ${values}`,
+    fromRows: rawSql(`${into} select ${cells.join(", ")} from v`),
+  };
+}
+
+/** Inserts the jobs that no unique key forbids, in order, and says how many that were. */
+export async function insertJobs(tx: Tx, rows: readonly NewJob[]): Promise<number> {
+  if (rows.length === 0) return 0;
+  const shape = rows.every(isUsual) ? usual : everything;
+  const filled = rows.map((row) => fill(row, shape));
+  let inserted = await (tx.dialect === "sqlite" ? insertOnSqlite : insertOnPostgres)(tx, shape, filled);
+  for (const [index, row] of rows.entries()) {
+    const seq = filled[index]?.["seq"] as number | null;
+    if (row.key != null && row.holdsKey !== false && seq !== null && !(await takeKey(tx, row, seq))) inserted--;
+  }
+  return inserted;
+}
+
+const optional = Object.keys({ ...moreJobColumns, ...defaults }) as (keyof NewJob)[];
+
+function isUsual(row: NewJob): boolean {
+  if (row.available_at > row.created_at) return false;
+  for (const name of optional) {
+    const value = row[name];
+    if (value != null && value !== defaults[name as keyof typeof defaults]) return false;
+  }
+  return true;
+}
+
+type Filled = Record<string, Value>;
+
+// The place in line is the job's number × 100 unless the job keeps another's.
+function fill(row: NewJob, shape: Shape): Filled {
+  const ordered = row.kind != null && row.limit_key != null;
+  const ties =
+    (row.key == null ? 0 : tie.key) |
+    (row.limits == null ? 0 : tie.limit) |
+    (ordered ? tie.order : 0) |
+    (row.group_seq == null ? 0 : tie.group);
+  const position = row.position ?? null;
+  if (shape === usual) return { ...row, ties, position, seq: null };
+  const { tenant_id: tenant, limit_key } = row;
+  const order_key = ordered ? waitsKey({ tenant, waitsFor: "order", key: limit_key ?? "" }) : null;
+  const due_at = row.available_at > row.created_at ? row.available_at : null;
+  return { ...defaults, ...row, ties, position, order_key, due_at, seq: null };
+}
+
+// SQLite's only writer knows the next numbers.
+async function insertOnSqlite(tx: Tx, { job, line }: Shape, rows: readonly Filled[]): Promise<number> {
+  const last = await tx.get<{ seq: number | null }>(sql`select max(seq) as seq from daybook_job`);
+  let next = last?.seq ?? 0;
+  for (const row of rows) {
+    const seq = ++next;
+    row["seq"] = seq;
+    row["position"] ??= seq * 100;
+  }
+  const inserted = await tx.run(rowsInto(job.each, job.names, rows));
+  const there = inserted === rows.length ? rows : await whichAreThere(tx, rows);
+  if (there.length > 0) await tx.run(rowsInto(line.each, line.names, there));
+  return inserted;
+}
+
+async function whichAreThere(tx: Tx, rows: readonly Filled[]): Promise<Filled[]> {
+  const seqs = rows.map((row) => row["seq"] as number);
+  const found = await tx.all<{ seq: number }>(sql`select seq from daybook_job where seq ${anyOf("integer", seqs)}`);
+  const there = new Set(found.map((row) => row.seq));
+  for (const row of rows) if (!there.has(row["seq"] as number)) row["seq"] = null;
+  return rows.filter((row) => row["seq"] !== null);
+}
+
+// One statement for job and line, whatever the number of rows: PostgreSQL numbers them on the way. Jobs of the usual shape have
+// nothing that could be taken already, so the statement does not say which of them were inserted.
+async function insertOnPostgres(tx: Tx, shape: Shape, rows: readonly Filled[]): Promise<number> {
+  const { columns, job, line } = shape;
+  const numbered = sql`with v as materialized (
+    select nextval('daybook_job_seq_seq') as seq, u.* from ${unnested("u", columns, rows)} order by u.ordinality)`;
+  if (shape === usual) return tx.run(sql`${numbered}, j as (${job.fromRows}) ${line.fromRows}`);
+  const made = await tx.all<{ seq: number; id: string }>(sql`${numbered},
+    j as (${job.fromRows} on conflict do nothing returning seq, id),
+    l as (${line.fromRows} join (select seq from j) as made on made.seq = v.seq) select seq, id from j`);
+  const seqOf = new Map(made.map((row) => [row.id, row.seq]));
+  for (const row of rows) row["seq"] = seqOf.get(row["id"] as string) ?? null;
+  return made.length;
 }

@@ -6,19 +6,19 @@
 //      └──────────────┴──────────────► cancelled, skipped
 //
 // `queued` means "may run now": the index that claims read holds nothing else, so what cannot run never stands in
-// front of what can. A job *waits* for one reason at a time, and whoever removes that reason queues it again:
+// front of what can. A job *waits* for one reason at a time, and the transaction that removes that reason queues it again:
 //
 //   time   until `available_at`: delayed or retried              released by the clock
 //          or `waits_key` names a rate that is used up           released as its windows open, as many as it allows
-//   key    a limit named by `waits_key` is used up               released by whoever frees a slot
-//   host   nobody here runs `waits_key`, or that name is paused  released by a worker that runs it, or by resume
+//   key    a limit named by `waits_key` is used up               released by the settle that frees a permit
+//   host   no worker runs `waits_key`, or that name is paused    released by a worker that runs it, or by resume
 //   alone  it was lost twice, and runs alone in its process       released by a worker whose process is empty
 //   group, reservation, order                                    released by their own rooms
 //   release  it was open when this book was copied               released or dropped by a person (hold.ts)
 //
 // An open job has a row in the line (migrations.ts); a running one's row is its open run: run id, session and start are on
 // it. When the run ends it becomes one row of `run`, which never changes, and the row of the line is gone. The run id is the
-// fence: only who knows it may end it. What changes these states is in state.ts, and nowhere else.
+// fence: only a caller that knows it may end it. What changes these states is in state.ts, and nowhere else.
 import { sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { anyOf, type Nullable, type RowOf } from "../storage/word.ts";
@@ -104,11 +104,11 @@ export type JobRow = Beginning &
     progress: number | null;
     progress_note: string | null;
     finished_at: number | null;
-    /** 1 when somebody waits for the end. */
+    /** 1 when a caller waits for the end. */
     awaited: number;
   };
 
-/** What a claim reads of a job, whoever claims it. */
+/** What a claim reads of a job. */
 export type Candidate = Pick<
   JobRow,
   | ("seq" | "tenant_id" | "id" | "name" | "params" | "created_at" | "available_at" | "attempt" | "attempts" | "alone")
@@ -134,7 +134,7 @@ export const statusNow = sql`case when line.seq is not null then line.status
 /** `from ${jobNow} where job.id = …`: jobs as `JobRow`. For reads by number or id; what looks for open jobs asks the line. */
 export const jobNow = sql`daybook_job_now job`;
 
-/** The view behind it, for whoever reads the book by SQL as well. */
+/** The view behind it, also for readers of the book by SQL. */
 export const jobNowView = sql`create view daybook_job_now as select job.seq, job.tenant_id, job.id, job.lane_seq, job.name, ${statusNow} as status,
     line.waits_for, line.waits_key, coalesce(line.priority, job.priority) as priority, line.position, job.created_at,
     coalesce(line.available_at, job.due_at, job.created_at) as available_at, job.params, job.origin, job.attempt, job.attempts, job.losses, job.losses_max, job.backoff,
@@ -184,7 +184,7 @@ export const jobsChannel = "jobs";
 export const queuedChannel = "jobs.queued";
 /** The channel that tells owners to look for requests to cancel. */
 export const cancelChannel = "jobs.cancel";
-/** The channel that tells those who wait that a job or a group they wait for has ended. */
+/** The channel that tells callers that a job or a group they wait for has ended. */
 export const doneChannel = "jobs.done";
-/** The channel that tells workers that jobs were parked for want of a host, by one who is none. */
+/** The channel that tells workers that jobs were parked for want of a host, by a worker that is none. */
 export const hostChannel = "jobs.host";

@@ -1,5 +1,5 @@
 // What a user does with jobs, on the book and in a transaction. The verbs are the same in both.
-import { invalid, itemOf } from "../core/error.ts";
+import { invalid, itemOf, notFound } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { didYouMean } from "../core/suggest.ts";
@@ -12,11 +12,11 @@ import { enqueue, enqueueAll, isFree, type Enqueued, type EnqueueTogether } from
 import { explainJob } from "./explain/explain.ts";
 import type { Ports } from "./kind.ts";
 import { findJob, listJobs, readChain, type JobFilter } from "./explain/list.ts";
-import { editJob, nameOfJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
-import { placeOf } from "./queues.ts";
-import { retryJob } from "./settle/outcome.ts";
+import { editJob, prepareParams, moveJob, prioritiseJob, type MoveTo } from "./line/edit.ts";
+import { findJobRow } from "./job.ts";
+import { placeOf, pauseName, resumeName } from "./queues.ts";
+import { retryJob } from "./settle/settle.ts";
 import { recover } from "./settle/rescue.ts";
-import { pauseName, resumeName } from "./claim/gate.ts";
 import { prune, type PruneOptions } from "./prune/prune.ts";
 import { enqueueFrom } from "./template/template.ts";
 import { awaitable, awaitResult, type AwaitOptions, type AwaitableJob } from "./result.ts";
@@ -138,8 +138,9 @@ export function jobVerbs(
     /** Replaces the params of a job that has not started. It keeps its place; a retry is refused. */
     async edit(id: string, params: unknown) {
       // A schema may take its time, so no transaction is held meanwhile.
-      const name = await within((tx) => nameOfJob(tx, id));
-      const prepared = await prepareParams(await knownJob(engine, name, read), params);
+      const job = await within((tx) => findJobRow(tx, { tenant: tx.tenant, id }));
+      if (job === undefined) throw notFound(`there is no job ${id}`, { id });
+      const prepared = await prepareParams(await knownJob(engine, job.name, read), params);
       return within((tx) => editJob(tx, id, prepared));
     },
   };
@@ -158,7 +159,7 @@ export function jobReads(engine: Engine, tenant: string, seenBy: string | null =
     /** The chain of retries that a job belongs to, the first one first. */
     chain: (id: string) => readChain(store, tenant, id),
     /** Why a job has not run, or what became of it. */
-    explain: (id: string) => explainJob(store, { tenant, id }, seenBy),
+    explain: (id: string) => explainJob(engine, { tenant, id }, seenBy),
     /** Ends what belongs to sessions that have ended, and what ran for longer than it may. Workers do so by themselves; a dry
      *  run says what they would find. It is about the whole book; on `book.tenant(id)` the counts are of that tenant. */
     recover: (options: { readonly dryRun?: boolean } = {}) => recover(engine, options, seenBy),

@@ -1,5 +1,6 @@
 // A kind of job is a value: what the end of its jobs means, what that locks first, when they must wait, and what leaves with them.
-// The front door hands in the kinds and the port through which facts go out; both act in the transaction in which it happens.
+// The front door hands in the kinds and the port through which facts go out; both act in the transaction in which it happens. A kind
+// is made of the plain one and says only what differs.
 import { defineFact } from "../core/fact.ts";
 import type { Awaitable, Tx } from "../storage/store.ts";
 import type { JobRow, JobStatus } from "./job.ts";
@@ -8,23 +9,45 @@ import type { RunStatus } from "../telemetry/run.ts";
 export type JobKind = {
   /** They ended together, by whatever way: settle, recovery, timeout, cancel or skip. */
   ended(tx: Tx, ended: readonly Ended[]): Awaitable<void>;
+  /** Before `finish` ends a job: locks what is locked before jobs (lock-order.ts). */
+  hold(tx: Tx, kindSeq: number | null): Awaitable<unknown>;
   /** Before the ends of a batch are told: locks what they will decide upon, all of it in one order, because two batches that met
    *  it in the order of their jobs would wait for each other. */
-  lock?(tx: Tx, kindSeqs: readonly number[]): Awaitable<void>;
-  /** Nobody needs to hear that a job succeeded at this attempt. It spares the path of most jobs a read each. */
-  quiet?(attempt: number): boolean;
+  lock(tx: Tx, kindSeqs: readonly number[]): Awaitable<void>;
+  /** The kind need not hear that a job succeeded at this attempt. It spares the path of most jobs a read each. */
+  quiet(attempt: number): boolean;
   /** Whether a job with a limit key must wait for one before it, asked under the key's lock. Its room, or its time, releases it. */
-  mustWait?(tx: Tx, job: OrderedJob): Awaitable<MustWait>;
-  /** `finish` ended a job with limits: once that is on disk, who waits for its end is let go. */
-  finished?(tx: Tx, job: OrderedJob): Awaitable<unknown>;
-  /** Jobs are pruned: what the room keeps for them, under these numbers, leaves with them. It says how much did. */
-  pruned?(tx: Tx, tenant: string, kindSeqs: readonly number[]): Awaitable<number>;
+  mustWait(tx: Tx, job: OrderedJob): Awaitable<MustWait>;
+  /** `finish` ended a job with limits: once that is on disk, the kind lets the jobs go that wait for its end. */
+  finished(tx: Tx, job: OrderedJob): Awaitable<unknown>;
+  /** Jobs are pruned: what the room keeps for them, under these numbers, leaves with them. It says how much did. Null when the room
+   *  keeps nothing. */
+  readonly pruned: ((tx: Tx, tenant: string, kindSeqs: readonly number[]) => Awaitable<number>) | null;
+  /** For explain: what a job that waits for its order stands behind, and what stands there when no open job does. */
+  readonly order: { readonly behind: string; readonly instead: string | null };
   /** Looks for jobs that should have been released, and were not; says how many it found. */
-  sweep?(tx: Tx): Awaitable<number>;
+  sweep(tx: Tx): Awaitable<number>;
 };
 
+export const plainKind: JobKind = {
+  ended: () => undefined,
+  hold: () => undefined,
+  lock: () => undefined,
+  quiet: () => false,
+  mustWait: () => false,
+  finished: () => undefined,
+  pruned: null,
+  order: { behind: "It comes after the one that was made before it", instead: null },
+  sweep: () => 0,
+};
+
+/** A job of its own, or of a kind that this process does not know, is plain. */
+export function kindOf({ kinds }: Pick<Ports, "kinds">, { kind }: Pick<JobRow, "kind">): JobKind {
+  return (kind === null ? undefined : kinds[kind]) ?? plainKind;
+}
+
 export type Announce = {
-  /** Whether anybody wants to hear of the ends of jobs now. It spares each end a read. */
+  /** Whether a listener wants to hear of the ends of jobs now. It spares each end a read. */
   wantsJobs(tx: Tx): Awaitable<boolean>;
   jobEnded(tx: Tx, ended: JobEnded, row: JobRow): Awaitable<void>;
   /** Something else happened, in another room; events publish it if someone of the tenant listens. */
@@ -41,7 +64,7 @@ export type ToSay = { readonly topic: string; readonly payload: string; readonly
 export type Ports = {
   /** By the column `kind` of their jobs. */
   readonly kinds: { readonly [kind: string]: JobKind };
-  /** Left out where nobody can listen. */
+  /** Left out where there are no listeners. */
   readonly announce?: Announce;
   /** Runs have ended, and are on disk. Told once for a batch, in this process only. */
   runsEnded?(): void;
@@ -58,7 +81,7 @@ export type JobEnded = {
     readonly id: string;
     readonly status: RunStatus;
     readonly durationMs: number;
-    /** Enough to tell somebody; the trace is in the run. */
+    /** Enough for a listener; the trace is in the run. */
     readonly error: { readonly type: string; readonly message: string } | null;
   } | null;
   /** The id of the job that tries again; null when the chain ends here. */
@@ -83,15 +106,13 @@ export const sessionRecovered = defineFact<{ sessionSeq: number; jobs: number; r
 export async function lockForKinds(tx: Tx, { kinds }: Ports, rows: readonly JobRow[]): Promise<void> {
   for (const [name, kind] of Object.entries(kinds)) {
     const seqs = rows.flatMap((row) => (row.kind === name ? (row.kind_seq ?? []) : []));
-    if (seqs.length > 0) await kind.lock?.(tx, [...new Set(seqs)]);
+    if (seqs.length > 0) await kind.lock(tx, [...new Set(seqs)]);
   }
 }
 
-/** Tells the rooms that made them, and with `announced` whoever listens. */
+/** Tells the rooms that made them, and with `announced` the listeners. */
 export async function tellAllEnded(tx: Tx, ports: Ports, all: readonly Ended[], announced = true): Promise<void> {
-  for (const [kind, ended] of Map.groupBy(all, ({ job }) => job.kind)) {
-    if (kind !== null) await ports.kinds[kind]?.ended(tx, ended);
-  }
+  for (const [kind, ended] of Map.groupBy(all, ({ job }) => kindOf(ports, job))) await kind.ended(tx, ended);
   for (const { job, outcome } of all) {
     if (announced) await ports.announce?.jobEnded(tx, outcome, job);
     if (jobSettled.heard) tx.afterCommit(() => jobSettled.state(outcome));

@@ -2,22 +2,22 @@
 // turn, and never both at once. SQLite has one writer and needs none of this.
 //
 //   1. sessions       the one that claims or reserves, or the one that is ended
-//   2. lanes          by their number: closed to claims (gate.ts), then held by those who change places
+//   2. lanes          by their number: closed to claims (lane.ts), then held by what changes places
 //   3. reservations   by their number: those of direct work, before whatever is decided about it
 //   4. groups         by their number: before any of their jobs, because the end of one job decides about the others
 //   5. jobs           by their number, all in one statement: what ends, what its end decides about, what must make room
 //   6. limits         by name, all in one statement
 //
 // Settle, cancel, retry and recovery begin this way, and so do cancelling a group, adding to one, moving a job and
-// normalising a queue. Jobs that are locked later are passed by when another holds them: those who wait for a permit, and
-// those who would make room for a job that was lost. A claim comes last in its turn and waits for nobody: what is locked, it
+// normalising a queue. Jobs that are locked later are passed by when another transaction holds them: jobs that wait for a permit, and
+// jobs that would make room for one that was lost. A claim comes last in its turn and never waits: what is locked, it
 // leaves for the next look. So does a prune.
 import { anyOf, lockNames } from "../storage/word.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { seqOf, seqsOf, type JobKey } from "./job.ts";
 import { limitNames, type Limited } from "./claim/limit.ts";
-import type { Ending } from "./settle/outcome.ts";
+import type { Ending } from "./settle/settle.ts";
 
 /** A job that is about to end. */
 type Ends = Pick<Ending, "seq" | "job" | "shutdown"> & Partial<Pick<Ending, "status">>;
@@ -63,7 +63,7 @@ export async function lockJob(tx: Tx, job: JobKey): Promise<void> {
 }
 
 /** A job that succeeds, with one other of its group, which is held: the next of one that runs one after another, else the last,
- *  where nobody is at work before the last ones are. A serializable transaction that saw the other as it no longer is runs
+ *  where no job runs before the last ones do. A serializable transaction that saw the other as it no longer is runs
  *  again. A claim may take the other all the same. Says whether there is another. */
 export async function lockWithOther(tx: Tx, seq: number, group: number): Promise<boolean> {
   const rows = await tx.all(sql`select seq from daybook_line where seq = any(array(select ${seq}::bigint
@@ -91,12 +91,12 @@ function nextOf(ending: Sql): Sql {
     where ended.seq ${ending}`;
 }
 
-/** Rows that a statement is about to change in an order of its own. Whoever is just claiming one is waited for. */
+/** Rows that a statement is about to change in an order of its own. A claim that is under way is waited for. */
 export async function lockLines(tx: Tx, which: Sql): Promise<void> {
   if (tx.dialect !== "sqlite") await lockRows(tx, "line", sql`= any(array(${which}))`);
 }
 
-/** Rows of the line, if nobody else holds one of them. */
+/** Rows of the line, if no other transaction holds one of them. */
 export async function tryLines(tx: Tx, seqs: readonly number[]): Promise<boolean> {
   if (tx.dialect === "sqlite" || seqs.length === 0) return true;
   const held = await tx.all(sql`select seq from daybook_line
@@ -112,7 +112,7 @@ export async function lockGroupOf(tx: Tx, { tenant, id }: JobKey): Promise<void>
 
 /** Holds the lines of these lanes until the transaction ends, so that one at a time changes places. On PostgreSQL the row is
  *  written, not only locked: a serializable transaction that began before another's move then runs again instead of deciding by
- *  what it saw. Such an update does not hold up those who enqueue; a `for update` would. */
+ *  what it saw. Such an update does not hold up an enqueue; a `for update` would. */
 export async function holdLines(tx: Tx, lanes: readonly number[]): Promise<void> {
   if (tx.dialect === "sqlite") return;
   for (const lane of [...new Set(lanes)].toSorted((a, b) => a - b)) {

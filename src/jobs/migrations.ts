@@ -10,7 +10,7 @@ import { jobNowView } from "./job.ts";
 
 // The tables around the engine: what jobs are made from, what they belong to, and what their runs leave behind.
 const aroundTables: readonly Sql[] = [
-  // What whoever hosts a definition says of it, for those who know its name alone. It belongs to no tenant, because a
+  // What the process that hosts a definition says of it, for callers that know its name alone. It belongs to no tenant, because a
   // definition serves them all. It is first hosted at `hosted_at`; this is what session `session_seq` said at `updated_at`.
   sql`create table daybook_definition (
     name text not null primary key,
@@ -103,7 +103,7 @@ const aroundTables: readonly Sql[] = [
     done_at ${integer} not null,
     primary key (tenant_id, chain_seq, place)
   )${strict}`,
-  // Removing a job asks whether it has steps, whoever's it is.
+  // Removing a job asks whether it has steps, without its tenant.
   sql`create index job_steps_of_job on daybook_job_step (chain_seq)`,
   // What a run that starts a program knows of it: enough to end it when its worker is gone. The row is there before the
   // program, so the pid is null until there is one.
@@ -279,7 +279,7 @@ export const jobMigrations: readonly Migration[] = [
         job_seq ${integer} primary key
       )${strict}`,
       // How many starts a rate has let through in its current window, how many of each lane that waits for it were let in,
-      // and when the next are: null when nobody waits.
+      // and when the next are: null when no job waits.
       sql`create table daybook_rate_window (
         tenant_id text not null,
         rate_key text not null,

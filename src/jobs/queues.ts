@@ -1,18 +1,22 @@
 // What a user does with queues: look at them and their lines, pause, resume, limit, renumber.
-import { openStatuses } from "./job.ts";
+import { openStatuses, hostChannel, jobsChannel } from "./job.ts";
 import { shape } from "../storage/shape.ts";
 import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Row, Store, Tx } from "../storage/store.ts";
-import { limitLane, pauseLane, resumeLane, type QueueLimits } from "./claim/gate.ts";
 import type { Within } from "./jobs.ts";
 import { notFound, DaybookError } from "../core/error.ts";
 import { checkName } from "../core/name.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { indexedBy, amongThe, forUpdate } from "../storage/word.ts";
+import { indexedBy, amongThe, forUpdate, lockNames } from "../storage/word.ts";
 import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../core/page.ts";
 import { quote } from "../core/quote.ts";
-import { findLane } from "./claim/lane.ts";
+import { findLane, laneOf, closeLane, laneLock } from "./claim/lane.ts";
 import { holdLines } from "./lock-order.ts";
+import { checkRate } from "./claim/limit.ts";
+import { checkCount } from "../core/count.ts";
+import { durationMs, type Duration } from "../core/duration.ts";
+import { limits } from "../core/limits.ts";
+import { lanesThatWait, release } from "./wait/park.ts";
 
 export type QueueVerbs = ReturnType<typeof queueVerbs>;
 export type Queues = QueueVerbs & ReturnType<typeof queueReads>;
@@ -200,7 +204,7 @@ export type Normalised = {
   readonly changed: number;
 };
 
-/** Renumbers a lane by hand. Moves make their own room, so this is for those who like to read the numbers. */
+/** Renumbers a lane by hand. Moves make their own room, so this is for people who like to read the numbers. */
 async function normaliseLane(tx: Tx, queue: string, options: NormaliseOptions): Promise<Normalised> {
   refuseUnknown(options, ["dryRun"], "normalise");
   const lane = await findLane(tx, tx.tenant, checkName(queue, "queue"));
@@ -220,8 +224,8 @@ async function normaliseLane(tx: Tx, queue: string, options: NormaliseOptions): 
 
 /** The open jobs of a lane with the number that each should have: 50, 150, 250 … per priority. Multiples of 100 are left
  *  to the rows whose sequence they are (room.ts). What runs is numbered as well, because it may be lost, and is then
- *  tried again where it stood. All of them are locked before the first is numbered, and no other: who came after that has its
- *  own number, and whoever holds it may wait for one of these. */
+ *  tried again where it stood. All of them are locked before the first is numbered, and no other: a job that came after that has its
+ *  own number, and the transaction that holds it may wait for one of these. */
 function numbered(lane: number, lock: Sql): Sql {
   return sql`held as materialized (select seq, priority, position from daybook_line where seq ${amongThe(sql`
       select seq from daybook_line ${indexedBy("jobs_to_claim")} where status = 'queued' and lane_seq = ${lane}
@@ -230,4 +234,59 @@ function numbered(lane: number, lock: Sql): Sql {
       order by seq ${lock}),
     numbered as (select seq, position as old,
       row_number() over (partition by priority order by position, seq) * 100 - 50 as spot from held)`;
+}
+
+export async function pauseLane(tx: Tx, queue: string, note: string | null): Promise<void> {
+  const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await closeLane(tx, lane);
+  await tx.run(sql`update daybook_lane as lane set paused_at = coalesce(paused_at, ${tx.now}), paused_note = ${note}
+    where seq = ${lane}`);
+}
+
+export async function resumeLane(tx: Tx, queue: string): Promise<void> {
+  const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await tx.run(sql`update daybook_lane as lane set paused_at = null, paused_note = null where seq = ${lane}`);
+  tx.wake(jobsChannel);
+}
+
+/** The jobs of a paused name are parked as they come to the front, and released when it is resumed. */
+export async function pauseName(tx: Tx, name: string, note: string | null): Promise<void> {
+  await tx.run(sql`insert into daybook_paused_name (tenant_id, name, paused_at, note)
+    values (${tx.tenant}, ${checkName(name, "job name")}, ${tx.now}, ${note})
+    on conflict (tenant_id, name) do update set note = excluded.note`);
+}
+
+export async function resumeName(tx: Tx, name: string): Promise<void> {
+  await tx.run(sql`delete from daybook_paused_name where tenant_id = ${tx.tenant} and name = ${name}`);
+  // The rest follow as claims look for hosted jobs; the wakes make them look.
+  const reason = { tenant: tx.tenant, waitsFor: "host", key: name } as const;
+  const lanes = await lanesThatWait(tx, reason);
+  await release(tx, reason, Math.ceil(limits.bulkRowsMax / Math.max(1, lanes.length)), lanes);
+  tx.wake(hostChannel);
+  tx.wake(jobsChannel);
+}
+
+export type QueueLimits = {
+  /** How many of the lane's jobs may run at the same time; null lifts the limit. */
+  readonly concurrency?: number | null;
+  /** How many may start per window; null lifts the rate. */
+  readonly rate?: { readonly max: number; readonly per: Duration } | null;
+};
+
+export async function limitLane(tx: Tx, queue: string, to: QueueLimits): Promise<void> {
+  refuseUnknown(to, ["concurrency", "rate"], "the limit of a queue");
+  if (to.rate != null) checkRate(to.rate);
+  const lane = await laneOf(tx, tx.tenant, checkName(queue, "queue"));
+  await closeLane(tx, lane);
+  await lockNames(tx, [laneLock({ seq: lane })]);
+  if (to.concurrency !== undefined) {
+    const most = to.concurrency === null ? null : checkCount(to.concurrency, "concurrency", 1);
+    await tx.run(sql`update daybook_lane as lane set limit_max = ${most} where seq = ${lane}`);
+  }
+  if (to.rate !== undefined) {
+    const max = to.rate?.max ?? null;
+    const ms = to.rate === null ? null : durationMs(to.rate.per);
+    await tx.run(sql`update daybook_lane as lane set rate_max = ${max}, rate_ms = ${ms} where seq = ${lane}`);
+  }
+  tx.wake(jobsChannel);
 }

@@ -1,5 +1,5 @@
-// The result of a job, for whoever made it: waits, in any process, until its whole chain has ended. Nothing is polled.
-import { rememberFor } from "../core/remember.ts";
+// The result of a job, for its maker: waits, in any process, until its whole chain has ended. Nothing is polled.
+
 import { DaybookError, invalid, notFound, conflict } from "../core/error.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
@@ -73,8 +73,8 @@ async function lastOfChain(store: Store, tenant: string, id: string): Promise<La
   return row;
 }
 
-// The mark stays when somebody stops waiting: others may not have, and it costs the end no more than a wake. On PostgreSQL a
-// claim passes by a row that is locked, so it must look again; and so must who hosts it, or frees the permit that it waits for.
+// The mark stays when a caller stops waiting: others may not have, and it costs the end no more than a wake. On PostgreSQL a claim
+// passes by a row that is locked, so it must look again; and so must its host, and the release of the permit that it waits for.
 async function markAwaited(store: Store, seq: number): Promise<boolean> {
   const mark = async (tx: Tx): Promise<Marked | undefined> => {
     const [row] = await tx.all<Marked>(sql`update daybook_line set awaited = 1 where seq = ${seq}
@@ -117,9 +117,9 @@ function tookTooLong(id: string, { id: lastId, status }: Last, waited: string): 
   return new DaybookError("timeout", `${still}: ask again later, or see why with explain`, { details });
 }
 
-// Those who wait in this process for jobs or groups to end, or for a queue to be let go. Whoever ends a job that is marked
-// `awaited`, a group or a reservation wakes `doneChannel`; then one read finds out which of ours have ended, however many
-// wait. Each of them looks for itself after that.
+// The callers that wait in this process for jobs or groups to end, or for a queue to be let go. The end of a job that is marked
+// `awaited`, of a group or of a reservation wakes `doneChannel`; then one read finds out which of ours have ended, however many
+// wait. Each caller looks for itself after that.
 
 export type AwaitOptions = {
   /** How long to wait; default without limit. What is waited for goes on either way. */
@@ -135,9 +135,9 @@ type Look<T> = { readonly ended: T } | { readonly waitsFor: AwaitedEnd; readonly
 /** `what` is undefined while it looks. */
 type Waiting = { what: AwaitedEnd | undefined; wake(): void };
 
-type Waiters = ReturnType<typeof waitersOf>;
+type Waiters = ReturnType<typeof newWaiters>;
 
-const waitersOf = rememberFor((_store: Store) => ({
+const newWaiters = () => ({
   all: new Set<Waiting>(),
   /** How many wakes there were. */
   heard: 0,
@@ -145,14 +145,16 @@ const waitersOf = rememberFor((_store: Store) => ({
   asked: false,
   closed: false,
   stopListening: undefined as (() => void) | undefined,
-}));
+});
 
-/** Everybody looks for themselves: something else than an end may have changed what they wait for. */
+const waitersOf = ({ keep }: Store): Waiters => keep("waiters", newWaiters);
+
+/** Every caller looks for itself: something else than an end may have changed what it waits for. */
 export function lookAgain(store: Store): void {
   for (const each of waitersOf(store).all) each.wake();
 }
 
-/** The book is being closed: everybody is told, and whoever comes later hears it at once. */
+/** The book is being closed: every caller is told, and a later one hears it at once. */
 export function endWaiting(store: Store): void {
   waitersOf(store).closed = true;
   lookAgain(store);
@@ -178,7 +180,7 @@ export async function awaitEnd<T>(
     waited = formatDuration(timeoutMs);
     waiting.wake();
   };
-  // It keeps the process alive as well: somebody waits.
+  // It keeps the process alive as well: a caller waits.
   const timer = store.clock.after(timeoutMs, expire, { keepAlive: true });
   waiters.all.add(waiting);
   try {

@@ -1,5 +1,5 @@
-// The one file that moves jobs between their states. An open job is a row of the line; whoever moves it says from which state,
-// so that of two that try only one does.
+// The one file that moves jobs between their states. An open job is a row of the line; each move says from which state,
+// so that of two that try only one succeeds.
 //
 //   insert ──► waiting ◄──► queued ──► running ──► (run)        insertLines, park, queue, take, endRuns
 //                 └───────────┴──────► cancelled, skipped       cancelInLine, skipInLine
@@ -7,7 +7,7 @@ import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
 import { amongThe, anyOf, rowSet, rowsInto, skipLocked, valuesInto, type ColumnType } from "../storage/word.ts";
 import { readJobs, seqsOf, type JobRow, type WaitsFor } from "./job.ts";
-import type { Ending } from "./settle/outcome.ts";
+import type { Ending } from "./settle/settle.ts";
 
 /** What the end of a job concerns besides itself, as bits of `ties`. */
 export const tie = { key: 1, limit: 2, order: 4, group: 8 } as const;
@@ -94,7 +94,7 @@ async function eachOf<R extends Numbered>(
   return rows.length === 0 ? [] : tx.all<R>(statement(rows));
 }
 
-/** Queues one job, if it still waits for this. Whoever holds it is waited for; a claim, which waits for nobody, passes it by. */
+/** Queues one job, if it still waits for this. A transaction that holds it is waited for; a claim, which never waits, passes it by. */
 export async function queueOne(tx: Tx, seq: number, waitsFor: WaitsFor, { passBy = false } = {}): Promise<boolean> {
   const free = passBy ? sql`${skipLocked}` : sql``;
   return (await queue(tx, sql`select seq from daybook_line where seq = ${seq} ${free}`, waitsFor)).length === 1;
@@ -149,7 +149,7 @@ async function leaveLine(tx: Tx, which: Sql): Promise<Left[]> {
     returning seq, waits_for, waits_key, awaited`);
 }
 
-// What it waited for, and whether somebody waits for it, went with its row of the line.
+// What it waited for, and whether a caller waits for it, went with its row of the line.
 async function afterwards(tx: Tx, before: readonly Left[]): Promise<JobRow[]> {
   const rows = await readJobs(tx, seqsOf(before));
   const left = new Map(before.map((row) => [row.seq, row]));
@@ -222,18 +222,9 @@ function isPlain({ status, resultRefused, endedAt }: Ending): boolean {
   return status === "success" && (resultRefused ?? null) === null && endedAt === undefined;
 }
 
-type EndRow = Claimed & {
-  readonly ended_at: number;
-  readonly duration_ms: number;
-  readonly result: string | null;
-  readonly status?: string;
-  readonly error_type?: string | null;
-  readonly error_message?: string | null;
-  readonly error_trace?: string | null;
-  readonly result_refused?: string | null;
-};
+type EndRow = ReturnType<typeof toRow>;
 
-function toRow(tx: Tx, ending: Ending, plain: boolean): EndRow {
+function toRow(tx: Tx, ending: Ending, plain: boolean) {
   const { seq, runId: run_id, durationMs, result = null, error } = ending;
   const ended = { seq, run_id, ended_at: ending.endedAt ?? tx.now, duration_ms: Math.max(0, durationMs), result };
   if (plain) return ended;
@@ -247,7 +238,7 @@ function toRow(tx: Tx, ending: Ending, plain: boolean): EndRow {
   };
 }
 
-// Most ends concern nobody else, and a row that says so can leave at once. The others are named before they leave: to be told of
+// Most ends concern no other job, and a row that says so can leave at once. The others are named before they leave: to be told of
 // each row that is deleted would cost a microsecond a job.
 async function endOnSqlite(tx: Tx, plain: boolean, rows: readonly EndRow[]): Promise<EndedRuns> {
   const { each, names } = plain ? simply : anyhow;

@@ -18,11 +18,12 @@ import { filesFolder, openStore, type StoreOptions } from "../storage/open-store
 import { createViews } from "../storage/view.ts";
 import { jobContexts } from "../define/job.ts";
 import { liveContexts } from "../define/listener.ts";
+import { directJobs, directKind } from "../jobs/direct/reservation.ts";
 import { endOrphans } from "../jobs/command/command-record.ts";
 import type { Engine } from "../jobs/engine.ts";
 import { enqueueTogether } from "../jobs/enqueue.ts";
 import { recoverSession } from "../jobs/settle/rescue.ts";
-import type { Worker, WorkerOptions } from "../jobs/worker/worker-options.ts";
+import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { catchUps } from "../events/catch-up.ts";
 import { catchUpKind, deliveryKind } from "../events/event.ts";
@@ -97,6 +98,7 @@ export async function open(url: string, given: OpenOptions = {}): Promise<Book> 
     definitions.set(call.name, call);
     const rollUp = openRollUp(store);
     const kinds = {
+      [directKind]: directJobs,
       [scheduleKind]: fires,
       [callKind]: callJobs(calls),
       [deliveryKind]: deliveries(),

@@ -1,5 +1,6 @@
 // Retention as the book has it: telemetry of live listeners by itself, and what apps' schedules did with its jobs.
 import { prune } from "../jobs/prune/prune.ts";
+import { scheduleKind } from "../schedules/schedule.ts";
 import type { Rooms } from "./rooms.ts";
 import { sql } from "../storage/sql.ts";
 import { type RetainOptions, type Retained, toPolicy, retainTelemetry } from "../telemetry/retention/retain.ts";
@@ -41,7 +42,7 @@ export async function retain(
     const pruned = await prune(jobs, id, {
       olderThan: now - policy.runsBy,
       dryRun: policy.dryRun,
-      firesOfApps: true,
+      kindOfApps: scheduleKind,
     });
     fires += pruned.jobs;
     slices += pruned.slices;

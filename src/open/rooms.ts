@@ -8,7 +8,7 @@ import type { Live } from "../events/live/live.ts";
 import type { Engine } from "../jobs/engine.ts";
 import type { EnqueueTogether } from "../jobs/enqueue.ts";
 import type { RecordRoom } from "../records/room.ts";
-import type { Worker, WorkerOptions } from "../jobs/worker/worker-options.ts";
+import type { Worker, WorkerOptions } from "../jobs/worker/start-worker.ts";
 import type { ScheduleWriter } from "../schedules/write-definitions.ts";
 import type { Ticker } from "../schedules/ticker.ts";
 import type { Store } from "../storage/store.ts";

@@ -1,6 +1,6 @@
 // What records are read from: the committed book, a snapshot of it, or a transaction, which sees its own changes.
-import type { Keep } from "../core/remember.ts";
 import { systemClock } from "../core/clock.ts";
+import type { Keep } from "../core/remember.ts";
 import type { Reading } from "../storage/reading.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
@@ -29,10 +29,15 @@ export type RecordReader = {
 };
 
 /** A reader that reads in these ways; `tx` when they are those of a transaction, which sees its own changes. */
-function readerOf(ways: Omit<RecordReader, "pending" | "typeOf" | "isBuilt">, keep: Keep, tx?: Tx): RecordReader {
+function readerOf(
+  ways: Omit<RecordReader, "turn" | "pending" | "typeOf" | "isBuilt">,
+  keep: Keep,
+  tx?: Tx,
+): RecordReader {
   const types = { all: <R>(statement: Sql) => ways.point<R>(statement), keep, committed: tx === undefined };
   return {
     ...ways,
+    turn: tx === undefined ? systemClock.nextTurn : async () => undefined,
     pending: () => (tx === undefined ? [] : [...(recordUnitOf(tx)?.changes.values() ?? [])]),
     typeOf: (name) => findType(types, ways.tenant, name),
     isBuilt: (type) => isBuilt(keep, type),
@@ -47,7 +52,6 @@ export function storeReader(store: Store, tenant: string, who: Partial<Reading> 
     point: <R>(statement: Sql) => store.read<R>(statement),
     heavy: <R>(statement: Sql) => store.readHeavy<R>(statement, who),
     page: <R>(statement: Sql) => store.readPage<R>(statement, who),
-    turn: systemClock.nextTurn,
   };
   return readerOf(ways, store.keep);
 }
@@ -57,15 +61,7 @@ export function txReader(tx: Tx): RecordReader {
   // The transaction's own connection cannot stop in between.
   const page = async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false });
   return readerOf(
-    {
-      dialect: tx.dialect,
-      tenant: tx.tenant,
-      now: () => tx.now,
-      point: all,
-      heavy: all,
-      page,
-      turn: async () => undefined,
-    },
+    { dialect: tx.dialect, tenant: tx.tenant, now: () => tx.now, point: all, heavy: all, page },
     tx.keep,
     tx,
   );
@@ -74,8 +70,5 @@ export function txReader(tx: Tx): RecordReader {
 export function snapshotReader(reader: Reader, tenant: string, at: { keep: Keep; now: () => number }): RecordReader {
   const all = <R>(statement: Sql): Promise<R[]> => reader.all<R>(statement);
   const page = <R>(statement: Sql): Awaitable<Some<R>> => reader.page<R>(statement);
-  return readerOf(
-    { dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all, page, turn: systemClock.nextTurn },
-    at.keep,
-  );
+  return readerOf({ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all, page }, at.keep);
 }

@@ -1,7 +1,7 @@
 // What must hold for schedules and their decisions; doctor asks. The numbers are those of docs/promises.md.
 import type { Check } from "../storage/checks.ts";
 import { sql } from "../storage/sql.ts";
-import { latestNow, mendAdvice } from "../jobs/explain/time-checks.ts";
+import { latestNow, mendAdvice } from "../jobs/checks.ts";
 import { countAnew, isAhead, stepBack } from "./step-back.ts";
 
 const report = "report it: a decision and its job are written in one transaction";

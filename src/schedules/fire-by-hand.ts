@@ -4,7 +4,7 @@ import { limits } from "../core/limits.ts";
 import { isoTime } from "../core/time.ts";
 import { sql } from "../storage/sql.ts";
 import type { Tx } from "../storage/store.ts";
-import type { NewJob } from "../jobs/insert.ts";
+import type { NewJob } from "../jobs/enqueue.ts";
 import type { Ports } from "../jobs/kind.ts";
 import { slotsAfter, type Fire } from "./decide.ts";
 import { decisionRow, insertSkips, passedBy, type DecisionRow } from "./decision.ts";

@@ -13,13 +13,12 @@ import type { Tx } from "../storage/store.ts";
 import { rowSet, skipLocked, anyOf, skipLockedOf, forUpdate } from "../storage/word.ts";
 import { laneOf } from "../jobs/claim/lane.ts";
 import type { Prepared } from "../jobs/define.ts";
-import { newJob } from "../jobs/enqueue.ts";
-import { insertJobs, type NewJob } from "../jobs/insert.ts";
 import { jobsChannel, type JobRow } from "../jobs/job.ts";
-import type { Ports, ToSay, Ended, JobEnded, JobKind } from "../jobs/kind.ts";
+import { plainKind, type Ports, type ToSay, type Ended, type JobEnded, type JobKind } from "../jobs/kind.ts";
 import { cancelJob } from "../jobs/settle/cancel.ts";
 import { park, queueOne } from "../jobs/state.ts";
 import { waitsKey, release } from "../jobs/wait/park.ts";
+import { newJob, insertJobs, type NewJob } from "../jobs/enqueue.ts";
 import { decide, type Fire } from "./decide.ts";
 import { undecided, decisionRow, insertDecisions, skipped, type DecisionRow } from "./decision.ts";
 import { nextFireAt, readTiming, scheduleKind, schedulesChannel } from "./schedule.ts";
@@ -244,7 +243,12 @@ async function lockSchedules(tx: Tx, seqs: readonly number[]): Promise<void> {
 }
 
 /** The jobs that schedules make, as a kind. */
-export const fires: JobKind = { ended: scheduledJobEnded, lock: lockSchedules };
+export const fires: JobKind = {
+  ...plainKind,
+  ended: scheduledJobEnded,
+  lock: lockSchedules,
+  order: { behind: "It comes after the one that was made before it, by the order of its schedule", instead: null },
+};
 
 async function scheduledJobEnded(tx: Tx, ended: readonly Ended[]): Promise<void> {
   for (const { job, outcome } of ended) if (outcome.retriedBy === null) await chainEnded(tx, job, outcome);

@@ -5,7 +5,7 @@ import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { command, manualClock, type Book, type JobRecord, type OpenOptions } from "../../src/index.ts";
-import { RunContext, type RunState } from "../../src/jobs/run/context.ts";
+import { RunContext, type RunState } from "../../src/jobs/run/run.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, shellScript, testFolder, type Backend } from "../support/open-test.ts";
 import { isGone, listenToPrograms } from "../support/reporting-program.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isDaybookError, job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
-import { freeKeys } from "../../src/jobs/wait/park.ts";
+import { freeKeys } from "../../src/jobs/key.ts";
 import { skipInLine } from "../../src/jobs/state.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { assertInvariants } from "../jobs/model.ts";

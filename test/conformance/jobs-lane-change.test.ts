@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { job } from "../../src/index.ts";
 import { claim, type ClaimedJob } from "../../src/jobs/claim/claim.ts";
-import { pauseLane } from "../../src/jobs/claim/gate.ts";
+import { pauseLane } from "../../src/jobs/queues.ts";
 import { settle } from "../../src/jobs/settle/settle.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 

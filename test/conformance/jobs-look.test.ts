@@ -1,12 +1,12 @@
 // How long a worker looks: until it has seen everything, and no longer.
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
+import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
+import { plainKind } from "../../src/jobs/kind.ts";
 import { tie } from "../../src/jobs/state.ts";
 import { rawSql } from "../../src/storage/sql.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest, openTestStore, type Backend } from "../support/open-test.ts";
-import type { TestContext } from "node:test";
 
 const plain = job("plain", { run: () => undefined });
 const stopped = job("stopped", { run: () => undefined });
@@ -78,7 +78,7 @@ for (const backend of backends) {
 
       const { parked } = await claimFully(1, {
         ...claimer(),
-        kinds: { call: { ended: () => undefined, mustWait: () => ({ until: clock.now() + 1000 }) } },
+        kinds: { call: { ...plainKind, mustWait: () => ({ until: clock.now() + 1000 }) } },
       });
 
       assert.equal(parked, 1);

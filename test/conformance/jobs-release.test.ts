@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
 import { hostChannel, jobsChannel } from "../../src/jobs/job.ts";
-import { resumeName } from "../../src/jobs/claim/gate.ts";
+import { resumeName } from "../../src/jobs/queues.ts";
 import { sweep } from "../../src/jobs/settle/rescue.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";

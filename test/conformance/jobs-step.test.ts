@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, limits, type Book, type DaybookError, type JobContext, type UserTx } from "../../src/index.ts";
-import type { RunState } from "../../src/jobs/run/context.ts";
+import type { RunState } from "../../src/jobs/run/run.ts";
 import { recoverSession } from "../../src/jobs/settle/rescue.ts";
 import { createStep, keepStep } from "../../src/jobs/run/step.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";

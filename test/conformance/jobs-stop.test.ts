@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book, type JobRecord } from "../../src/index.ts";
-import { startWorker } from "../../src/jobs/worker/start-worker.ts";
-import type { Worker } from "../../src/jobs/worker/worker-options.ts";
+import { startWorker, type Worker } from "../../src/jobs/worker/start-worker.ts";
 import { heldJob, reasonOf } from "../jobs/handlers.ts";
 import { openEngine } from "../jobs/open-engine.ts";
 import { backends, openTest } from "../support/open-test.ts";

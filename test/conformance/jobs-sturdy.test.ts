@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock } from "../../src/index.ts";
-import type { RunState } from "../../src/jobs/run/context.ts";
+import type { RunState } from "../../src/jobs/run/run.ts";
 import { runNotesDropped } from "../../src/jobs/kind.ts";
 import { sweep } from "../../src/jobs/settle/rescue.ts";
 import { backoffMs } from "../../src/core/retry.ts";
-import { createPendingWrites } from "../../src/jobs/worker/pending.ts";
+import { createPendingWrites } from "../../src/jobs/worker/runs.ts";
 import { startWorker } from "../../src/jobs/worker/start-worker.ts";
 import { heldJob } from "../jobs/handlers.ts";
 import { openEngine, type TestEngine } from "../jobs/open-engine.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { job, manualClock, type Book, type Job, type JobRecord, type ManualClock } from "../../src/index.ts";
-import type { Worker, WorkerOptions } from "../../src/jobs/worker/worker-options.ts";
+import type { Worker, WorkerOptions } from "../../src/jobs/worker/start-worker.ts";
 import { heldJob, type HeldJob } from "../jobs/handlers.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 import { tamper } from "../support/tamper.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { job, manualClock, type Book } from "../../src/index.ts";
-import { quarantineOf, type Member } from "../../src/jobs/worker/quarantine.ts";
+import { quarantineOf, type Member } from "../../src/jobs/worker/runs.ts";
 import { backends, cleanup, openTest } from "../support/open-test.ts";
 import { until, whileTimePasses } from "../support/session-row.ts";
 import { tamper } from "../support/tamper.ts";

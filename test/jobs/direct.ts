@@ -1,10 +1,10 @@
 // Direct work without the worker that serves it, so that a test can take its steps one by one.
 import { job } from "../../src/index.ts";
-import type { Claim, Reserved } from "../../src/jobs/claim/claim.ts";
+import type { Claim } from "../../src/jobs/claim/claim.ts";
+import { reservationVerbs, type Reserved, type Reservations } from "../../src/jobs/direct/reservation.ts";
 import { prepareJob, type AnyJob } from "../../src/jobs/define.ts";
-import { reservationVerbs, type Reservations } from "../../src/jobs/direct/reservation.ts";
 import { reserveFor } from "../../src/jobs/direct/run-now.ts";
-import { neverBlamed } from "../../src/jobs/settle/outcome.ts";
+import { neverBlamed } from "../../src/jobs/settle/settle.ts";
 import type { SessionKey } from "../../src/telemetry/session.ts";
 import type { TestEngine } from "./open-engine.ts";
 

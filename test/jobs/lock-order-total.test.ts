@@ -6,15 +6,17 @@ import { test, type TestContext } from "node:test";
 import { Client } from "pg";
 import { job } from "../../src/index.ts";
 import type { ClaimedJob } from "../../src/jobs/claim/claim.ts";
+import { directJobs, directKind } from "../../src/jobs/direct/reservation.ts";
 import type { OnFailure } from "../../src/jobs/group/group.ts";
 import { recoverSession } from "../../src/jobs/settle/rescue.ts";
-import { settleInUserTx } from "../../src/jobs/settle/settle.ts";
+import { settleInUserTx } from "../../src/jobs/run/step.ts";
 import { sql } from "../../src/storage/sql.ts";
 import { cleanup } from "../support/open-test.ts";
 import { askForTurn, declareDead, takeDirect } from "./direct.ts";
 import { assertInvariants } from "./model.ts";
 import { openEngine, type TestEngine } from "./open-engine.ts";
 
+const ports = { kinds: { [directKind]: directJobs } };
 const plain = job("plain", { attempts: 1, run: () => undefined });
 
 async function connect(t: TestContext, url: string): Promise<Client> {
@@ -88,7 +90,7 @@ const verbs: readonly Verb[] = [
   {
     name: "recovering a session that has reserved the queue",
     prepare: ({ at }) => askForTurn(at, { does: plain }),
-    run: ({ at }) => at.store.write((tx) => recoverSession(tx, { kinds: {} }, at.session.seq)),
+    run: ({ at }) => at.store.write((tx) => recoverSession(tx, ports, at.session.seq)),
   },
   { name: "cancelling a running job", run: ({ at, running }) => at.jobs.cancel(running[0]?.id ?? "") },
   {
@@ -144,7 +146,7 @@ const ends: Record<string, (at: TestEngine, retry: ClaimedJob) => Promise<unknow
   fails: (at, retry) => at.end(retry, { status: "error" }),
   finishes: (at, retry) => {
     const ending = { seq: retry.seq, runId: retry.run_id, job: retry, status: "success", durationMs: 1 } as const;
-    return at.store.write((tx) => settleInUserTx(tx, { kinds: {} }, ending), { by: "user" });
+    return at.store.write((tx) => settleInUserTx(tx, ports, ending), { by: "user" });
   },
 };
 
@@ -171,6 +173,25 @@ for (const [how, end] of Object.entries(ends)) {
 
     assert.equal(rows.length, 2);
     await done;
+    await assertInvariants(at);
+  });
+}
+
+for (const [how, end] of Object.entries(ends)) {
+  test(`direct work that ${how} waits for its reservation before it holds itself`, async (t) => {
+    const at = await openEngine(t, "postgres", { use: [plain] });
+    const [direct] = (await takeDirect(at, await askForTurn(at, { does: plain }))).jobs;
+    const [other, watcher] = [await connect(t, at.url), await connect(t, at.url)];
+    await other.query("begin; select seq from daybook_reservation for update");
+
+    const done = end(at, direct as ClaimedJob);
+    assert.equal(await untilItWaitsOrEnds(watcher, done), "waits");
+    const { rows } = await other.query("select seq from daybook_line for update skip locked");
+    await other.query("rollback");
+
+    assert.equal(rows.length, 1);
+    await done;
+    assert.deepEqual(await at.rows("select status from daybook_reservation"), [{ status: "released" }]);
     await assertInvariants(at);
   });
 }
@@ -223,7 +244,7 @@ test("a lost job is tried again in the next free place rather than wait for thos
   );
 
   await declareDead(at, { seq: by.sessionSeq, id: "" });
-  await at.store.write((tx) => recoverSession(tx, { kinds: {} }, by.sessionSeq));
+  await at.store.write((tx) => recoverSession(tx, ports, by.sessionSeq));
   await other.query("rollback");
 
   const line = (await at.queues.line("default")).items.map((each) => each.id);
@@ -260,7 +281,7 @@ test("a group ends with the last of its jobs, also when two finish at once and o
       async (tx) => {
         await tx.all(sql`select 1`);
         await before();
-        return settleInUserTx(tx, { kinds: {} }, ending);
+        return settleInUserTx(tx, ports, ending);
       },
       { by: "user" },
     );

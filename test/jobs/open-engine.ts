@@ -5,13 +5,13 @@ import { manualClock, type ManualClock } from "../../src/core/manual-clock.ts";
 import { claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../../src/jobs/claim/claim.ts";
 import { filesFolder, openStore, type StoreOptions } from "../../src/storage/open-store.ts";
 import type { AnyJob } from "../../src/jobs/define.ts";
+import { directJobs, directKind } from "../../src/jobs/direct/reservation.ts";
 import type { Engine } from "../../src/jobs/engine.ts";
 import { groupReads, groupVerbs, type Groups } from "../../src/jobs/group/groups.ts";
 import { jobReads, jobVerbs, lookUp, type Jobs } from "../../src/jobs/jobs.ts";
-import type { Ending } from "../../src/jobs/settle/outcome.ts";
+import { settle, type Ending, type Settled } from "../../src/jobs/settle/settle.ts";
 import { newTurns } from "../../src/jobs/claim/lane.ts";
 import { queueReads, queueVerbs, type Queues } from "../../src/jobs/queues.ts";
-import { settle, type Settled } from "../../src/jobs/settle/settle.ts";
 import { takeTurn, type Turn, type TurnWork } from "../../src/jobs/worker/turn.ts";
 import { migrations } from "../../src/open/migrations.ts";
 import { collect } from "../../src/open/use.ts";
@@ -69,7 +69,7 @@ export async function openEngine(
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
   const session = await newSession();
   const engine: Engine = {
-    ...{ store, clock, definitions: collect(use).definitions, kinds: {} },
+    ...{ store, clock, definitions: collect(use).definitions, kinds: { [directKind]: directJobs } },
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,
@@ -133,5 +133,6 @@ export function newClaimer(sessionSeq: number, use: readonly AnyJob[]): Claimer 
     queues: null,
     turns: newTurns(),
     hostCursors: new Map(),
+    kinds: {},
   };
 }

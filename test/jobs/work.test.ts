@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { workUntilSignal } from "../../src/book/work.ts";
-import type { Worker } from "../../src/jobs/worker/worker-options.ts";
+import type { Worker } from "../../src/jobs/worker/start-worker.ts";
 
 const started = async (): Promise<Worker> => ({}) as Worker;
 const listening = (): number[] => ["SIGINT", "SIGTERM"].map((signal) => process.listenerCount(signal));

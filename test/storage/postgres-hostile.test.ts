@@ -5,7 +5,7 @@ import pg from "pg";
 import { z } from "zod";
 import { entity, event, job, listener, open, type Book } from "../../src/index.ts";
 import { closeListeners } from "../../src/events/listener.ts";
-import { closeLane } from "../../src/jobs/claim/gate.ts";
+import { closeLane } from "../../src/jobs/claim/lane.ts";
 import { lockKeyOf, lockNames } from "../../src/storage/word.ts";
 import { roomsOf } from "../../src/open/rooms.ts";
 import { sql } from "../../src/storage/sql.ts";

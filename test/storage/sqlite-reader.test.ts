@@ -214,7 +214,7 @@ test("a slow reader keeps its low priority to its tenant, until that has asked f
   assert.equal(await serve("noisy", quick), quiet);
 });
 
-test("who cost a reader its life gets one that lets all others come first", async (t) => {
+test("who cost a reader its life gets one that lets others come first", async (t) => {
   const { url } = await openTestStore(t, "sqlite");
   const readers = createReaders({ location: url, writable: false }, "process");
   cleanup(t, () => readers.close());
@@ -230,7 +230,7 @@ test("who cost a reader its life gets one that lets all others come first", asyn
     return reader.yielded;
   });
 
-  assert.equal(yielded, "all");
+  assert.equal(yielded, "some");
 });
 
 test("a read that goes on for long lets all others come first, and so do the next ones of its tenant", async (t) => {

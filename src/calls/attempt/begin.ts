@@ -7,8 +7,8 @@ import type { Store, Tx } from "../../storage/store.ts";
 import { together } from "../../storage/unit.ts";
 import { anyOf, forShareOf, greatest, insertInto, rowSet, type Nullable, type RowOf } from "../../storage/word.ts";
 import { advise } from "../../core/retry.ts";
-import type { JobInfo } from "../../jobs/run/context.ts";
-import { passing } from "../../jobs/worker/pending.ts";
+import type { JobInfo } from "../../jobs/run/run.ts";
+import { passing } from "../../jobs/worker/runs.ts";
 import { type CallRow, type CallPolicy, type CallAnnounce, callKind, sealedFor, tellCalls } from "../call.ts";
 
 import { outgoingOf, type Outgoing, type RequestContent, type ShownRequest } from "../request/content.ts";

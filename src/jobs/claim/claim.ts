@@ -8,27 +8,18 @@ import { limits } from "../../core/limits.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { passOn, waitsKey } from "../wait/park.ts";
-import { countStarts, enterLanes, nextOpening, pausedNames, closeLane, type Gate } from "./gate.ts";
-import type { Ports } from "../kind.ts";
-import {
-  candidateColumns,
-  hostChannel,
-  jobsChannel,
-  startableColumns,
-  type Candidate,
-  type Startable,
-} from "../job.ts";
-import { inTurn, nextLanes, served, type Turns, type LaneRow } from "./lane.ts";
+import { countStarts, enterLanes, nextOpening, pausedNames, inTurn, nextLanes, served } from "./lane.ts";
+import type { Gate, Turns } from "./lane.ts";
+import { kindOf, type Ports } from "../kind.ts";
+import { candidateColumns, hostChannel, jobsChannel, startableColumns } from "../job.ts";
+import type { Candidate, Startable, JobRow } from "../job.ts";
 import { createPermits, limitNames, writePermits, type Permit } from "./limit.ts";
-import { runsAlone } from "../settle/outcome.ts";
-import type { TurnWork } from "../worker/turn.ts";
 import { park, queueOne, take, type Claimed, type Parked } from "../state.ts";
-
-export type { Claimed } from "../state.ts";
+import type { Reserved } from "../direct/reservation.ts";
 
 export type ClaimedJob = Candidate & { readonly run_id: string; readonly lane_seq: number; readonly queue: string };
 
-/** Who claims, and what it remembers between claims. */
+/** The worker that claims, and what it remembers between claims. */
 export type Claimer = {
   readonly sessionSeq: number;
   readonly hosts: ReadonlySet<string>;
@@ -40,35 +31,26 @@ export type Claimer = {
   /** It serves one reservation, and nothing else. */
   readonly reserved?: Reserved;
   /** What the rooms above say of jobs that keep an order. */
-  readonly kinds?: Ports["kinds"];
+  readonly kinds: Ports["kinds"];
 };
 
 /** What a claim took and saw. It is filled as the claim goes from lane to lane. */
-export type Claim = {
-  readonly jobs: ClaimedJob[];
-  /** A job that must run alone was found, and parked until a process is empty. */
-  leftAlone: boolean;
-  /** There may be more that this claim did not get to. */
-  readonly more: boolean;
-  /** How many were found unable to run, and parked. */
-  parked: number;
-  readonly looked: readonly number[];
-  /** Another claimer was just counting one of our limits; what it names was left in line. */
-  contended: boolean;
-  /** When a lane that its rate closed opens again. */
-  readonly opensAt: number | null;
-  /** A job was parked until a time, so the next due time may have changed. */
-  parkedForTime: boolean;
-};
+export type Claim = ReturnType<typeof noClaim>;
 
-export const noClaim = (): Claim => ({
-  jobs: [],
+export const noClaim = () => ({
+  jobs: [] as ClaimedJob[],
+  /** A job that must run alone was found, and parked until a process is empty. */
   leftAlone: false,
+  /** There may be more that this claim did not get to. */
   more: false,
+  /** How many were found unable to run, and parked. */
   parked: 0,
-  looked: [],
+  looked: [] as readonly number[],
+  /** Another claimer was just counting one of our limits; what it names was left in line. */
   contended: false,
-  opensAt: null,
+  /** When a lane that its rate closed opens again. */
+  opensAt: null as number | null,
+  /** A job was parked until a time, so the next due time may have changed. */
   parkedForTime: false,
 });
 
@@ -80,24 +62,15 @@ type Asked = {
   readonly alone: boolean;
 };
 
-/** Who starts jobs, and where what it took is noted. */
-type Starter = Pick<Asked, "claimer" | "attempted">;
+/** The claimer that starts jobs, and where what it took is noted. */
+export type Starter = Pick<Asked, "claimer" | "attempted">;
 
 type Batch = Asked & {
   readonly paused: ReadonlySet<string>;
-  readonly permits: ReturnType<typeof createPermits>;
+  /** Made for the first job that has limits. */
+  permits: ReturnType<typeof createPermits> | undefined;
   readonly found: Claim;
 };
-
-/** What a turn claims: for its reservation, alone, or from the lanes in turn. */
-export function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
-  const { reserved } = claimer;
-  if (work.alone) return claimAlone(tx, claimer, work.attempted);
-  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
-  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
-  if (work.endings.length > 0) return Promise.resolve(noClaim());
-  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
-}
 
 /** Takes at most `want` jobs for this session. Two sessions never receive the same one: SQLite has one writer, and PostgreSQL
  *  skips rows that another session has locked. `attempted` gets what is taken, also when the commit's fate stays unknown. */
@@ -132,7 +105,7 @@ export async function claimAlone(tx: Tx, claimer: Claimer, attempted: Claimed[])
   if (found !== undefined && gate !== undefined) {
     const { seq } = found;
     if (await queueOne(tx, seq, "alone", { passBy: true }))
-      await takeFrom(tx, batch, gate, await readCandidates(tx, [seq]));
+      await takeFrom(tx, batch, gate, await readCandidate(tx, seq));
     else batch.found.contended = true;
   }
   return toClaim(batch, gates, { more: false, looked: [] });
@@ -161,7 +134,7 @@ async function enter(tx: Tx, asked: Asked, next: readonly number[]): Promise<{ b
     next.length === 0 ? new Set<string>() : pausedNames(tx),
   ]);
   const found = { ...noClaim(), contended };
-  return { batch: { ...asked, paused, permits: createPermits(tx), found }, gates };
+  return { batch: { ...asked, paused, permits: undefined, found }, gates };
 }
 
 function toClaim({ found }: Batch, gates: readonly Gate[], { more, looked }: Pick<Claim, "more" | "looked">): Claim {
@@ -183,7 +156,7 @@ async function claimFromLane(tx: Tx, batch: Batch, gate: Gate, share: number): P
   return found.length === room && changed > 0;
 }
 
-/** The first `most` of a lane. Nobody else takes them until the transaction ends. */
+/** The first `most` of a lane. No other claim takes them until the transaction ends. */
 async function firstInLine(tx: Tx, lane: number, most: number): Promise<Startable[]> {
   // Beside any other index on status SQLite would sort the whole backlog for each claim, so the index is pinned. A place
   // is unique within a lane and priority (J7), so `priority desc, position, seq` is the whole order.
@@ -195,7 +168,8 @@ async function firstInLine(tx: Tx, lane: number, most: number): Promise<Startabl
 
 /** Takes those of the lane's candidates that may run, and parks the others. Says how many left the line. */
 async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Startable[]): Promise<number> {
-  const busy = await tryNames(tx, limitNames(found));
+  const limited = found.filter((job) => job.limits !== null);
+  const busy = limited.length === 0 ? nothingBusy : await tryNames(tx, limitNames(limited));
   const taken: Startable[] = [];
   const permits: Permit[] = [];
   const parked: (Candidate & Parked)[] = [];
@@ -213,13 +187,13 @@ async function takeFrom(tx: Tx, batch: Batch, gate: Gate, found: readonly Starta
   }
   await parkAll(tx, batch, parked);
   batch.found.jobs.push(...(await start(tx, batch, gate.lane.queue, taken)));
-  await writePermits(tx, permits);
+  if (permits.length > 0) await writePermits(tx, permits);
   await countStarts(tx, gate, taken.length);
   return taken.length + parked.length;
 }
 
 /** From here on they run, and are this session's. */
-async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
+export async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Promise<ClaimedJob[]> {
   if (jobs.length === 0) return [];
   for (const job of jobs) {
     job.run_id = tx.ids();
@@ -234,7 +208,7 @@ async function start(tx: Tx, by: Starter, queue: string, jobs: Startable[]): Pro
 }
 
 // What is parked may have come to the front because a slot was free; if it waits for something else, the slot is the
-// next one's. And whoever runs its name should know that it is there.
+// next one's. And the workers that run its name should know that it is there.
 async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parked)[]): Promise<void> {
   if (parked.length === 0) return;
   await park(tx, parked);
@@ -252,6 +226,7 @@ async function parkAll(tx: Tx, batch: Batch, parked: readonly (Candidate & Parke
 
 type Verdict = readonly Permit[] | Parked;
 const noPermits: readonly Permit[] = [];
+const nothingBusy: ReadonlySet<string> = new Set();
 
 function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict> {
   const { seq, name, available_at } = job;
@@ -265,23 +240,25 @@ function decide(tx: Tx, batch: Batch, job: Candidate): Verdict | Promise<Verdict
 async function decideLimited(tx: Tx, batch: Batch, job: Candidate): Promise<Verdict> {
   const { seq, available_at, tenant_id: tenant } = job;
   if (job.kind !== null && job.limit_key !== null) {
-    const waits = (await batch.claimer.kinds?.[job.kind]?.mustWait?.(tx, job)) ?? false;
+    const waits = await kindOf(batch.claimer, job).mustWait(tx, job);
     const order = waitsKey({ tenant, waitsFor: "order", key: job.limit_key });
     if (waits === true) return { seq, waits_for: "order", waits_key: order, available_at };
     if (waits !== false) return { seq, waits_for: "time", waits_key: null, available_at: waits.until };
   }
+  batch.permits ??= createPermits(tx);
   const permits = job.limits === null ? noPermits : await batch.permits.take(job);
   if (!("waitsFor" in permits)) return permits;
   const { waitsFor, key, until } = permits;
   return { seq, waits_for: waitsFor, waits_key: waitsKey({ tenant, waitsFor, key }), available_at: until };
 }
 
-async function readCandidates(tx: Tx, seqs: readonly number[]): Promise<Startable[]> {
+async function readCandidate(tx: Tx, seq: number): Promise<Startable[]> {
   return tx.all<Startable>(sql`select ${startableColumns} from daybook_line line cross join daybook_job job
-    where line.seq ${anyOf("integer", seqs)} and job.seq = line.seq order by line.seq`);
+    where line.seq = ${seq} and job.seq = line.seq`);
 }
 
-/** What a claim has taken for this session whose commit nobody confirmed. On PostgreSQL it may still be under way: its locks make us wait. */
+/** What a claim has taken for this session whose commit was not confirmed. On PostgreSQL it may still be under way: its locks make
+ *  us wait. */
 export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claimed[]): Promise<ClaimedJob[]> {
   if (!(await isAlive(tx, by.sessionSeq))) return [];
   if (tx.dialect === "postgres") {
@@ -295,41 +272,10 @@ export async function recallClaim(tx: Tx, by: Claimer, attempted: readonly Claim
   return taken.sort((a, b) => a.seq - b.seq);
 }
 
-/** What a worker that serves one reservation looks for. */
-export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
+/** `alone` counts losses among others. After the first a job is tried again as it was, because most losses are not
+ *  its fault; after the second it runs alone, so that only it can be to blame for the next. */
+export const lostTwice = 2;
 
-/** The claim of one who holds a reservation: its own job, once nothing else runs in the lane. */
-async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
-  // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
-  await closeLane(tx, reserved.laneSeq);
-  const none = noClaim();
-  const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
-    where status = 'running' and lane_seq = ${reserved.laneSeq}`);
-  if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
-  const job = await tx.get<Startable>(sql`select ${startableColumns}
-    from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
-    where line.seq = ${reserved.jobSeq} and line.status = 'waiting' and line.waits_for = 'reservation' and job.seq = line.seq
-      and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
-      and reservation.status = 'active' and reservation.session_seq = ${by.claimer.sessionSeq}`);
-  const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
-  if (job === undefined || lane === undefined) return none;
-  if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
-  const permits = await createPermits(tx, { direct: true }).take(job);
-  // It is not in line, so nobody lets it in when the rate opens.
-  if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
-  // On PostgreSQL somebody may be moving it, or cancelling it.
-  if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
-  const jobs = await start(tx, by, lane.queue, [job]);
-  await writePermits(tx, permits);
-  return { ...none, jobs };
-}
-
-// Whoever ends a run wakes the holder of its lane. One that looked for a holder before we were there does not, and we do
-// not see yet that the run has ended; but it still has the row.
-async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
-  if (tx.dialect === "sqlite") return false;
-  const seqs = running.map(({ seq }) => seq);
-  const free = await tx.all(sql`select seq from daybook_line
-    where seq ${anyOf("integer", seqs)} for key share skip locked`);
-  return free.length < seqs.length;
+export function runsAlone({ alone }: Pick<JobRow, "alone">): boolean {
+  return alone === lostTwice;
 }

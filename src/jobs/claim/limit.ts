@@ -1,5 +1,5 @@
 // Limits are counted from live claims, in the transaction of the claim: read the candidates, lock the limits they
-// name, count who is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
+// name, count what is running, then take. A running job holds a numbered permit of each of its limits, and the primary key
 // of permits makes a breach impossible even if this file were wrong. Jobs without limits pay nothing.
 //
 // A rate lets at most `max` jobs start in each window of time, counted in the same transaction; a job over the allowance waits for
@@ -198,7 +198,7 @@ export async function roomInRate(tx: Tx, rule: RateRule, take = 0): Promise<Rate
   return { room, opensAt };
 }
 
-/** Somebody waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
+/** A job waits for the rate, and is to be let in then. Every worker must know when: this one may have its hands full. */
 export async function openAt(tx: Tx, rule: RateRule, opensAt: number): Promise<void> {
   const changed = await tx.run(sql`update daybook_rate_window set opens_at = ${opensAt}
     where tenant_id = ${rule.tenant} and rate_key = ${rule.key} and opens_at is distinct from ${opensAt}`);

@@ -1,5 +1,5 @@
 // The row of a program: written before it is started, told its pid at once, and closed when it has ended. While it is
-// open, somebody has to see to it that the program ends. The run that started it shows it as a `CommandRecord`.
+// open, this process or a recovery has to see to it that the program ends. The run that started it shows it as a `CommandRecord`.
 import { limits } from "../../core/limits.ts";
 import { storableText } from "../../core/quote.ts";
 import { sql } from "../../storage/sql.ts";
@@ -13,7 +13,7 @@ import {
   thisProcess,
 } from "../../telemetry/process-identity.ts";
 import type { ProcessIdentity } from "../../telemetry/process-identity.ts";
-import type { JobInfo } from "../run/context.ts";
+import type { JobInfo } from "../run/run.ts";
 import type { Engine } from "../engine.ts";
 import type { Artifacts } from "./artifacts.ts";
 import { readEnd, type CommandLog } from "./log-file.ts";
@@ -81,7 +81,7 @@ export function beginCommand(
 
 export function noteProcess({ store }: Engine, { tenant, runId }: JobInfo, pid: number): Promise<unknown> {
   const found = processStarted(pid);
-  // One that has ended already is a zombie until it is taken note of, which tells it from nobody.
+  // One that has ended already is a zombie until it is taken note of, which tells nothing apart.
   const started = found === "zombie" ? null : found;
   const noted = sql`update daybook_run_command set pid = ${pid}, process_started = ${started}
     where tenant_id = ${tenant} and run_id = ${runId}`;
@@ -91,7 +91,7 @@ export function noteProcess({ store }: Engine, { tenant, runId }: JobInfo, pid: 
 export type CommandEnding = Pick<CommandRecord, "note"> &
   Partial<Pick<CommandRecord, "exitCode" | "signal" | keyof Artifacts>> & { readonly log?: CommandLog | undefined };
 
-/** Closes the row, once; whoever comes second changes nothing and hears false. `over` is a note that may be replaced. */
+/** Closes the row, once; a second caller changes nothing and hears false. `over` is a note that may be replaced. */
 export async function endCommand(
   { store }: Engine,
   { tenant, runId }: Pick<OpenCommand, "tenant" | "runId">,
@@ -107,8 +107,8 @@ export async function endCommand(
   return (await store.write(close, { tenant })) === 1;
 }
 
-// A program outlives its worker when that is killed: nobody is left to tell it. Whoever recovers the run on the same host
-// ends it. A number is not enough for that, since the system gives it to others: the process must have the start that was
+// A program outlives its worker when that is killed: no process is left to tell it. The process that recovers the run on the same
+// host ends it. A number is not enough for that, since the system gives it to others: the process must have the start that was
 // written down, or be one of the same group that carries the run's id in its environment.
 
 type Fate = "ended" | "gone" | "unknown";
@@ -158,7 +158,7 @@ async function seeTo(engine: Engine, row: OpenCommand, self: ProcessIdentity): P
   const fate = await fateOf(engine, row, self);
   if (fate === undefined) return;
   const { tenant, runId, jobId, pid, logPath } = row;
-  // Another process may have come after our signals and found nobody: who ended it has the last word.
+  // Another process may have come after our signals and found none: the one that ended it has the last word.
   const over = fate === "ended" ? notes.gone : null;
   if (await endCommand(engine, row, { note: notes[fate], log: await readEnd(logPath) }, over)) {
     commandOrphaned.state({ tenant, jobId, runId, pid, fate });

@@ -13,7 +13,7 @@ import { operandsFrom } from "./code-places.ts";
 import { join, resolve } from "node:path";
 import { killPoint } from "../../core/fact.ts";
 import { thisProcess } from "../../telemetry/process-identity.ts";
-import type { RunContext } from "../run/context.ts";
+import type { RunContext } from "../run/run.ts";
 import type { Engine } from "../engine.ts";
 import { beginCommand, endCommand, noteProcess, endOrphan, type CommandEnding } from "./command-record.ts";
 import { openLog, type CommandLog, type LogFile } from "./log-file.ts";
@@ -198,7 +198,7 @@ export type CommandResult = Artifacts & {
   readonly log: CommandLog;
 };
 
-/** One run. Its row is in the book before the program starts: whatever happens here, somebody knows what to look for. */
+/** One run. Its row is in the book before the program starts: whatever happens here, a recovery knows what to look for. */
 async function runCommand(
   engine: Engine,
   plan: CommandPlan,

@@ -17,7 +17,7 @@ export type CommandLog = {
 };
 
 export async function openLog(path: string, bytesMax: number) {
-  // What programs say is nobody else's business.
+  // What programs say is for their owner alone.
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, "w", 0o600);
   const { ctimeNs } = await file.stat({ bigint: true });
@@ -78,7 +78,7 @@ function tailText(tail: Buffer): string {
   return storableText(tail.subarray(Math.max(0, from)).toString("utf8"), 3 * limits.commandTailBytesMax);
 }
 
-/** What can be told of a log that nobody closed; undefined when there is none. */
+/** What can be told of a log that was not closed; undefined when there is none. */
 export async function readEnd(path: string): Promise<CommandLog | undefined> {
   const file = await open(path, "r").catch(() => undefined);
   if (file === undefined) return undefined;

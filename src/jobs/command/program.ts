@@ -20,7 +20,7 @@ export const runVariable = "DAYBOOK_RUN_ID";
 
 /** How long a group has after SIGTERM. Less than the engine's own grace, so that a run is over when it says so. */
 export const termMs = 3000;
-/** How long the output may stay open when the group has ended: somebody who left the group has it. */
+/** How long the output may stay open when the group has ended: a process that left the group has it. */
 const outputMs = 1000;
 const outputSteps = 10;
 
@@ -57,7 +57,7 @@ export async function runProgram(start: ProgramStart): Promise<{ end: ProgramEnd
       });
     });
     // While the first process has not been taken note of, its number is its own. Afterwards the number stands for what is
-    // left of its group; should a process have it again, then nothing was left and the number is somebody else's.
+    // left of its group; should a process have it again, then nothing was left and the number is another process's.
     const signalGroup = (by: NodeJS.Signals): void => {
       if (state === "running" || !pidExists(pid)) signalGroupOf(pid, by);
     };
@@ -77,14 +77,14 @@ export async function runProgram(start: ProgramStart): Promise<{ end: ProgramEnd
     // It may have been aborted while its folder was looked at.
     if (signal.aborted) stop();
     const noted = start.note(pid);
-    // A program whose number nobody knows must not go on.
+    // A program whose number is not in the book must not go on.
     noted.catch(stop);
     const end = await ended;
-    // What is left of a group that was asked to end has its time, unless its output says that nobody is there.
+    // What is left of a group that was asked to end has its time, unless its output says that no process is there.
     if (stopping !== undefined) await Promise.race([outputEnded, killed.promise]);
     stopping?.cancel();
     signalGroup("SIGKILL");
-    // From here on the number may become somebody else's.
+    // From here on the number may become another process's.
     state = "over";
     const read = new AbortController();
     void giveUpReading(clock, reader, read.signal);
@@ -101,7 +101,7 @@ export async function runProgram(start: ProgramStart): Promise<{ end: ProgramEnd
 
 // One pipe for all that a program says. Its stdout and stderr are the same end of it, so what comes out is in the order
 // in which it went in; two pipes would be read one after the other. Node makes no pipes by themselves, so this is a
-// socket that nobody else can reach, with its name taken away as soon as both ends hold it. `writer` is for the program; ours is
+// socket that no other process can reach, with its name taken away as soon as both ends hold it. `writer` is for the program; ours is
 // closed once it has its own.
 async function openPipe(): Promise<{ reader: Socket; writer: Socket }> {
   // The folder is the owner's alone.
@@ -164,12 +164,12 @@ async function giveUpReading(clock: Clock, reader: Socket, read: AbortSignal): P
   reader.destroy();
 }
 
-/** True when there was somebody to signal. */
+/** True when there was a process to signal. */
 export function signalGroupOf(group: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(-group, signal);
   } catch {
-    return false; // nobody is left, or they are not ours to signal
+    return false; // no process is left, or it is not ours to signal
   }
 }
 

@@ -9,17 +9,18 @@ import { checkName } from "../../core/name.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { anyOf, forUpdate, indexedBy } from "../../storage/word.ts";
+import { anyOf, forUpdate, indexedBy, tryNames } from "../../storage/word.ts";
 import { isAlive } from "../../telemetry/attach.ts";
 import { tellCancelled } from "../settle/cancel.ts";
 import type { Engine } from "../engine.ts";
-import { closeLane } from "../claim/gate.ts";
-import type { Ports } from "../kind.ts";
-import { doneChannel, jobsChannel, seqsOf, type JobRow } from "../job.ts";
+import { closeLane, laneOf, type LaneRow } from "../claim/lane.ts";
+import { plainKind, type JobKind, type Ports } from "../kind.ts";
+import { doneChannel, jobsChannel, seqsOf, startableColumns, type Startable } from "../job.ts";
 import type { Within } from "../jobs.ts";
-import { laneOf } from "../claim/lane.ts";
-import { cancelInLine } from "../state.ts";
+import { cancelInLine, queueOne } from "../state.ts";
 import { awaitEnd } from "../result.ts";
+import { createPermits, limitNames, writePermits } from "../claim/limit.ts";
+import { noClaim, start, type Claim, type Starter } from "../claim/claim.ts";
 
 /** The kind of direct work; its `kind_seq` is the reservation. */
 export const directKind = "direct";
@@ -44,13 +45,13 @@ type Asked = {
   readonly lastsMs?: number;
 };
 
-/** The reservation, or who holds the lane. The unique index decides between two that ask at once. */
+/** The reservation, or the one that holds the lane. The unique index decides between two sessions that ask at once. */
 export async function reserveLane(
   tx: Tx,
   ports: Ports,
   { lane, sessionSeq, note, jobId = null, lastsMs = limits.reservationMs }: Asked,
 ): Promise<{ readonly made: ReservationRow } | { readonly holder: ReservationRow | undefined }> {
-  // A book that closes lets its reservations go. Whoever waits for one in it must not get it: nobody would release it.
+  // A book that closes lets its reservations go. A caller that still waits for one must not get it, because it would never be released.
   if (!(await isAlive(tx, sessionSeq))) throw new DaybookError("closed", "the session of this book has ended");
   await closeLane(tx, lane);
   await expire(tx, ports, sql`lane_seq = ${lane} and expires_at <= ${tx.now}`);
@@ -76,22 +77,28 @@ export async function releaseReservation(tx: Tx, ports: Ports, id: string, sessi
   await endReservations(tx, ports, [await ownReservation(tx, id, sessionSeq, "release")], "released");
 }
 
-/** The end of direct work is the end of its turn, in one transaction: the queue goes on, whatever becomes of the caller. */
-export async function releaseTurnOf(tx: Tx, { kind_seq: reservation }: Pick<JobRow, "kind_seq">): Promise<void> {
-  const released =
-    await tx.run(sql`update daybook_reservation as reservation set status = 'released', ended_at = ${tx.now}
-    where seq = ${reservation} and status = 'active'`);
-  if (released === 0) return;
-  tx.wake(jobsChannel);
-  tx.wake(doneChannel);
-}
+/** Direct work as a kind. The end of its run is the end of its turn, in one transaction: the queue goes on, whatever becomes of the
+ *  caller. One that never ran leaves the turn to its caller. */
+export const directJobs: JobKind = {
+  ...plainKind,
+  async ended(tx, all) {
+    const turns = all.flatMap(({ job, outcome }) => (outcome.run === null ? [] : (job.kind_seq ?? [])));
+    const released =
+      await tx.run(sql`update daybook_reservation as reservation set status = 'released', ended_at = ${tx.now}
+      where seq ${anyOf("integer", turns)} and status = 'active'`);
+    if (released === 0) return;
+    tx.wake(jobsChannel);
+    tx.wake(doneChannel);
+  },
+  hold: (tx, turn) => tx.all(sql`select seq from daybook_reservation reservation where seq = ${turn} for update`),
+};
 
 /** Those of a session that has ended: the queues go on. */
 export function freeReservationsOf(tx: Tx, ports: Ports, sessionSeq: number): Promise<number> {
   return expire(tx, ports, sql`session_seq = ${sessionSeq}`);
 }
 
-/** By default those that nobody renewed in time: claims pass them by already, and who waits for one waits in vain. */
+/** By default those that were not renewed in time: claims pass them by already, and their direct work would wait in vain. */
 export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${tx.now}`): Promise<number> {
   const held = await tx.all<ReservationRow>(sql`select * from daybook_reservation reservation
     where status = 'active' and ${which} order by seq ${forUpdate}`);
@@ -99,7 +106,7 @@ export async function expire(tx: Tx, ports: Ports, which = sql`expires_at <= ${t
   return held.length;
 }
 
-/** Ends reservations. A direct job that has not begun has nobody left who waits for it, and never runs. */
+/** Ends reservations. A direct job that has not begun has lost its caller, and never runs. */
 async function endReservations(tx: Tx, ports: Ports, rows: readonly ReservationRow[], status: Over): Promise<void> {
   if (rows.length === 0) return;
   await tx.run(sql`update daybook_reservation as reservation set status = ${status}, ended_at = ${tx.now}
@@ -194,7 +201,7 @@ export function reservationVerbs(engine: Engine, within: Within, tenant: string)
   };
 }
 
-/** Somebody else holds the queue, until then at the latest: it may never be released, and then it expires. */
+/** Another session holds the queue, until then at the latest: a reservation that is never released expires. */
 export type Refused = { readonly refusal: DaybookError; readonly expiresInMs: number };
 
 /** Asks until the turn is granted, for at most `ms`; with 0 it asks once and throws the refusal. Whoever ends a
@@ -209,7 +216,7 @@ export function waitForTurn<T extends object>(store: Store, ms: number, ask: () 
   });
 }
 
-/** What one is told who asked for a queue that is held, with `own` by this very process. */
+/** What a caller is told that asked for a queue which is held, with `own` by this very process. */
 export async function refusedBy(
   tx: Tx,
   queue: string,
@@ -225,4 +232,43 @@ export async function refusedBy(
     { queue, reservation: holder?.id ?? null, sessionId: session?.id ?? null },
   );
   return { refusal, expiresInMs: Math.max(0, (holder?.expires_at ?? tx.now) - tx.now) + 1 };
+}
+
+/** What a worker that serves one reservation looks for. */
+export type Reserved = { readonly id: string; readonly jobSeq: number; readonly laneSeq: number };
+
+/** The claim of a worker that serves a reservation: its own job, once nothing else runs in the lane. */
+export async function claimReserved(tx: Tx, by: Starter, reserved: Reserved): Promise<Claim> {
+  // Claims that were under way when the lane was reserved have committed after this, and are seen by the next statement.
+  await closeLane(tx, reserved.laneSeq);
+  const none = noClaim();
+  const busy = await tx.all<{ seq: number }>(sql`select seq from daybook_line
+    where status = 'running' and lane_seq = ${reserved.laneSeq}`);
+  if (busy.length > 0) return (await isEnding(tx, busy)) ? { ...none, more: true, contended: true } : none;
+  const job = await tx.get<Startable>(sql`select ${startableColumns}
+    from daybook_line line cross join daybook_job job cross join daybook_reservation reservation
+    where line.seq = ${reserved.jobSeq} and line.status = 'waiting' and line.waits_for = 'reservation' and job.seq = line.seq
+      and reservation.tenant_id = job.tenant_id and reservation.id = ${reserved.id}
+      and reservation.status = 'active' and reservation.session_seq = ${by.claimer.sessionSeq}`);
+  const lane = await tx.get<LaneRow>(sql`select * from daybook_lane where seq = ${reserved.laneSeq}`);
+  if (job === undefined || lane === undefined) return none;
+  if ((await tryNames(tx, limitNames([job]))).size > 0) return { ...none, more: true, contended: true };
+  const permits = await createPermits(tx, { direct: true }).take(job);
+  // It is not in line, so no release lets it in when the rate opens.
+  if ("waitsFor" in permits) return { ...none, opensAt: permits.waitsFor === "time" ? permits.until : null };
+  // On PostgreSQL another transaction may be moving or cancelling it.
+  if (!(await queueOne(tx, job.seq, "reservation", { passBy: true }))) return { ...none, more: true, contended: true };
+  const jobs = await start(tx, by, lane.queue, [job]);
+  await writePermits(tx, permits);
+  return { ...none, jobs };
+}
+
+// A settle wakes the holder of its lane. One that looked for a holder before this reservation was made does not, and its commit is
+// not seen yet; but it still holds the row.
+async function isEnding(tx: Tx, running: readonly { readonly seq: number }[]): Promise<boolean> {
+  if (tx.dialect === "sqlite") return false;
+  const seqs = running.map(({ seq }) => seq);
+  const free = await tx.all(sql`select seq from daybook_line
+    where seq ${anyOf("integer", seqs)} for key share skip locked`);
+  return free.length < seqs.length;
 }

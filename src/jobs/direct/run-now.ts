@@ -10,14 +10,10 @@ import { refuseInsideUnit } from "../../storage/unit.ts";
 import { cancelJob } from "../settle/cancel.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "../define.ts";
 import type { Engine } from "../engine.ts";
-import { newJob } from "../enqueue.ts";
-import { closeLane } from "../claim/gate.ts";
-import { insertJobs } from "../insert.ts";
-import { laneOf } from "../claim/lane.ts";
+import { newJob, insertJobs } from "../enqueue.ts";
+import { closeLane, laneOf } from "../claim/lane.ts";
 import { awaitResult } from "../result.ts";
-import { startWorker } from "../worker/start-worker.ts";
-import type { Worker } from "../worker/worker-options.ts";
-import type { Reserved } from "../claim/claim.ts";
+import { startWorker, type Worker } from "../worker/start-worker.ts";
 import {
   directKind,
   refusedBy,
@@ -26,7 +22,7 @@ import {
   reserveLane,
   waitForTurn,
 } from "./reservation.ts";
-import type { Refused, ReservationRow } from "./reservation.ts";
+import type { Reserved, Refused, ReservationRow } from "./reservation.ts";
 import { sql } from "../../storage/sql.ts";
 
 export type RunNowOptions = Pick<EnqueueOptions, "queue" | "tags"> & {
@@ -86,13 +82,13 @@ export async function runNow(
     return await awaitResult(store, tenant, turn.jobId, timeout === undefined ? {} : { timeout: left });
   } catch (error) {
     if (!isDaybookError(error) || error.code !== "timeout") throw error;
-    // Nobody waits for it any more. It may have ended in the meantime.
+    // The caller waits no more. The job may have ended in the meantime.
     await store.write((tx) => cancelJob(tx, engine, turn.jobId), { tenant }).catch(() => undefined);
     const message = `job ${turn.jobId} (${prepared.name}) had not ended after ${formatDuration(timeoutMs)} and is cancelled`;
     throw new DaybookError("timeout", message, { details: error.details });
   } finally {
     await worker?.stop();
-    // A handler that ignores its signal works on, so nobody else may begin in its queue.
+    // A handler that ignores its signal works on, so no other job may begin in its queue.
     if (worker !== undefined && worker.running > 0) void worker.ended().then(letGo);
     else await letGo();
   }
@@ -114,7 +110,7 @@ async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<
   try {
     return await store.write(async (tx) => (asked = await reserveFor(tx, engine, prepared)), { tenant });
   } catch (error) {
-    // Whether the lane is held now is not known: if it is, nobody serves it, and it would stand still until that expires.
+    // Whether the lane is held now is not known: if it is, no worker serves it, and it would stand still until the reservation expires.
     if (asked !== undefined && "jobId" in asked && isDaybookError(error) && error.code === "unknown_outcome") {
       const { id, laneSeq } = asked;
       const giveBack = async (tx: Tx): Promise<void> => {
@@ -127,7 +123,7 @@ async function ask(engine: Engine, tenant: string, prepared: Prepared): Promise<
   }
 }
 
-/** Reserves the lane and makes the job that waits for it, or says who holds it. */
+/** Reserves the lane and makes the job that waits for it, or says which session holds it. */
 export async function reserveFor(tx: Tx, engine: Engine, prepared: Prepared): Promise<Turn | Refused> {
   const lane = await laneOf(tx, tx.tenant, prepared.queue);
   await refuseFromItself(tx, lane, prepared);

@@ -4,10 +4,10 @@ import { DaybookError } from "../../core/error.ts";
 import { isoTime } from "../../core/time.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import { countRunning, laneRateKey } from "../claim/gate.ts";
+import { countRunning, laneRateKey, type LaneRow } from "../claim/lane.ts";
 import { jobNow, type JobKey, type JobRow, type JobStatus, type WaitsFor } from "../job.ts";
-import type { LaneRow } from "../claim/lane.ts";
 import { limitsOf, mostOf, nameOfKey, readWindow, windowAt, type Limits } from "../claim/limit.ts";
+import { kindOf, type Ports } from "../kind.ts";
 import { reasonOf } from "../wait/park.ts";
 
 export type Explanation = {
@@ -21,6 +21,7 @@ export type Explanation = {
 
 // How an explanation reads the book: rows, or a count of many, which is not made on this thread.
 type Look = Pick<Tx, "now" | "all" | "get"> & {
+  readonly kinds: Ports["kinds"];
   /** The tenant that asks; null for the owner of the whole book. */
   readonly seenBy: string | null;
   count(statement: Sql): Promise<number>;
@@ -45,9 +46,13 @@ type Explained = JobRow &
 // A word, and the sentences after it.
 type Said = readonly string[];
 
-export async function explainJob(store: Store, of: JobKey, seenBy: string | null = null): Promise<Explanation> {
+type Room = { readonly store: Store; readonly kinds: Ports["kinds"] };
+
+export async function explainJob(room: Room, of: JobKey, seenBy: string | null = null): Promise<Explanation> {
+  const { store, kinds } = room;
   const { tenant, id } = of;
   const look: Look = {
+    kinds,
     now: store.clock.now(),
     seenBy,
     all: (statement) => store.read(statement),
@@ -109,7 +114,7 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
     const first = holders.slice(0, 5).map((row) => row.id);
     const who = first.length === 0 ? "" : `: ${first.join(", ")}`;
     if (holders.length >= (most ?? 0)) return ["key", `${limit}, and ${holders.length} do${who}.`];
-    // There is room. Whoever made it let the first of each lane in, and they take it when their lane lets them.
+    // There is room. The settle that made it let the first of each lane in, and they take it when their lane lets them.
     const free = `${limit}; ${holders.length} do${who}, and those that were let in before it have the first choice.`;
     return heldOr(look, job, ["key", free]);
   },
@@ -136,21 +141,16 @@ const whyOpen: Partial<Record<WaitsFor | JobStatus, Why>> = {
     const what = running === 0 ? "its caller is about to run it" : `${running} of its queue still run`;
     return ["reservation", `It is direct work and comes next in its queue: ${what}.`];
   },
-  // The next one of its schedule, or the delivery of an event with a key. When no job is before that, a dead letter is.
   async order(look, job) {
+    const { behind, instead } = kindOf(look, job).order;
     const byKey = job.limit_key !== null;
     const earlier = byKey
       ? sql`line.order_key = ${`${job.tenant_id}\n${job.limit_key}`} and line.kind_seq < ${job.kind_seq} order by line.kind_seq`
       : sql`line.kind = ${job.kind} and line.kind_seq = ${job.kind_seq} and line.seq < ${job.seq} order by line.seq`;
     const ahead = await look.get<Ahead>(sql`select job.id, line.status
       from daybook_line line join daybook_job job on job.seq = line.seq where ${earlier} limit 1`);
-    const letter = byKey ? ": a dead letter stands before it, to be redriven or discarded" : "";
-    const who = ahead === undefined ? letter : `: job ${ahead.id} is ${ahead.status}`;
-    if (byKey) return ["order", `An older event of its key is not finished${who}.`];
-    return [
-      "order",
-      `It comes after the one that was made before it, by the order of its ${job.kind ?? "kind"}${who}.`,
-    ];
+    const first = ahead === undefined ? instead : `job ${ahead.id} is ${ahead.status}`;
+    return ["order", first === null ? `${behind}.` : `${behind}: ${first}.`];
   },
   release() {
     const why = "It was open when this book was copied, and the original may have done it since";
@@ -184,7 +184,7 @@ async function explainRate(look: Look, job: Explained, rate: NonNullable<Limits[
 
 type Ahead = { readonly id: string; readonly status: string };
 
-// What keeps everybody from the job, before `because`: a gate of its queue, the pause of its name, or that nobody hosts it. When
+// What keeps every worker from the job, before `because`: a gate of its queue, the pause of its name, or that no session hosts it. When
 // nothing does, `because` after its own word, and what `taker` says of the session that will take it.
 async function heldOr(
   look: Look,

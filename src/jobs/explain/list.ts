@@ -62,8 +62,10 @@ export type JobRun = {
   readonly command: CommandRecord | null;
 };
 
+const usualKinds = ["job", "schedule", "direct"] as const;
+export const listedKinds = [...usualKinds, "delivery", "catch_up", "call"] as const;
 /** Whose work a job is: `job` for one that was enqueued, else what made it. */
-export type ListedKind = "job" | "schedule" | "direct" | "delivery" | "catch_up" | "call";
+export type ListedKind = (typeof listedKinds)[number];
 
 export type JobFilter = PageOptions & {
   readonly status?: JobStatus | readonly JobStatus[];
@@ -90,7 +92,7 @@ export type JobFilter = PageOptions & {
 
 export type JobPage = Page<JobRecord>;
 
-// Its start is in the line while it is open, then in its run. A loss is charged only to a job that ran alone (outcome.ts).
+// Its start is in the line while it is open, then in its run. A loss is charged only to a job that ran alone (settle.ts).
 const columns = sql`select job.seq as ".seq", job.id, job.name, lane.queue, ${statusNow} as status, line.waits_for as "waitsFor",
     coalesce(line.priority, job.priority) as priority, line.position, job.created_at as "createdAt",
     coalesce(line.available_at, job.due_at, job.created_at) as "availableAt",
@@ -127,9 +129,6 @@ const ended: Partial<Record<JobStatus, string>> = {
   skipped: "run.status = 'skipped'",
 };
 const statuses: readonly JobStatus[] = [...openStatuses, ...endedStatuses];
-
-const usualKinds: readonly ListedKind[] = ["job", "schedule", "direct"];
-export const listedKinds: readonly ListedKind[] = [...usualKinds, "delivery", "catch_up", "call"];
 
 type Asked = { readonly store: Store; readonly tenant: string; readonly from: Sql };
 type Wanted = Required<Omit<JobFilter, keyof PageOptions>>;

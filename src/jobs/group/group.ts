@@ -1,10 +1,10 @@
-// A group is several jobs with one fate: they run one after another or side by side, and whoever makes it says what happens when
+// A group is several jobs with one fate: they run one after another or side by side, and its maker says what happens when
 // one fails. Each job has a slot; its retries keep it, so a pending retry keeps the group waiting.
 //
 //   open ──► completed   every slot's last job completed
 //      ├───► failed      one failed and `stop` cancelled the rest
 //      ├───► partial     one failed and `skip` skipped the rest, or `continue` let it run
-//      └───► cancelled   somebody cancelled the group
+//      └───► cancelled   a user cancelled the group
 //
 // What the end of a job means for its group is decided in the transaction in which it ends. The group's row is locked before:
 // of two jobs that end at the same time, the later one sees the earlier.
@@ -14,8 +14,9 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, skipLocked } from "../../storage/word.ts";
 import { groupEnded, tellAllEnded, type Ended, type Ports } from "../kind.ts";
 import { cancelChannel, doneChannel, jobsChannel, type JobRow } from "../job.ts";
-import { freeKeys, passOn } from "../wait/park.ts";
-import type { Ending } from "../settle/outcome.ts";
+import { freeKeys } from "../key.ts";
+import { passOn } from "../wait/park.ts";
+import type { Ending } from "../settle/settle.ts";
 import { cancelInLine, restand, skipInLine } from "../state.ts";
 
 export type GroupMode = "sequential" | "parallel";
@@ -62,7 +63,7 @@ export async function holdGroup(tx: Tx, id: string): Promise<GroupRow> {
 }
 
 // The rows are written, not only locked: a serializable transaction would otherwise decide by what it saw before it got the
-// lock; so it is run again. Whoever holds several has locked them in their order before (lock-order.ts).
+// lock; so it is run again. A transaction that holds several has locked them in their order before (lock-order.ts).
 async function holdGroups(tx: Tx, which: Sql): Promise<GroupRow[]> {
   return tx.all<GroupRow>(sql`update daybook_job_group as job_group set slots = slots where ${which} returning *`);
 }
@@ -99,10 +100,10 @@ export async function cancelGroup(tx: Tx, ports: Ports, id: string): Promise<Can
 
 async function cancelRest(tx: Tx, ports: Ports, group: GroupRow): Promise<void> {
   await tellLeft(tx, ports, await cancelInLine(tx, openOf(group)));
-  // One that somebody is just settling is left to them: they wait for our lock, and then see that the group has stopped.
+  // One that is just being settled is passed by: its settle waits for our lock, and then sees that the group has stopped.
   await tx.run(sql`update daybook_line set cancel_requested_at = coalesce(cancel_requested_at, ${tx.now})
     where seq in (select seq from daybook_line where group_seq = ${group.seq} and started_at is not null ${skipLocked})`);
-  // Also for one that was passed by: whoever looks finds that its group wants it to end.
+  // Also for one that was passed by: its worker looks, and finds that the group wants it to end.
   tx.wake(cancelChannel);
 }
 
@@ -123,7 +124,7 @@ export async function tellLeft(tx: Tx, ports: Ports, left: readonly JobRow[]): P
   await tellAllEnded(tx, ports, ended);
 }
 
-/** Lets the next one begin, or ends the group when nobody is left. Behind one that was held, the next one is. */
+/** Lets the next one begin, or ends the group when none is left. Behind one that was held, the next one is. */
 async function goOn(tx: Tx, group: GroupRow, { held } = { held: false }): Promise<void> {
   const next = await tx.get<{ seq: number; waits_for: string | null; available_at: number }>(sql`select seq, waits_for,
       available_at from daybook_line where group_seq = ${group.seq} order by group_slot limit 1`);

@@ -11,8 +11,7 @@ import { refuseInsideUnit } from "../../storage/unit.ts";
 import { checkLimit, cutPage, notACursor, type Page, type PageOptions } from "../../core/page.ts";
 import { prepareJob, type AnyJob, type Given, type Job, type EnqueueOptions, type Prepared } from "../define.ts";
 import type { Ports } from "../kind.ts";
-import { isFree, newJob, withWarning, type Enqueued } from "../enqueue.ts";
-import { insertJobs, type NewJob } from "../insert.ts";
+import { isFree, newJob, withWarning, insertJobs, type Enqueued, type NewJob } from "../enqueue.ts";
 import { endedStatuses, jobsChannel, openStatuses, statusNow, type JobStatus } from "../job.ts";
 import type { LookUp, Within } from "../jobs.ts";
 import { lanesOf } from "../claim/lane.ts";
@@ -95,7 +94,7 @@ export function groupReads(store: Store, tenant: string) {
   };
 }
 
-// Whoever ends a group wakes those who wait, in every process.
+// The transaction that ends a group wakes the callers that wait, in every process.
 async function waitForGroup(store: Store, tenant: string, id: string, options: AwaitOptions): Promise<GroupRecord> {
   refuseInsideUnit("wait", store, "wait after it, because the jobs begin only then");
   const what = `group ${id}`;
@@ -168,7 +167,7 @@ async function insertMembers(
   );
 }
 
-// A key may mean that the job already exists, and then it belongs to somebody else.
+// A key may mean that the job already exists, and then it belongs to another caller.
 function refuseKeys(member: Prepared): void {
   if (isFree(member)) return;
   const instead = "give the group to one job that makes it, and the key to that";

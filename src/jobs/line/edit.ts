@@ -18,17 +18,11 @@ import { gapAt, renumber, roomIn, type Line, type Where } from "./room.ts";
 
 export type Edited = Readonly<Pick<JobRow, "id" | "name" | "status">>;
 
-/** Params that fit the definition, and the limits that follow from them; undefined when nobody here knows. */
+/** Params that fit the definition, and the limits that follow from them; undefined when this process does not know them. */
 export type NewParams = {
   readonly params: string;
   readonly limits: Pick<Prepared, "limits" | "limit_key"> | undefined;
 };
-
-export async function nameOfJob(tx: Tx, id: string): Promise<string> {
-  const job = await findJobRow(tx, { tenant: tx.tenant, id });
-  if (job === undefined) throw notFound(`there is no job ${id}`, { id });
-  return job.name;
-}
 
 export async function prepareParams(definition: AnyJob | undefined, input: unknown): Promise<NewParams> {
   definition?.builtIn?.byHand?.();
@@ -61,7 +55,7 @@ export async function editJob(tx: Tx, id: string, { params, limits }: NewParams)
   return { id, name: job.name, status };
 }
 
-// Without the definition nobody can say which key the new params would have.
+// Without the definition it is not known which key the new params would have.
 function keptLimits(job: JobRow): Pick<Prepared, "limits" | "limit_key"> {
   const { rate } = limitsOfRow(job);
   if (job.limit_key === null && (rate === undefined || rate.key === `${job.name}\n*`)) {
@@ -130,7 +124,7 @@ async function putAt(tx: Tx, job: Standing, priority: number, where: Where): Pro
   const isThere = (low === null || job.position > low) && (high === null || job.position < high);
   if (priority === job.priority && isThere) return { id, priority, position: job.position };
   const { position, others } = await roomIn(tx, line, gap);
-  // On PostgreSQL whoever is just claiming it is waited for. One whose priority was changed meanwhile stands where that put it.
+  // On PostgreSQL a claim that is just taking it is waited for. One whose priority was changed meanwhile stands where that put it.
   const changed = [job, ...others].map((each) => each.seq);
   await lockLines(tx, sql`select seq from daybook_line where seq ${anyOf("integer", changed)}`);
   const moved = await tx.run(sql`update daybook_line set priority = ${priority}, position = ${position}

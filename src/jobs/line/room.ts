@@ -11,7 +11,7 @@ export type Line = { readonly lane: number; readonly priority: number; readonly 
 /** Between these two; null stands for an end of the line. */
 export type Gap = { readonly low: number | null; readonly high: number | null };
 export type Where = "first" | "last" | { readonly before: number } | { readonly after: number };
-/** A number, and the new numbers of those who must make room for it. */
+/** A number, and the new numbers of the jobs that must make room for it. */
 export type Room = { readonly position: number; readonly others: readonly Neighbour[] };
 type Neighbour = { readonly seq: number; readonly position: number };
 
@@ -37,7 +37,7 @@ export async function roomIn(tx: Tx, line: Line, { low, high }: Gap): Promise<Ro
 }
 
 /** The place of the job that tries again after its process was lost or shut down: where the old one stood. Running jobs are
- *  nobody's neighbours, so another may have been moved onto its number meanwhile; then the new one stands just before that. */
+ *  not seen by a move, so another may have been moved onto its number meanwhile; then the new one stands just before that. */
 export async function keptPlace(
   tx: Tx,
   { seq, lane_seq: lane, priority, position }: Pick<JobRow, "seq" | "lane_seq" | "priority" | "position">,
@@ -45,7 +45,7 @@ export async function keptPlace(
   if (position === null || position % 100 === 0) return position;
   const line: Line = { lane, priority, except: seq };
   if ((await firstFrom(tx, line, position)) !== position) return position;
-  // Whoever holds one of those who should make room may wait for what we hold; then the next place has to do.
+  // A transaction that holds a job which should make room may wait for what we hold; then the next place has to do.
   for (let gap = await gapAt(tx, line, { before: position }); gap.high !== null;) {
     const { position: place, others } = await roomIn(tx, line, gap);
     if (await tryLines(tx, seqsOf(others))) {
@@ -83,7 +83,7 @@ async function standing(tx: Tx, { lane, priority, except }: Line, which: Sql): P
 }
 
 // When there is no number left between two neighbours, those before the gap are spread anew: as few as have enough room
-// between them. What stands behind the gap stays, so nobody ever comes to stand where new rows will.
+// between them. What stands behind the gap stays, so no job ever comes to stand where new rows will.
 //
 // The windows grow by four, and a larger one must find more room. So one that was spread has to take in many more
 // before it is too full again, and over many moves each costs a number of rows that grows with the logarithm of the line.
@@ -106,7 +106,7 @@ async function makeRoom(tx: Tx, line: Line, low: number, high: number): Promise<
       const count = window.length + 1;
       const spots = before === null ? spreadFromFront(high, count) : spread(before, high, count);
       const others = window.map(({ seq }, index) => ({ seq, position: spots[index] ?? 0 }));
-      // With no end of room before the first, whoever stands before the number meant for it may stay, and so may all before.
+      // With no end of room before the first, a job that stands before the number meant for it may stay, and so may all before.
       const staying = window.findLastIndex(({ position }, index) => position <= (spots[index] ?? 0));
       return { position: spots.at(-1) ?? high - 1, others: before === null ? others.slice(staying + 1) : others };
     }
@@ -131,13 +131,13 @@ export async function renumber(tx: Tx, others: readonly Neighbour[]): Promise<vo
 }
 
 // Numbers for places. Multiples of 100 above zero belong to the rows of that sequence number: a row that is just being
-// made, or one that runs and is given back, finds its own free. So nobody is ever moved onto one.
+// made, or one that runs and is given back, finds its own free. So no job is ever moved onto one.
 const step = 100;
 const half = 50;
-// Who is put next to somebody leaves room for a few more.
+// A job that is put next to another leaves room for a few more.
 const atLeast = 25;
 
-/** The number in the middle, next to it when that is somebody's own, or null when there is none between the two. */
+/** The number in the middle, next to it when that is a row's own, or null when there is none between the two. */
 function between(low: number, high: number): number | null {
   const middle = Math.floor((low + high) / 2);
   for (const spot of [middle, middle + 1, middle - 1]) if (spot > low && spot < high && isFree(spot)) return spot;

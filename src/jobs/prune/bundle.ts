@@ -23,7 +23,7 @@ type Member = Root & {
   readonly steps: number;
   readonly file: string | null;
   readonly reservation: number | null;
-  /** 1 when it has ended, fits the rule, and nobody needs it. */
+  /** 1 when it has ended, fits the rule, and no room needs it. */
   readonly leaves: number;
 };
 
@@ -130,9 +130,9 @@ export async function removeBundles(tx: Tx, { kinds }: Ports, rule: Rule, found:
   return { ...removed, others };
 }
 
-// Between finding and removing, a job may have been retried or a group added to. On PostgreSQL whoever does that holds the
-// parent or the group, so what is locked by us and read after that stays as it is. What somebody else holds is left to
-// the next prune, because nobody should wait for this one, nor this one for anybody: also not for another prune.
+// Between finding and removing, a job may have been retried or a group added to. On PostgreSQL that transaction holds the
+// parent or the group, so what is locked here and read after that stays as it is. What another transaction holds is left to the
+// next prune: no transaction should wait for this one, nor this one for another, not even for another prune.
 async function lockBundles(tx: Tx, rule: Rule, found: readonly Bundle[]): Promise<Bundle[]> {
   const jobs = await tx.all<{ seq: number }>(sql`select seq from daybook_job
     where seq ${anyOf("integer", seqsOf(found.flat()))} order by seq ${skipLocked}`);

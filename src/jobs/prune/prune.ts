@@ -10,6 +10,7 @@ import type { Store, Tx } from "../../storage/store.ts";
 import { foldRuns } from "../../telemetry/rollup/roll-up.ts";
 import type { ReadRows } from "../definition.ts";
 import type { Engine } from "../engine.ts";
+import { kindOf } from "../kind.ts";
 import { countRemoved, findBundles, removeBundles, type Bundle, type Removed } from "./bundle.ts";
 import { checkCount } from "../../core/count.ts";
 import { durationMs, type Duration } from "../../core/duration.ts";
@@ -35,7 +36,7 @@ export async function prune(engine: Engine, tenant: string, options: PruneOption
   const { store } = engine;
   const rule = await toRule(store, tenant, options);
   const dryRun = options.dryRun === true;
-  const kinds = Object.keys(engine.kinds).filter((name) => engine.kinds[name]?.pruned !== undefined);
+  const kinds = Object.keys(engine.kinds).filter((kind) => kindOf(engine, { kind }).pruned !== null);
   const none = countRemoved([], []);
   let pruned: Pruned = { ...none, dryRun, slices: 0, filesDeleted: 0 };
   // A run leaves its mark in the rollups before it leaves.
@@ -110,8 +111,8 @@ async function deleteFiles(folder: string, paths: readonly string[]): Promise<nu
   return deleted.filter(({ status }) => status === "fulfilled").length;
 }
 
-// Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended, so nobody
-// changes them any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
+// Reservations that nothing else takes with it: those made by hand, and those whose job is gone. They have ended and
+// do not change any more, and they leave by their age alone; a rule that asks for names or ends of jobs is not about them.
 async function pruneReservations(store: Store, rule: Rule, dryRun: boolean): Promise<number[]> {
   if (!rule.byAge) return [];
   const [{ leave } = { leave: 0 }] = await store.readHeavy<{ leave: number }>(sql`select count(*) as leave
@@ -148,8 +149,8 @@ export type PruneOptions = {
   readonly status?: FinishedStatus | readonly FinishedStatus[];
   /** Reads only, and says what would be removed. */
   readonly dryRun?: boolean;
-  /** @internal Only what the schedules of apps fired: retention of telemetry asks for it. */
-  readonly firesOfApps?: boolean;
+  /** @internal Only what apps made of this kind: retention of telemetry asks for it. */
+  readonly kindOfApps?: string;
 };
 
 export type Rule = {
@@ -168,11 +169,11 @@ export type Rule = {
 
 const finished: readonly FinishedStatus[] = endedStatuses;
 const open: readonly string[] = openStatuses;
-const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "firesOfApps"] as const;
+const known = ["olderThan", "keep", "queue", "name", "status", "dryRun", "kindOfApps"] as const;
 
 export async function toRule(store: Store, tenant: string, options: PruneOptions): Promise<Rule> {
   refuseUnknown(options, known, "prune");
-  const { olderThan, keep, queue, name, status, dryRun, firesOfApps = false } = options;
+  const { olderThan, keep, queue, name, status, dryRun, kindOfApps } = options;
   if (olderThan === undefined && keep === undefined) {
     throw invalid('prune needs "olderThan", "keep" or both: jobs.prune({ olderThan: "30d", keep: 1000 })');
   }
@@ -195,9 +196,9 @@ export async function toRule(store: Store, tenant: string, options: PruneOptions
     now,
     endedBy,
     lane,
-    heads: firesOfApps ? sql`and job.kind = 'schedule' and job.app is not null` : sql``,
+    heads: kindOfApps === undefined ? sql`` : sql`and job.kind = ${kindOfApps} and job.app is not null`,
     last: newest === null ? null : sql`${asked} and ${old} ${newest}`,
-    byAge: olderThan !== undefined && name === undefined && !firesOfApps && isOfAll,
+    byAge: olderThan !== undefined && name === undefined && kindOfApps === undefined && isOfAll,
     filter: toJson({ olderThan, keep, queue, name, status }, { what: "prune" }),
   };
 }

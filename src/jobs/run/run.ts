@@ -1,6 +1,5 @@
 // Run: one execution of one claimed job's handler, from its params to its ending. No transaction is open
 // meanwhile; the worker settles what comes back, unless the handler calls `finish`.
-import { rememberFor } from "../../core/remember.ts";
 import { afterEither, type Timer } from "../../core/clock.ts";
 import { formatDuration } from "../../core/duration.ts";
 import { DaybookError, describeError, invalid } from "../../core/error.ts";
@@ -9,18 +8,15 @@ import { limits } from "../../core/limits.ts";
 import { heardOf, withCause } from "../../core/cause.ts";
 import { adviceOf, advise } from "../../core/retry.ts";
 import { inSpan, tracing, type Traced } from "../../telemetry/trace.ts";
-import { abortRun, isShutdown, RunContext, type ContextParts, type RunState } from "./context.ts";
 import { validateParams, type AnyJob } from "../define.ts";
-import { jobsChannel } from "../job.ts";
 import type { Engine } from "../engine.ts";
-import { runsAlone, type Ending } from "../settle/outcome.ts";
+import { runsAlone, type ClaimedJob } from "../claim/claim.ts";
+import type { Ending } from "../settle/settle.ts";
 import { runAlone } from "../result.ts";
-import { killPoint } from "../../core/fact.ts";
+import { storableText } from "../../core/quote.ts";
 import type { Awaitable, Tx } from "../../storage/store.ts";
-import { offerFreeKeys } from "../wait/park.ts";
-import { permitsOf } from "../claim/limit.ts";
-import { gateOf, settle, settleInUserTx } from "../settle/settle.ts";
-import { refuseInsideStep } from "./step.ts";
+import { checkLevel, toLogLine, type LogLevel, type RunLogRow } from "../../telemetry/log.ts";
+import type { Step } from "./step.ts";
 
 /** How long a handler may take to end after its signal was aborted, before it is recorded as ended without it. */
 export const graceMs = 5000;
@@ -47,7 +43,7 @@ export function run(
   };
   // A handler that ignores its signal is recorded as ended without it, and the run says so; whatever it does later counts for
   // nothing. When the process shuts down it is not: the job would begin elsewhere while this one still works on it. Until the
-  // handler ends, or its process does, or somebody cancels it, or its time is up, the run is its own.
+  // handler ends, or its process does, or a user cancels it, or its time is up, the run is its own.
   state.onAbort = () => {
     timer?.cancel();
     // From here on it keeps no process alive.
@@ -111,7 +107,7 @@ async function checkParams(definition: AnyJob, params: unknown): Promise<unknown
 }
 
 /** What a handler returns is kept if it is JSON of a fair size. If not, the work is done all the same: failing it would do it
- *  again. The run says what was wrong, to its readers and to whoever waits for the result. */
+ *  again. The run says what was wrong, to its readers and to a caller that waits for the result. */
 export function resultJson(result: unknown): Kept {
   if (result === undefined) return noResult;
   try {
@@ -122,7 +118,7 @@ export function resultJson(result: unknown): Kept {
 }
 
 /** Writes into the run's log that its result was not kept. */
-function logRefused({ resultRefused }: Kept, state: RunState, parts: Noting): void {
+export function logRefused({ resultRefused }: Kept, state: RunState, parts: Noting): void {
   if (resultRefused == null) return;
   const message = `the result is not kept: ${resultRefused}`;
   state.logs.push({ level: "warn", message, fields: null, at: parts.now() });
@@ -144,7 +140,7 @@ export function interrupted(engine: Engine, state: RunState, thrown?: unknown): 
 }
 
 type Kept = Pick<Ending, "result" | "resultRefused">;
-type Noting = Pick<ContextParts, "now" | "changed">;
+export type Noting = Pick<ContextParts, "now" | "changed">;
 
 /** How a run that ends now has ended. */
 export function endingOf(engine: Engine, state: RunState, status: Ending["status"], kept: Kept = noResult): Ending {
@@ -183,78 +179,123 @@ export function ownershipLost(): DaybookError {
   return abortedBy("lost", "LostError", "this process was taken for dead and the job was given to another");
 }
 
-/** finish: the handler's effects and the completion of its job are one commit. Killed at any point, either both are in the book
- *  or neither is, and then the job is tried again. */
-export async function finishRun<T>(
-  engine: Engine,
-  state: RunState,
-  parts: Noting,
-  work: (tx: Tx) => Awaitable<T>,
-): Promise<T> {
-  const { job } = state;
-  refuseInsideStep(state, "finish");
-  if (state.settled) throw invalid(`job ${job.id} has been finished already: call finish once, as the last thing`);
-  let kept: ReturnType<typeof resultJson> = {};
-  const serializable = engine.store.dialect === "postgres";
-  const result = await engine.store.write(
-    async (tx) => {
-      const made = await work(tx);
-      killPoint("jobs.finish.worked");
-      kept = resultJson(made);
-      const ending = { ...endingOf(engine, state, "success", kept), job };
-      const ours = serializable
-        ? await settleInUserTx(tx, engine, ending)
-        : (await settle(tx, engine, [ending])).late.size === 0;
-      if (!ours) {
-        throw new DaybookError(
-          "conflict",
-          `job ${job.id} is no longer this process's, so nothing of finish was kept: it was cancelled, timed out or lost`,
-          { details: { id: job.id } },
-        );
-      }
-      killPoint("jobs.finish.settled");
-      return made;
-    },
-    // That others kept getting in the way is no failure of the job, and its effects outside must not be repeated.
-    { by: "user", tenant: job.tenant_id, tryOn: () => state.abortReason === undefined },
-  );
-  killPoint("jobs.finish.committed");
-  state.settled = true;
-  logRefused(kept, state, parts);
-  // Awaited as part of the run: a worker is idle only once those who waited for it have been let in.
-  if (serializable) await followerOf(engine)(job);
-  return result;
-}
+export type JobInfo = {
+  readonly id: string;
+  readonly name: string;
+  readonly queue: string;
+  readonly tenant: string;
+  readonly runId: string;
+  readonly createdAt: number;
+  readonly tags: readonly string[];
+};
 
-type Finished = RunState["job"];
+export type LogLine = Pick<RunLogRow, "level" | "message" | "fields"> & { at: number };
 
-/** Does for those who wait what the transaction of a finish leaves to be done. Whatever finishes meanwhile is done together. */
-const followerOf = rememberFor((engine: Engine) => gathered((jobs: readonly Finished[]) => letOthersIn(engine, jobs)));
+export type RunState = ReturnType<typeof newRun>;
 
-function gathered<T>(work: (all: readonly T[]) => Promise<void>): (one: T) => Promise<void> {
-  let waiting: T[] = [];
-  let next: Promise<void> | undefined;
-  let last = Promise.resolve();
-  return (one) => {
-    waiting.push(one);
-    return (next ??= last.then(() => {
-      const all = waiting;
-      waiting = [];
-      next = undefined;
-      // Should it fail, the sweep does it.
-      return (last = work(all).catch(() => undefined));
-    }));
+export function newRun(job: ClaimedJob, startedMs: number) {
+  return {
+    job,
+    startedMs,
+    /** Made when the handler first asks for the signal. */
+    controller: undefined as AbortController | undefined,
+    abortReason: undefined as DaybookError | undefined,
+    onAbort: undefined as (() => void) | undefined,
+    progress: undefined as { done: number; note: string | null } | undefined,
+    logs: [] as LogLine[],
+    logged: 0,
+    /** Set once the run has been ended in the book: by finish, or by another process. */
+    settled: false,
+    step: undefined as Step<Tx> | undefined,
   };
 }
 
-async function letOthersIn({ store, kinds }: Engine, jobs: readonly Finished[]): Promise<void> {
-  const limited = jobs.filter((job) => job.limits !== null);
-  const gated = limited.length > 0 || (await store.read(gateOf(jobs.map((job) => job.lane_seq)))).length > 0;
-  if (!gated) return;
-  await store.write(async (tx) => {
-    await offerFreeKeys(tx, limited.flatMap(permitsOf));
-    for (const job of limited) if (job.kind !== null) await kinds[job.kind]?.finished?.(tx, job);
-    // Whoever found a limit locked by us left its jobs in line; and a place may be free in a lane that has few, or is reserved.
-    tx.wake(jobsChannel);
-  });
+export type ContextParts = {
+  now(): number;
+  /** Something about the run should be written soon. */
+  changed(state: RunState): void;
+  finish<T>(state: RunState, work: (tx: Tx) => Awaitable<T>): Promise<T>;
+  step(state: RunState): Step<Tx>;
+};
+
+/** Made once for every run, so what most handlers never ask for is made when it is asked for. */
+export class RunContext {
+  readonly #state: RunState;
+  readonly #parts: ContextParts;
+
+  constructor(state: RunState, parts: ContextParts) {
+    this.#state = state;
+    this.#parts = parts;
+  }
+
+  get job(): JobInfo {
+    const { id, name, queue, tenant_id: tenant, run_id: runId, created_at: createdAt, tags } = this.#state.job;
+    return { id, name, queue, tenant, runId, createdAt, tags: tags === null ? [] : (JSON.parse(tags) as string[]) };
+  }
+
+  /** What the room that made the job tells its handler. */
+  get about(): unknown {
+    return JSON.parse(this.#state.job.about ?? "{}") as unknown;
+  }
+
+  /** Counts from 1; a lost process is not counted. */
+  get attempt(): number {
+    return this.#state.job.attempt;
+  }
+
+  get attempts(): number {
+    return this.#state.job.attempts;
+  }
+
+  /** Aborted when the run should end: its timeout, a cancel, a shutdown, or because the job is no longer this
+   *  process's. `signal.reason` is a DaybookError that says which. */
+  get signal(): AbortSignal {
+    const state = this.#state;
+    state.controller ??= new AbortController();
+    if (state.abortReason !== undefined) state.controller.abort(state.abortReason);
+    return state.controller.signal;
+  }
+
+  /** How far the work is, from 0 to 1, with a word about it. */
+  get progress(): (done: number, note?: string) => void {
+    return (done, note) => {
+      if (!(done >= 0 && done <= 1)) throw invalid(`progress ${done} is not between 0 and 1`);
+      const text = note === undefined ? null : storableText(note, limits.progressNoteBytesMax);
+      this.#state.progress = { done, note: text };
+      this.#parts.changed(this.#state);
+    };
+  }
+
+  /** A line that is kept with the run. */
+  get log(): (message: string, fields?: Record<string, unknown>, level?: LogLevel) => void {
+    return (message, fields, level = "info") => {
+      checkLevel(level, "log level");
+      const state = this.#state;
+      if (state.logged++ >= limits.logLinesMax) return;
+      state.logs.push({ ...toLogLine(message, fields, level), at: this.#parts.now() });
+      this.#parts.changed(state);
+    };
+  }
+
+  /** Runs `work` and completes the job in one transaction, with `result` as its result. */
+  get finish(): <T>(work: (tx: Tx) => Awaitable<T>) => Promise<T> {
+    return (work) => this.#parts.finish(this.#state, work);
+  }
+
+  /** Runs a part of the work and keeps its result for the next runs of the chain. */
+  get step(): Step<Tx> {
+    return (this.#state.step ??= this.#parts.step(this.#state));
+  }
+}
+
+export function isShutdown(reason: DaybookError | undefined): boolean {
+  return reason?.details["cause"] === "shutdown";
+}
+
+/** Asks a run to end. The reason is what its signal says. A run that ignores a shutdown may still be cancelled, or time out. */
+export function abortRun(state: RunState, reason: DaybookError): void {
+  if (state.abortReason !== undefined && !isShutdown(state.abortReason)) return;
+  state.abortReason = reason;
+  state.controller?.abort(reason);
+  state.onAbort?.();
 }

@@ -55,7 +55,7 @@ export async function refusal(tx: Tx, id: string, verb: string): Promise<Daybook
   return conflict(`job ${id} is ${row.status} and cannot be ${verb}`, { id, status: row.status });
 }
 
-/** Somebody wants the running job to end: it, or the group it belongs to. */
+/** A user wants the running job to end: it, or the group it belongs to. */
 export const isCancelled = sql`(line.cancel_requested_at is not null
   or exists (select 1 from daybook_job_group job_group where job_group.seq = line.group_seq and (job_group.cancel_requested_at is not null
     or (job_group.stopped_at is not null and job_group.on_failure = 'stop'))))`;

@@ -1,4 +1,4 @@
-// Rescue: ends the runs that nobody else will end. Those of a session that has ended are lost; those past their timeout
+// Rescue: ends the runs that their owners will not end. Those of a session that has ended are lost; those past their timeout
 // are timed out, even if their session lives. Each is done in one transaction and changes nothing the second time.
 import { limits } from "../../core/limits.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
@@ -15,8 +15,7 @@ import { sessionRecovered, type Ports } from "../kind.ts";
 import { jobsChannel } from "../job.ts";
 import { releaseFreeKeys, type From } from "../wait/park.ts";
 import { lockJobs } from "../lock-order.ts";
-import type { Ending } from "./outcome.ts";
-import { settle } from "./settle.ts";
+import { settle, type Ending } from "./settle.ts";
 import { graceMs } from "../run/run.ts";
 
 type Open = { readonly seq: number; readonly runId: string; readonly startedAt: number };
@@ -37,13 +36,13 @@ export async function recoverSession(tx: Tx, ports: Ports, sessionSeq: number): 
   const freed = await freeReservationsOf(tx, ports, sessionSeq);
   if (open.length === 0) return freed;
   const { late, retried } = await settle(tx, ports, endings);
-  // Somebody else may have recovered it in the meantime.
+  // Another process may have recovered it in the meantime.
   const ended = open.length - late.size;
   if (ended > 0) tx.afterCommit(() => sessionRecovered.state({ sessionSeq, jobs: ended, retried }));
   return ended + freed;
 }
 
-// Nobody saw the end: the session was last heard before it. A cancel that was asked before the loss is what its user wanted.
+// No process saw the end: the session was last heard before it. A cancel that was asked before the loss is what its user wanted.
 function lostEnding({ seq, runId, startedAt, heardAt, cancelling }: Lost): Ending {
   const endedAt = Math.max(heardAt, startedAt);
   const lost = "session lost: the process that ran it ended or fell silent";
@@ -54,7 +53,7 @@ function lostEnding({ seq, runId, startedAt, heardAt, cancelling }: Lost): Endin
 
 function timedOutEnding(tx: Tx, { seq, runId, startedAt, timeoutMs }: Late): Ending {
   const message = `the run took longer than its timeout of ${timeoutMs} ms and its process did not end it`;
-  // Nobody's monotonic clock saw the end, so the wall clock has to do; it may have been moved.
+  // No monotonic clock saw the end, so the wall clock has to do; it may have been moved.
   const durationMs = Math.max(0, tx.now - startedAt);
   return { seq, runId, durationMs, status: "timed_out", error: toError("TimeoutError", message) };
 }
@@ -109,7 +108,7 @@ export async function sweep(engine: Engine): Promise<number> {
   if (store.time.settled(limits.clockSettleMs) !== null) await attempt((tx) => rescueTimedOut(tx, engine));
   await attempt(async (tx) => {
     let released = 0;
-    for (const kind of Object.values(kinds)) released += (await kind.sweep?.(tx)) ?? 0;
+    for (const kind of Object.values(kinds)) released += await kind.sweep(tx);
     return released;
   });
   for (let from: From | undefined, last = false; !last; last = from === undefined) {
@@ -118,7 +117,7 @@ export async function sweep(engine: Engine): Promise<number> {
     from = next;
   }
   if (found > 0) await store.write((tx) => tx.wake(jobsChannel));
-  // Programs get their time to end, and nobody here has to wait for it.
+  // Programs get their time to end, and the sweep does not wait for it.
   void endOrphans(engine).catch(() => undefined);
   if (failures.length > 0) throw failures[0];
   return found;
@@ -142,7 +141,7 @@ export async function recover(engine: Engine, options: DryRun, seenBy: string | 
   const dryRun = options.dryRun ?? false;
   if (dryRun) return { dryRun, lost, reservations, recovered: 0 };
   let recovered = await sweep(engine);
-  // A worker goes on meanwhile; whoever asked may be gone before the programs have had their time to end.
+  // A worker goes on meanwhile; the caller's process may be gone before the programs have had their time to end.
   await endOrphans(engine);
   if (seenBy !== null) {
     const left = await countOrphaned(engine, seenBy);
@@ -152,7 +151,7 @@ export async function recover(engine: Engine, options: DryRun, seenBy: string | 
 }
 
 async function countOrphaned(engine: Engine, seenBy: string | null): Promise<Pick<Recovery, "lost" | "reservations">> {
-  // One that was killed a moment ago is called running until somebody looks for it.
+  // One that was killed a moment ago is called running until a process looks for it.
   const gone = (await goneSessions(engine.store)).map(({ seq }) => seq);
   const isOver = sql`(session.status <> 'running' or session.seq ${anyOf("integer", gone)})`;
   const isOwn = seenBy === null ? sql`` : sql`and lane.tenant_id = ${seenBy}`;
@@ -165,7 +164,7 @@ async function countOrphaned(engine: Engine, seenBy: string | null): Promise<Pic
   return { lost: found?.lost ?? 0, reservations: found?.reservations ?? 0 };
 }
 
-/** Writes down which names this session runs, and in which queues, so that a waiting job can say who it waits for. */
+/** Writes down which names this session runs, and in which queues, so that explain can say which host a job waits for. */
 export async function hostNames(engine: Engine, { hosts, queues, sessionSeq: session_seq }: Claimer): Promise<void> {
   const served = queues === null ? [null] : [...queues];
   const rows = [...hosts].flatMap((name) => served.map((queue) => ({ session_seq, name, queue })));

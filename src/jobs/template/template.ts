@@ -137,7 +137,7 @@ export function definedOnly<T extends object>(given: T): T {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
 }
 
-// What a user does with templates, on the book and in a transaction. Each change counts the revision up, so that whoever makes
+// What a user does with templates, on the book and in a transaction. Each change counts the revision up, so that a caller that makes
 // a job from a template notices that it is no longer the one it read.
 
 /** What is left out, the definition of the job decides. */

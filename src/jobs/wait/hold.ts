@@ -77,7 +77,7 @@ const isBehind = sql`((line.waits_for = 'group' and first.group_seq = line.group
 
 const isFirstOfLine = sql`first.status = 'waiting' and first.waits_for = 'release' and first.waits_key is not null`;
 
-/** What the filter names. Who stands behind another goes with it, and is dropped with it if the filter names it as well. */
+/** What the filter names. A job that stands behind another goes with it, and is dropped with it if the filter names it as well. */
 export async function countHeld(store: Store, { fits }: HeldRule, { drop = false } = {}): Promise<HeldJobs[]> {
   // Most books are no copies, and need not read their whole line to say so.
   const [any] = await store.read(sql`select line.seq from daybook_line line ${indexedBy("jobs_waiting")}

@@ -1,5 +1,5 @@
-// Jobs that cannot run now stand outside the claim index. Whoever finds one there parks it with its reason; whoever
-// removes the reason releases the first that waits for it, in the same transaction.
+// Jobs that cannot run now stand outside the claim index. The claim that meets one parks it with its reason; the transaction that
+// removes the reason releases the first job that waits for it.
 import { anyOf, indexedBy, lockNames, skipLocked, tryNames } from "../../storage/word.ts";
 import { limits } from "../../core/limits.ts";
 import { sql, type Sql } from "../../storage/sql.ts";
@@ -17,9 +17,8 @@ import {
   roomInRate,
   takenPermits,
   windowAt,
-  type Limited,
-  type Limits,
 } from "../claim/limit.ts";
+import type { Limited, Limits } from "../claim/limit.ts";
 
 export type Reason = { readonly tenant: string; readonly waitsFor: WaitsFor; readonly key: string };
 
@@ -36,7 +35,7 @@ export function reasonOf(waitsFor: "key" | "time", waitsKey: string): Reason {
 }
 
 /** Queues the first `most` jobs of each lane that wait for this reason and key. Not only the first of all: its lane may
- *  be closed, or served by nobody, and what it cannot use would be kept from the others. Whoever comes too late for what
+ *  be closed, or served by no worker, and what it cannot use would be kept from the others. A job that comes too late for what
  *  has become free is parked again on contact. */
 export async function release(tx: Tx, reason: Reason, most: number, lanes?: readonly number[]): Promise<number> {
   let released = 0;
@@ -113,31 +112,9 @@ export async function releaseDue(tx: Tx, most: number): Promise<number[]> {
   return queue(tx, due, "time");
 }
 
-type Times = { readonly due_at: number | null; readonly opens_at: number | null };
-
-export const nextTimes = sql`
-  (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
-  (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`;
-
-/** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
-export async function nextDueAt(tx: Tx): Promise<number | null> {
-  const row = await tx.get<Times>(sql`select ${nextTimes}`);
-  return earlier(row?.due_at ?? null, row?.opens_at ?? null);
-}
-
-export function earlier(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
-}
-// Whoever waits for a limit or a rate is let in, the first of each lane: when a job that held or wanted a permit is gone, in the
-// same transaction; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a
-// clock that was set or more lanes than are looked at left behind, and on PostgreSQL what another transaction was just moving.
-
-/** The keys of jobs that ended are free; one that is taken for a window of time is free when that is over. */
-export async function freeKeys(tx: Tx, ended: readonly Pick<JobRow, "seq" | "key_scope">[]): Promise<void> {
-  const seqs = ended.flatMap((job) => (job.key_scope === "done" || job.key_scope === "queued" ? job.seq : []));
-  if (seqs.length > 0) await tx.run(sql`delete from daybook_job_key where job_seq ${anyOf("integer", seqs)}`);
-}
+// Jobs that wait for a limit or a rate are let in, the first of each lane: by the transaction that ends or moves a job which held or
+// wanted a permit; when the next window of a rate opens; and by a sweep, which finds what a changed limit, an edited book, a clock
+// that was set or too many lanes left behind, and on PostgreSQL what another transaction was just moving.
 
 type Ended = Limited & Pick<JobRow, "seq">;
 
@@ -146,13 +123,13 @@ export async function takePermitsBack(tx: Tx, ended: readonly Ended[]): Promise<
   if (seqs.length > 0) await tx.run(sql`delete from daybook_permit where job_seq ${anyOf("integer", seqs)}`);
 }
 
-/** The permits of these jobs, whose runs ended, go to those who wait for them. Their limits are locked (lock-order.ts) as claimers
+/** The permits of these jobs, whose runs ended, go to the jobs that wait for them. Their limits are locked (lock-order.ts) as claimers
  *  lock them: one that is parking a job for want of this very permit has committed, and is seen, or will count after us. */
 export async function freePermits(tx: Tx, ended: readonly Ended[]): Promise<void> {
   if (ended.every((job) => job.limits === null)) return;
   await takePermitsBack(tx, ended);
   await letIn(tx, ended.flatMap(permitsOf));
-  // Direct work is not in line, so nobody lets it in: it looks for itself.
+  // Direct work is not in line, so its worker looks for itself.
   const held = await tx.get(sql`select seq from daybook_reservation where status = 'active' limit 1`);
   if (held !== undefined) tx.wake(jobsChannel);
 }
@@ -207,7 +184,7 @@ async function openRate(tx: Tx, rate: Reason): Promise<void> {
     where tenant_id = ${rate.tenant} and rate_key = ${rate.key}`);
 }
 
-/** How many of those who wait for a limit or a rate may be let in. */
+/** How many of the jobs that wait for a limit or a rate may be let in. */
 async function roomFor(tx: Tx, of: Reason): Promise<number> {
   const rules = await limitsOfFirst(tx, of);
   if (of.waitsFor === "time") {
@@ -241,7 +218,7 @@ export async function releaseFreeKeys(tx: Tx, from = first): Promise<{ released:
   return { released, next };
 }
 
-/** Lets in those who wait for these limits, after a transaction that held such a job, or freed a permit, without letting anybody in:
+/** Lets in the jobs that wait for these limits, after a transaction that held such a job, or freed a permit, without letting one in:
  *  a claim or a settle that ran meanwhile passed by what it held. This one holds nothing else, so it may wait for their locks. */
 export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<void> {
   await lockNames(tx, all.map(lockOf));
@@ -250,7 +227,7 @@ export async function offerFreeKeys(tx: Tx, all: readonly Reason[]): Promise<voi
 
 /** Lets in as many as there is room for: of the lanes, or of every lane when none is named. */
 async function releaseFreeKey(tx: Tx, of: Reason, lanes?: readonly number[]): Promise<number> {
-  // Whoever has the lock is just freeing or taking a permit, and lets the next one in if there is room.
+  // The transaction that has the lock is freeing or taking a permit, and lets the next one in if there is room.
   if ((await tryNames(tx, [lockOf(of)])).size > 0) return 0;
   const room = await roomFor(tx, of);
   return room > 0 ? release(tx, of, room, lanes) : 0;

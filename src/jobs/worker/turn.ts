@@ -7,25 +7,17 @@ import type { Tx } from "../../storage/store.ts";
 import { anyOf, rowsInto, rowSet, skipLocked, arrayOf } from "../../storage/word.ts";
 import { writeLogs } from "../../telemetry/log.ts";
 import { isAlive } from "../../telemetry/attach.ts";
-import {
-  claimFor,
-  findAlone,
-  noClaim,
-  type Claim,
-  type Claimed,
-  type ClaimedJob,
-  type Claimer,
-} from "../claim/claim.ts";
+import { findAlone, noClaim, claim, claimAlone, type Claim, type ClaimedJob, type Claimer } from "../claim/claim.ts";
 import type { Ports } from "../kind.ts";
 import { candidateColumns, jobsChannel } from "../job.ts";
-import type { Pending } from "./pending.ts";
+import type { Pending } from "./runs.ts";
 import { areLockedAtOnce } from "../lock-order.ts";
-import type { Ending } from "../settle/outcome.ts";
-import { nextDueAt, releaseDue, releaseHosted, releaseRates } from "../wait/park.ts";
-import { settle, supersededOf } from "../settle/settle.ts";
-import { enterTogether } from "../claim/gate.ts";
-import { lookAhead } from "../claim/lane.ts";
-import { taking, tie } from "../state.ts";
+import { settle, supersededOf, type Ending } from "../settle/settle.ts";
+import { nextDueAt } from "./wake.ts";
+import { releaseDue, releaseHosted, releaseRates } from "../wait/park.ts";
+import { enterTogether, lookAhead } from "../claim/lane.ts";
+import { taking, tie, type Claimed } from "../state.ts";
+import { claimReserved } from "../direct/reservation.ts";
 
 export type TurnWork = Pending & {
   /** How many places are free. */
@@ -55,14 +47,14 @@ export type Turn = {
 
 export async function takeTurn(tx: Tx, ports: Ports, claimer: Claimer, work: TurnWork): Promise<Turn> {
   work.attempted.length = 0; // a unit may run more than once
-  // The session comes before its jobs, as for whoever ends it. On PostgreSQL all of this is on the wire together.
-  const mayClaimQuickly = mayClaimAtOnce(work) && claimer.reserved === undefined;
+  // The session comes before its jobs, as in the transaction that ends it. On PostgreSQL all of this is on the wire together.
+  const mayClaimQuickly = tx.dialect === "postgres" && mayClaimAtOnce(work) && claimer.reserved === undefined;
   const [alive, superseded, quick] = await Promise.all([
     isAlive(tx, claimer.sessionSeq),
     write(tx, ports, work),
     mayClaimQuickly ? claimQuick(tx, claimer, work.want, work.attempted) : undefined,
   ]);
-  // Who serves a reservation closes its lane before it locks anything else (lock-order.ts), so others release what is due.
+  // A worker that serves a reservation closes its lane before it locks anything else (lock-order.ts), so others release what is due.
   const releases = work.lookForDue && claimer.reserved === undefined;
   const due = releases ? await releaseDue(tx, limits.claimParkedMax) : [];
   if (releases) await releaseRates(tx);
@@ -98,15 +90,15 @@ async function write(tx: Tx, ports: Ports, work: TurnWork): Promise<readonly End
   return superseded;
 }
 
-// What became due may be another's to run, which no longer finds it among what is to come. Nobody is woken if we took it all.
+// What became due may be another's to run, which no longer finds it among what is to come. If we took it all, no worker is woken.
 function tellOfDue(tx: Tx, due: readonly number[], { jobs }: Claim): void {
   if (due.length === 0) return;
   const ours = new Set(jobs.map((job) => job.seq));
   if (due.some((seq) => !ours.has(seq))) tx.wake(jobsChannel);
 }
 
-// We may hold limits by now. Whoever holds one of these rows may be about to end its run, and waits for just those limits;
-// then there is nothing left to write down, and should it be somebody else, the next time will do.
+// This turn may hold limits by now. A transaction that holds one of these rows may be about to end its run, and wait for just those
+// limits; then there is nothing left to write. If it holds the row for another reason, the next turn writes.
 function unlessHeld(rows: readonly { readonly seq: number }[]): Sql {
   const seqs = rows.map((row) => row.seq);
   return sql`and line.seq in (select seq from daybook_line where seq ${anyOf("integer", seqs)} ${skipLocked})`;
@@ -215,4 +207,14 @@ function takePlain(tx: Tx, { sessionSeq, hosts }: Claimer, { ids, want, share }:
     select open.seq as lane, coalesce(front.stood, 0) as stood, found.*,
       coalesce(found.place <= ${want} and (front.stop is null or found.place < front.stop), false) as taken
     from open left join front on front.lane_seq = open.seq left join found on found.lane_seq = open.seq`;
+}
+
+/** What a turn claims: for its reservation, alone, or from the lanes in turn. */
+export function claimFor(tx: Tx, claimer: Claimer, work: TurnWork, want: number): Promise<Claim> {
+  const { reserved } = claimer;
+  if (work.alone) return claimAlone(tx, claimer, work.attempted);
+  if (reserved === undefined) return claim(tx, claimer, want, work.attempted);
+  // A lane is closed before anything else is locked (lock-order.ts), so after its own end it looks again in the next turn.
+  if (work.endings.length > 0) return Promise.resolve(noClaim());
+  return claimReserved(tx, { claimer, attempted: work.attempted }, reserved);
 }

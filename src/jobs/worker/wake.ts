@@ -3,16 +3,15 @@
 // PostgreSQL a read looks every second. Due times and rates that open ring a timer.
 import type { Clock, Timer } from "../../core/clock.ts";
 import { sql } from "../../storage/sql.ts";
-import type { Store } from "../../storage/store.ts";
+import type { Store, Tx } from "../../storage/store.ts";
 import { indexedBy } from "../../storage/word.ts";
-import { earlier, nextTimes } from "../wait/park.ts";
 import type { Turn, TurnWork } from "./turn.ts";
 
 export type Wake = ReturnType<typeof createWake>;
 
 const lookEveryMs = 1000;
 const retryMs = 200;
-// Whoever holds what we want commits within a few milliseconds.
+// The claimer that holds what we want commits within a few milliseconds.
 const contendedMs = 5;
 
 /** `changed` is told that there is reason for a turn. */
@@ -180,4 +179,21 @@ async function peek(store: Pick<Store, "read">): Promise<true | number | null> {
       where status = 'waiting' and waits_key is not null and waits_for = 'host' limit 1) as hosted, ${nextTimes}`);
   if (found === undefined || found.queued !== null || found.hosted !== null) return true;
   return earlier(found.due_at, found.opens_at);
+}
+
+type Times = { readonly due_at: number | null; readonly opens_at: number | null };
+
+export const nextTimes = sql`
+  (select min(available_at) from daybook_line where status = 'waiting' and waits_for = 'time' and waits_key is null) as due_at,
+  (select min(opens_at) from daybook_rate_window where opens_at is not null) as opens_at`;
+
+/** When the next waiting job is due, or a rate that jobs wait for opens; null when neither is to come. */
+export async function nextDueAt(tx: Tx): Promise<number | null> {
+  const row = await tx.get<Times>(sql`select ${nextTimes}`);
+  return earlier(row?.due_at ?? null, row?.opens_at ?? null);
+}
+
+export function earlier(a: number | null, b: number | null): number | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
 }

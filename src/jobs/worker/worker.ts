@@ -6,7 +6,8 @@ import type { Timer } from "../../core/clock.ts";
 import { isDaybookError, type ErrorCode } from "../../core/error.ts";
 import { jitter } from "../../core/id.ts";
 import { readCancelled } from "../settle/cancel.ts";
-import { recallClaim, type Claimed, type ClaimedJob, type Claimer } from "../claim/claim.ts";
+import { recallClaim, type ClaimedJob, type Claimer } from "../claim/claim.ts";
+import type { Claimed } from "../state.ts";
 import type { Engine } from "../engine.ts";
 import { jobsClaimed } from "../kind.ts";
 import { onHosting } from "../definition.ts";
@@ -16,10 +17,9 @@ import { ownershipLost, shuttingDown } from "../run/run.ts";
 import { tellSuperseded } from "../settle/settle.ts";
 import { takeTurn, type TurnWork } from "./turn.ts";
 import { lookAgain } from "../result.ts";
-import { passing, writeApart, type Pending } from "./pending.ts";
-import { createRuns } from "./runs.ts";
+import { passing, writeApart, createRuns, type Pending } from "./runs.ts";
 import { createWake } from "./wake.ts";
-import type { Worker, WorkerSettings } from "./worker-options.ts";
+import type { Worker, WorkerSettings } from "./start-worker.ts";
 
 const sweepEveryMs = 15_000;
 const retryMs = 200;
@@ -28,7 +28,7 @@ const recheckMs = 200;
 const heedMs = 1000;
 const deafEveryMs = 5000;
 
-/** A claim whose commit nobody confirmed, and the places that it may fill. */
+/** A claim whose commit was not confirmed, and the places that it may fill. */
 type Doubtful = { readonly claimed: readonly Claimed[]; release(): void };
 
 /** From here on others may wake it, so nothing is awaited before it is whole. The caller sweeps at once. */
@@ -161,7 +161,7 @@ export function createWorker(
     }
   }
 
-  /** Starts what a claim has taken whose commit nobody confirmed; false when the book could not say. */
+  /** Starts what a claim has taken whose commit was not confirmed; false when the book could not say. */
   async function recall({ claimed, release }: Doubtful): Promise<boolean> {
     const asked = cancelsAsked;
     try {
@@ -181,7 +181,7 @@ export function createWorker(
     if (jobs.length === 0) return;
     jobsClaimed.state({ count: jobs.length, sessionSeq: claimer.sessionSeq });
     runs.start(jobs);
-    // Somebody may have asked to cancel one of them before it was known here.
+    // A user may have asked to cancel one of them before it was known here.
     if (asked !== cancelsAsked) void heedCancels();
   }
 
@@ -189,7 +189,7 @@ export function createWorker(
     failures++;
     const code = codeOf(error);
     if (code === "closed") {
-      // Nothing can be written any more. Whoever recovers this session ends what it ran.
+      // Nothing can be written any more. The process that recovers this session ends what it ran.
       stopping = true;
       runs.abortAll(shuttingDown());
       return;
@@ -241,7 +241,7 @@ export function createWorker(
     runs.abortAll(shuttingDown());
     await runs.drained(heedMs);
     while (turning !== undefined || (pending.any && failures < 20)) await (turning ?? turn());
-    // Whoever ignores its signal still works, so nobody else may: its run is ours until it ends, and is settled then.
+    // A handler that ignores its signal still works, so no other may: its run is ours until it ends, and is settled then.
     left = end();
     if (runs.inHand === 0) await left;
   }

@@ -2,10 +2,10 @@
 // entities; it is found by them and, where several may connect the same two, by an instance key.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../../core/error.ts";
+import { isObject } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
-import { isObject } from "../../core/json.ts";
 import { isSchema } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import type { StoredType } from "./record-type.ts";

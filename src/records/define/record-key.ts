@@ -1,7 +1,7 @@
 // The key of a record, and the document that gives it. An entity has a key of its own; that of a relation is made of its
 // endpoints and its instance.
-import { isObject, toJson } from "../../core/json.ts";
 import { invalid, notFound, type DaybookError } from "../../core/error.ts";
+import { isObject, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkKey } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";

@@ -5,9 +5,9 @@
 // Conditions compare texts, numbers and booleans. Null and missing are one thing, which only isNull and isNotNull ask for. A
 // value of another type than the one it is compared with does not match.
 import { invalid } from "../../core/error.ts";
+import { isObject } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { isObject } from "../../core/json.ts";
 import { checkSegments, follow, type Path } from "../define/definition.ts";
 
 export type Scalar = string | number | boolean;

@@ -144,8 +144,6 @@ export type Asking = {
   readonly run: <T>(verb: string, work: () => Promise<T>) => Promise<T>;
 };
 
-const fieldsOfAny = recordFields();
-
 /** `parts`: of how many conditions `question.where` is made. They are counted as they come, because a question of hundreds of them
  *  that was counted anew at each step held the loop for 20 ms. */
 export function createQuery<Type extends AnyRecordType>(asking: Asking, question: Question, parts = 0): Query<Type> {
@@ -250,3 +248,6 @@ function fieldAt(at: Place): Field<unknown> {
       checkCondition({ op: "any", at, where: where(fieldsOf("value")) }),
   } as Field<unknown>;
 }
+
+// Made last, because the lists that it is made from stand above.
+const fieldsOfAny = recordFields();

@@ -1,7 +1,7 @@
 // The verbs that write. Each reads what the unit sees, checks its conditions and changes the unit. Nothing reaches the book
 // before the unit ends.
-import { isObject, toJson } from "../../core/json.ts";
 import { conflict, invalid, notFound } from "../../core/error.ts";
+import { isObject, toJson } from "../../core/json.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
 import { addNotes, momentOf, noteNames, type AsOf, type CommitNotes } from "../commit.ts";

@@ -89,7 +89,7 @@ export function createReaders(data: ReaderData, where: "process" | "thread"): Re
       busy--;
       pace.stop();
       signal.removeEventListener("abort", killed);
-      remember(tenant, reader.alive ? pace.slow : "all");
+      remember(tenant, pace.slow ?? (reader.alive ? null : "some"));
       if (reader.alive) rest(reader, tenant);
       else kill(reader);
     }

@@ -8,7 +8,7 @@ import { Socket } from "node:net";
 import type * as JetStream from "@nats-io/jetstream";
 import type * as Transport from "@nats-io/transport-node";
 import { DaybookError, describeError, invalid, isDaybookError, type ErrorCode } from "../../../core/error.ts";
-import { neverBlamed } from "../../../jobs/settle/outcome.ts";
+import { neverBlamed } from "../../../jobs/settle/settle.ts";
 import { cloudEventsJson, type Broker } from "../broker.ts";
 import { clientTls, natsSettings, type NatsIdentity, type NatsOptions, type NatsSettings } from "./options.ts";
 
