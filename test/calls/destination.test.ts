@@ -35,8 +35,13 @@ function client(t: TestContext, options: Options): (url: string) => Promise<Answ
       exchange(
         { method: sent === null ? "GET" : "POST", url: new URL(url), headers, body: sent },
         {
-          ...{ dispatcher, allow: list, ports: usualPorts, clock: systemClock, redirects },
-          ...{ signal: new AbortController().signal, bytesMax: 1000 },
+          dispatcher,
+          allow: list,
+          ports: usualPorts,
+          clock: systemClock,
+          redirects,
+          signal: new AbortController().signal,
+          bytesMax: 1000,
           phases: {},
         },
       ),

@@ -67,7 +67,9 @@ export async function target(
   });
   const { port } = server.address() as AddressInfo;
   return {
-    ...{ received, port, host: `127.0.0.1:${port}` },
+    received,
+    port,
+    host: `127.0.0.1:${port}`,
     url: `${secure === undefined ? "http" : "https"}://127.0.0.1:${port}`,
     until: (count) =>
       new Promise((resolve) => (received.length >= count ? resolve() : waiting.push({ count, resolve }))),

@@ -47,8 +47,16 @@ for (const backend of backends) {
     assert.deepEqual(
       { name, queue, status, waitsFor, priority, params, key, tags, attempts, availableAt },
       {
-        ...{ name: "send", queue: "mail", status: "waiting", waitsFor: "time", priority: -5, params: { n: 1 } },
-        ...{ key: "o-17", tags: ["b2b", "eu"], attempts: 2, availableAt: Date.parse("2050-01-31T08:30:00Z") },
+        name: "send",
+        queue: "mail",
+        status: "waiting",
+        waitsFor: "time",
+        priority: -5,
+        params: { n: 1 },
+        key: "o-17",
+        tags: ["b2b", "eu"],
+        attempts: 2,
+        availableAt: Date.parse("2050-01-31T08:30:00Z"),
       },
     );
     assert.deepEqual((await book.sessions.list()).items.length, 1, "the command is no session");

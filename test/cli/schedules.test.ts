@@ -38,11 +38,29 @@ for (const backend of cliBackends) {
 
     const { id: _id, createdAt, updatedAt, nextAt, warning, ...shown } = made;
     assert.deepEqual(shown, {
-      ...{ name: "night", source: "api", kind: "daily", expression: "02:30", zone: "Europe/Madrid", gap: "skip" },
-      ...{ ambiguous: "both", startsAt: "2030-01-01T00:00:00.000Z", endsAt: "2040-01-01T00:00:00.000Z" },
-      ...{ words: "every day at 02:30 (Europe/Madrid)", target: { kind: "job", name: "send" }, params: { n: 1 } },
-      ...{ missed: "all", maxLatenessMs: 7_200_000, overlap: "queue", jitterMs: 60_000, maxFires: 9 },
-      ...{ pauseAfterFailures: 3, lastFiredAt: null, fires: 0, failures: 0, held: false, paused: null },
+      name: "night",
+      source: "api",
+      kind: "daily",
+      expression: "02:30",
+      zone: "Europe/Madrid",
+      gap: "skip",
+      ambiguous: "both",
+      startsAt: "2030-01-01T00:00:00.000Z",
+      endsAt: "2040-01-01T00:00:00.000Z",
+      words: "every day at 02:30 (Europe/Madrid)",
+      target: { kind: "job", name: "send" },
+      params: { n: 1 },
+      missed: "all",
+      maxLatenessMs: 7_200_000,
+      overlap: "queue",
+      jitterMs: 60_000,
+      maxFires: 9,
+      pauseAfterFailures: 3,
+      lastFiredAt: null,
+      fires: 0,
+      failures: 0,
+      held: false,
+      paused: null,
     });
     assert.equal(updatedAt, createdAt);
     assert.match(String(warning), /^job "send" was never hosted by this book/);

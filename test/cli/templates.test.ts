@@ -30,7 +30,12 @@ for (const backend of cliBackends) {
     const settings = { queue: "mail", priority: -5, attempts: 8, timeoutMs: 30_000, losses: 1, backoff: ["1s", "1m"] };
     const { id: _id, createdAt, updatedAt, ...rest } = made;
     assert.deepEqual(rest, {
-      ...{ name: "reminder", job: "send", params: { copies: 2 }, ...settings, archivedAt: null, revision: 1 },
+      name: "reminder",
+      job: "send",
+      params: { copies: 2 },
+      ...settings,
+      archivedAt: null,
+      revision: 1,
     });
     assert.deepEqual([updatedAt, /^\d{4}-.*Z$/.test(String(createdAt))], [createdAt, true]);
     assert.deepEqual(taken.slice(0, 2), [5, "conflict"]);

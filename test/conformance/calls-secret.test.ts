@@ -53,11 +53,9 @@ for (const backend of backends) {
       // A server that repeats everything it is sent, as many do.
       const server = await target(t, ({ headers, path, body }, response) => {
         response.writeHead(path.startsWith("/bad") ? 400 : path.startsWith("/moved") ? 302 : 200, {
-          ...{
-            "content-type": "application/json",
-            "set-cookie": `session=${canary}-cookie`,
-            location: `/next?token=${canary}-loc`,
-          },
+          "content-type": "application/json",
+          "set-cookie": `session=${canary}-cookie`,
+          location: `/next?token=${canary}-loc`,
           "x-echo": headers.authorization ?? "",
         });
         response.end(

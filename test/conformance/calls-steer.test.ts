@@ -223,7 +223,10 @@ for (const backend of backends) {
       const at = clock.now();
       const make = (name: string, tags: string[], hour: number, host = "a.example"): Promise<unknown> =>
         book.calls.submit({
-          ...{ name, tags, at: at + hour * 3_600_000, url: `https://${host}/` },
+          name,
+          tags,
+          at: at + hour * 3_600_000,
+          url: `https://${host}/`,
           correlationId: `c-${hour}`,
         });
       await make("one", ["x"], 1);

@@ -13,8 +13,12 @@ for (const backend of backends) {
       const { book, clock } = await openCalls(t, backend);
 
       const made = await book.calls.submit({
-        ...{ name: "reserve stock", method: "POST", url: `${server.url}/reserve?color=red`, json: { orderId: "o-17" } },
-        ...{ headers: { "X-Trace": "abc" }, tags: ["stock", "eu"] },
+        name: "reserve stock",
+        method: "POST",
+        url: `${server.url}/reserve?color=red`,
+        json: { orderId: "o-17" },
+        headers: { "X-Trace": "abc" },
+        tags: ["stock", "eu"],
       });
       assert.deepEqual([made.status, made.created, made.dueAt], ["scheduled", true, clock.now()]);
       await workAll(book);

@@ -28,7 +28,8 @@ const steps: Readonly<Record<string, number>> = {
 const Note = entity("note", { schema: z.object({ id: z.string(), text: z.string() }), key: "id" });
 const noop = job("noop", { run: () => undefined });
 const fails = job("fails", {
-  ...{ attempts: 5, backoff: ["10m"] },
+  attempts: 5,
+  backoff: ["10m"],
   run: () => {
     throw new Error("no");
   },
@@ -157,7 +158,9 @@ async function liveThrough(t: TestContext, backend: Backend, { ms, forMs, expect
   const server = await target(t, (_request, response) => void response.writeHead(200).end());
   const clock = manualClock({ at: "2026-03-02T12:00:10.500Z" });
   const { book } = await openTest(t, backend, {
-    ...{ use: [noop, fails, rated, heard, Note], clock, calls: { allow: ["127.0.0.1"] } },
+    use: [noop, fails, rated, heard, Note],
+    clock,
+    calls: { allow: ["127.0.0.1"] },
     ...(backend === "sqlite" && { url: ":memory:" }),
   });
   const world = { book, clock, url: server.url };

@@ -64,7 +64,11 @@ for (const backend of backends) {
       [
         [
           {
-            ...{ attempts: 2, deadLetterId: letter?.id, eventId: id, listener: "fragile", topic: "talk.said" },
+            attempts: 2,
+            deadLetterId: letter?.id,
+            eventId: id,
+            listener: "fragile",
+            topic: "talk.said",
             error: { message: "cannot take 1", type: "RangeError" },
           },
           1,

@@ -57,7 +57,8 @@ for (const backend of backends) {
     const use = [listener("l", { on: Said, from: { event }, run: ({ n }) => void heard.push(n) })];
     const rewound = Promise.withResolvers<void>();
     const { book } = await openTest(t, backend, {
-      ...{ url, use },
+      url,
+      use,
       fault(moment, text) {
         // It has caught up, and its job has not been settled.
         if (moment !== "after" || !text.includes("state = 'live' where seq")) return;

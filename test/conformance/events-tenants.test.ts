@@ -10,7 +10,10 @@ for (const backend of backends) {
   test(`${backend}: a listener for all tenants is one of each tenant, and hears the first event of a tenant that comes later`, async (t) => {
     const heard: string[] = [];
     const audit = listener("audit", {
-      ...{ on: Said, tenants: "all", from: "beginning", attempts: 1 },
+      on: Said,
+      tenants: "all",
+      from: "beginning",
+      attempts: 1,
       run: ({ n }, { book: { tenantId } }) => {
         if (n === 0) throw new Error("no");
         heard.push(`${tenantId} ${n}`);

@@ -29,11 +29,9 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      ...{
-        do: fc.constant("create" as const),
-        mode: fc.constantFrom(...modes),
-        onFailure: fc.constantFrom(...policies),
-      },
+      do: fc.constant("create" as const),
+      mode: fc.constantFrom(...modes),
+      onFailure: fc.constantFrom(...policies),
       members: fc.array(fc.nat(1), { minLength: 2, maxLength: 5 }),
     }),
   },
@@ -42,7 +40,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.record({
-      ...{ do: fc.constant("end" as const), which: fc.nat() },
+      do: fc.constant("end" as const),
+      which: fc.nat(),
       status: fc.constantFrom("success" as const, "error" as const),
     }),
   },
@@ -50,7 +49,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({
-      ...{ do: fc.constantFrom("cancel" as const, "cancelGroup" as const, "retry" as const), which: fc.nat() },
+      do: fc.constantFrom("cancel" as const, "cancelGroup" as const, "retry" as const),
+      which: fc.nat(),
     }),
   },
 );

@@ -28,7 +28,10 @@ for (const backend of backends) {
           tx,
           at.engine,
           claimed.map(({ seq, run_id }, index) => ({
-            ...{ seq, runId: run_id, durationMs: 1, status: statuses[index] ?? "success" },
+            seq,
+            runId: run_id,
+            durationMs: 1,
+            status: statuses[index] ?? "success",
           })),
         ),
       );
@@ -87,7 +90,8 @@ for (const backend of backends) {
     test("a step that threw is called again at its own place, and kept there", async (t) => {
       const calls: string[] = [];
       const charges = job("charges", {
-        ...{ attempts: 2, backoff: ["0ms"] },
+        attempts: 2,
+        backoff: ["0ms"],
         async run(_params: unknown, { step, attempt }: JobContext) {
           for (let tries = 1; tries <= 2; tries++) {
             const done = step("charge", () => {

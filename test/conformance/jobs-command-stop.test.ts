@@ -175,8 +175,16 @@ for (const backend of backends) {
       const [claimed] = await at.claim(1);
       const job = claimed ?? assert.fail("nothing was claimed");
       const state: RunState = {
-        ...{ job, startedMs: 0, controller: undefined, abortReason: undefined, onAbort: undefined },
-        ...{ progress: undefined, logs: [], logged: 0, settled: false, step: undefined },
+        job,
+        startedMs: 0,
+        controller: undefined,
+        abortReason: undefined,
+        onAbort: undefined,
+        progress: undefined,
+        logs: [],
+        logged: 0,
+        settled: false,
+        step: undefined,
       };
       const unused = (): never => assert.fail("not used");
       const parts = { now: () => 0, changed: () => undefined, finish: unused, step: unused };

@@ -127,7 +127,8 @@ for (const backend of backends) {
 
     test("an exit code other than 0 and a signal fail the run, and what is known is kept", async (t) => {
       const code = command("code", {
-        ...{ attempts: 2, backoff: ["1h"] as const },
+        attempts: 2,
+        backoff: ["1h"] as const,
         argv: ["/bin/sh", "-c", "echo made > made.txt; echo first; echo it went wrong >&2; exit 3"],
         cwd: testFolder(t),
         artifacts: ["made.txt"],
@@ -226,7 +227,8 @@ for (const backend of backends) {
     test("of very many artifacts the first are listed and the others counted", async (t) => {
       const cwd = testFolder(t);
       const many = command("many", {
-        ...{ cwd, artifacts: ["*.txt"] },
+        cwd,
+        artifacts: ["*.txt"],
         argv: [
           node,
           "-e",
@@ -245,7 +247,8 @@ for (const backend of backends) {
       const cwd = testFolder(t);
       process.env["DAYBOOK_TEST_SECRET"] = "secret";
       const look = command("look", {
-        ...{ cwd, env: ["PATH", "DAYBOOK_TEST_MISSING", { LANG: "C", GREETING: "hello world" }] },
+        cwd,
+        env: ["PATH", "DAYBOOK_TEST_MISSING", { LANG: "C", GREETING: "hello world" }],
         argv: [
           "node",
           "-e",
@@ -342,7 +345,10 @@ for (const backend of backends) {
     test("the same command in two tenants has runs, logs and artifacts of its own", async (t) => {
       const folder = testFolder(t);
       const say = command("say", {
-        ...{ params: z.object({ word: z.string() }), cwd: folder, artifacts: ["*.txt"], concurrency: 1 },
+        params: z.object({ word: z.string() }),
+        cwd: folder,
+        artifacts: ["*.txt"],
+        concurrency: 1,
         argv: [shellScript(t, 'echo "$1"; echo "$1" > "$1.txt"'), "{word}"],
       });
       const { book } = await openTest(t, backend, { use: [say], files: join(folder, "files"), clock: manualClock() });

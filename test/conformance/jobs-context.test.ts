@@ -12,7 +12,8 @@ for (const backend of backends) {
       const clock = manualClock();
       const seen: unknown[] = [];
       const curious = job("curious", {
-        ...{ attempts: 2, backoff: ["0ms"] },
+        attempts: 2,
+        backoff: ["0ms"],
         async run(params: unknown, { job: mine, attempt, attempts, book }) {
           const { items } = await book.jobs.list();
           seen.push([params, mine, attempt, attempts, book.tenantId, items.length]);
@@ -64,7 +65,7 @@ for (const backend of backends) {
     test("lines that a run writes are kept with it, in order, also when it fails", async (t) => {
       const clock = manualClock();
       const talking = job("talking", {
-        ...{ attempts: 1 },
+        attempts: 1,
         async run(_params: unknown, { log, job: { runId } }) {
           log("begins");
           await clock.advance(5);
@@ -180,7 +181,8 @@ for (const backend of backends) {
 
     test("a retry has the cause of the first try", async (t) => {
       const flaky = job("flaky", {
-        ...{ attempts: 2, backoff: ["0ms"] },
+        attempts: 2,
+        backoff: ["0ms"],
         run() {
           throw new Error("no");
         },

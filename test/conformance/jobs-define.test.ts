@@ -12,15 +12,29 @@ test("a job needs a name and a run function, everything else has a default", () 
   assert.deepEqual(
     { ...plain, options: undefined },
     {
-      ...{ kind: "job", name: "plain", queue: "default", priority: 0, attempts: 4, losses: 3 },
-      ...{ backoff: undefined, timeoutMs: null, concurrency: null, options: undefined },
+      kind: "job",
+      name: "plain",
+      queue: "default",
+      priority: 0,
+      attempts: 4,
+      losses: 3,
+      backoff: undefined,
+      timeoutMs: null,
+      concurrency: null,
+      options: undefined,
     },
   );
 });
 
 test("what a definition says is kept, with durations in milliseconds", () => {
   const full = job("full", {
-    ...{ queue: "mail", priority: -1000, attempts: 1, losses: 0, concurrency: 2, timeout: "1m30s", run },
+    queue: "mail",
+    priority: -1000,
+    attempts: 1,
+    losses: 0,
+    concurrency: 2,
+    timeout: "1m30s",
+    run,
     backoff: ["1s", 5000],
     limit: { key: () => "k", concurrency: 1 },
     rate: { max: 10, per: "1m" },

@@ -5,7 +5,12 @@ import { app, event, job, listener, open, type Book, type JobRecord, type OpenOp
 import { backends, openTest } from "../support/open-test.ts";
 
 const settings = {
-  ...{ queue: "mail", priority: 7, attempts: 1, timeout: "30s", losses: 1, concurrency: 2 },
+  queue: "mail",
+  priority: 7,
+  attempts: 1,
+  timeout: "30s",
+  losses: 1,
+  concurrency: 2,
   backoff: ["1s", "1m"],
   rate: { max: 10, per: "1m" },
 } as const;
@@ -151,7 +156,8 @@ for (const backend of backends) {
     test("a limit that goes by a key is not counted for a job by name, and the answer says so", async (t) => {
       const { book, url } = await openTest(t, backend, { worker: false });
       const byCustomer = job<{ customer: string }>("charge", {
-        ...{ concurrency: 5, limit: { key: ({ customer }) => customer, concurrency: 1 } },
+        concurrency: 5,
+        limit: { key: ({ customer }) => customer, concurrency: 1 },
         rate: { max: 3, per: "1s", key: ({ customer }) => customer },
         run: () => 1,
       });

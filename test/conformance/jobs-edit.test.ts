@@ -11,11 +11,14 @@ type Account = { readonly account: string };
 const params = z.object({ account: z.string(), copies: z.number().default(1) });
 const checked = job("checked", { params, attempts: 2, backoff: ["1h"], run: () => undefined });
 const limited = job("limited", {
-  ...{ params, attempts: 1, limit: { key: ({ account }: Account) => account, concurrency: 1 } },
+  params,
+  attempts: 1,
+  limit: { key: ({ account }: Account) => account, concurrency: 1 },
   run: () => undefined,
 });
 const rated = job("rated", {
-  ...{ params, rate: { max: 1, per: "1h", key: ({ account }: Account) => account } },
+  params,
+  rate: { max: 1, per: "1h", key: ({ account }: Account) => account },
   run: () => undefined,
 });
 const use = [checked, limited, rated];

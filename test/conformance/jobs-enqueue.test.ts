@@ -11,7 +11,12 @@ const mail = job("mail", {
 });
 const plain = job("plain", { run: () => undefined });
 const tuned = job("tuned", {
-  ...{ queue: "slow", priority: 7, attempts: 2, losses: 1, timeout: "10s", run: () => undefined },
+  queue: "slow",
+  priority: 7,
+  attempts: 2,
+  losses: 1,
+  timeout: "10s",
+  run: () => undefined,
   backoff: ["1s"],
 });
 const use = [mail, plain, tuned];
@@ -28,11 +33,33 @@ for (const backend of backends) {
       assert.deepEqual(
         { ...found, id: "", position: 0 },
         {
-          ...{ id: "", name: "mail", queue: "default", status: "queued", waitsFor: null, priority: 0, position: 0 },
-          ...{ createdAt: at, availableAt: at, startedAt: null, finishedAt: null, params: { to: "ada" } },
-          ...{ origin: "enqueued", attempt: 1, attempts: 4, losses: 0, key: null, tags: [], retryOf: null },
+          id: "",
+          name: "mail",
+          queue: "default",
+          status: "queued",
+          waitsFor: null,
+          priority: 0,
+          position: 0,
+          createdAt: at,
+          availableAt: at,
+          startedAt: null,
+          finishedAt: null,
+          params: { to: "ada" },
+          origin: "enqueued",
+          attempt: 1,
+          attempts: 4,
+          losses: 0,
+          key: null,
+          tags: [],
+          retryOf: null,
           template: null,
-          ...{ retriedBy: null, runId: null, sessionId: null, gone: false, progress: null, cause: null, run: null },
+          retriedBy: null,
+          runId: null,
+          sessionId: null,
+          gone: false,
+          progress: null,
+          cause: null,
+          run: null,
         },
       );
     });
@@ -45,7 +72,12 @@ for (const backend of backends) {
         tuned,
         {},
         {
-          ...{ queue: "fast", priority: -3, attempts: 9, losses: 0, timeout: "1m", backoff: { base: "2s" } },
+          queue: "fast",
+          priority: -3,
+          attempts: 9,
+          losses: 0,
+          timeout: "1m",
+          backoff: { base: "2s" },
           tags: ["eu", "mail", "eu"],
         },
       );

@@ -37,7 +37,7 @@ for (const backend of backends) {
 
     test("effects of a finish that fails are undone, and the job is tried again", async (t) => {
       const charge = job("charge", {
-        ...{ backoff: ["0ms"] },
+        backoff: ["0ms"],
         run: (_params: unknown, { finish, attempt }) =>
           finish(async (tx) => {
             await tx.sql`insert into charge (cents) values (${attempt})`;

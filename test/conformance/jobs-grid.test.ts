@@ -55,7 +55,9 @@ const cells = Object.keys(table).flatMap((state) => commands.map((command) => ({
 // A definition for each cell, so that no limit and no pause reaches into another.
 const use = cells.map(({ state }, index) =>
   job(`cell-${index}`, {
-    ...{ concurrency: 1, backoff: ["1h"], attempts: state === "failed and retried" ? 2 : 1 },
+    concurrency: 1,
+    backoff: ["1h"],
+    attempts: state === "failed and retried" ? 2 : 1,
     run: () => undefined,
   }),
 );

@@ -33,7 +33,10 @@ for (const backend of backends) {
         for (const state of Object.keys(states)) {
           for (const onConflict of ["keep", "replace", "error"] as const) {
             ((found[scope] ??= {})[state] ??= {} as Record<OnConflict, Result>)[onConflict] = await tryKey(at, {
-              ...{ cell: cell++, scope, state, onConflict },
+              cell: cell++,
+              scope,
+              state,
+              onConflict,
             });
           }
         }
@@ -52,7 +55,11 @@ for (const backend of backends) {
         limited,
         { account: "b" },
         {
-          ...{ key: "k", onConflict: "replace", priority: 5, tags: ["new"], in: "1h" },
+          key: "k",
+          onConflict: "replace",
+          priority: 5,
+          tags: ["new"],
+          in: "1h",
         },
       );
 

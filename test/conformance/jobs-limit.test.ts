@@ -36,8 +36,14 @@ for (const backend of backends) {
 
       const counts = Map.groupBy(claimed, (each) => [each.tenant_id, each.name, each.queue].join());
       assert.deepEqual(Object.fromEntries([...counts].map(([key, jobs]) => [key, jobs.length])), {
-        ...{ "acme,triple,default": 3, "acme,keyed,default": 6, "acme,both,default": 4, "acme,plain,narrow": 2 },
-        ...{ "bolt,triple,default": 3, "bolt,keyed,default": 6, "bolt,both,default": 4, "bolt,plain,narrow": 2 },
+        "acme,triple,default": 3,
+        "acme,keyed,default": 6,
+        "acme,both,default": 4,
+        "acme,plain,narrow": 2,
+        "bolt,triple,default": 3,
+        "bolt,keyed,default": 6,
+        "bolt,both,default": 4,
+        "bolt,plain,narrow": 2,
       });
       const byKey = Map.groupBy(
         claimed.filter((each) => each.limit_key !== null),
@@ -82,7 +88,8 @@ for (const backend of backends) {
           run: (params, context) => work(params, context, params.account),
         }),
         job<Account>("two-of-a-kind", {
-          ...{ concurrency: 4, limit: { key: account, concurrency: 2 } },
+          concurrency: 4,
+          limit: { key: account, concurrency: 2 },
           run: (params, context) => work(params, context, params.account),
         }),
         job("free", { run: (params: Account, context) => work(params, context) }),

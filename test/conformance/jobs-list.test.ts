@@ -13,7 +13,8 @@ import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const work = job<object>("work", { attempts: 2, backoff: ["1h"], run: () => undefined });
 const fails = job<object>("fails", {
-  ...{ attempts: 2, backoff: ["1h"] },
+  attempts: 2,
+  backoff: ["1h"],
   run: () => {
     throw new Error("no");
   },

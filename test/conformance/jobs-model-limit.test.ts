@@ -21,7 +21,10 @@ const kinds = {
   rated: job("rated", { attempts: 1, concurrency: 2, rate: { max: 2, per: 100 }, run }),
 };
 const most: Record<string, { name?: number; key?: number }> = {
-  ...{ pair: { name: 2 }, keyed: { key: 1 }, both: { name: 2, key: 1 }, rated: { name: 2 } },
+  pair: { name: 2 },
+  keyed: { key: 1 },
+  both: { name: 2, key: 1 },
+  rated: { name: 2 },
 };
 
 type Command =
@@ -39,8 +42,12 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      ...{ do: fc.constant("enqueue" as const), kind, queue, account: fc.constantFrom("a", "b", "c") },
-      ...{ priority: fc.constantFrom(0, 0, 1), count: fc.integer({ min: 1, max: 4 }) },
+      do: fc.constant("enqueue" as const),
+      kind,
+      queue,
+      account: fc.constantFrom("a", "b", "c"),
+      priority: fc.constantFrom(0, 0, 1),
+      count: fc.integer({ min: 1, max: 4 }),
     }),
   },
   {

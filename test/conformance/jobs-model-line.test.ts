@@ -30,8 +30,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 10,
     arbitrary: fc.record({
-      ...{ ...common, do: does("move"), to: does("first", "last", "before", "before", "after", "after") },
-      ...{ other: fc.nat(), times: fc.constantFrom(1, 1, 1, 12) },
+      ...common,
+      do: does("move"),
+      to: does("first", "last", "before", "before", "after", "after"),
+      other: fc.nat(),
+      times: fc.constantFrom(1, 1, 1, 12),
     }),
   },
   { weight: 3, arbitrary: fc.record({ ...common, do: does("prioritise", "prioritise", "replace"), priority }) },

@@ -27,14 +27,18 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
-      ...{ do: fc.constant("end" as const), which: fc.nat(), shutdown: fc.constant(false) },
+      do: fc.constant("end" as const),
+      which: fc.nat(),
+      shutdown: fc.constant(false),
       status: fc.constantFrom("success" as const, "error" as const, "error" as const, "timed_out" as const),
     }),
   },
   {
     weight: 1,
     arbitrary: fc.record({
-      ...{ do: fc.constant("end" as const), which: fc.nat(), shutdown: fc.constant(true) },
+      do: fc.constant("end" as const),
+      which: fc.nat(),
+      shutdown: fc.constant(true),
       status: fc.constant("cancelled" as const),
     }),
   },
@@ -109,7 +113,13 @@ async function tell(at: TestEngine, commands: readonly Command[]): Promise<void>
         const { id } = await at.jobs.enqueue(kind, {});
         const { attempts } = kind;
         all.push({
-          ...{ id, kind, state: "open", attempt: 1, attempts, losses: 0, alone: 0 },
+          id,
+          kind,
+          state: "open",
+          attempt: 1,
+          attempts,
+          losses: 0,
+          alone: 0,
           dueAt: later(0),
           cancelling: false,
           next: false,

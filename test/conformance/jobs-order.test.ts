@@ -40,7 +40,8 @@ for (const backend of backends) {
       const order: number[] = [];
       let failed = false;
       const flaky = job("flaky", {
-        ...{ attempts: 2, backoff: ["0ms"] },
+        attempts: 2,
+        backoff: ["0ms"],
         run({ n }: Named) {
           order.push(n);
           if (n !== 1 || failed) return;

@@ -31,8 +31,15 @@ for (const backend of backends) {
       const found = await book.jobs.get(id);
       assert.equal(found.status, "completed");
       assert.deepEqual(found.run, {
-        ...{ id: found.runId, status: "success", startedAt, endedAt: startedAt + 40, durationMs: 40, attempt: 1 },
-        ...{ error: null, result: { sum: 7, list: [1, null, "ü"] }, command: null },
+        id: found.runId,
+        status: "success",
+        startedAt,
+        endedAt: startedAt + 40,
+        durationMs: 40,
+        attempt: 1,
+        error: null,
+        result: { sum: 7, list: [1, null, "ü"] },
+        command: null,
       });
       assert.deepEqual(
         [found.finishedAt, found.startedAt, found.sessionId, found.retriedBy],
@@ -63,7 +70,12 @@ for (const backend of backends) {
       const clock = manualClock();
       const attempts: number[] = [];
       const broken = job("broken", {
-        ...{ attempts: 3, backoff: ["1s", "5s"], priority: 7, queue: "slow", timeout: "1m", losses: 2 },
+        attempts: 3,
+        backoff: ["1s", "5s"],
+        priority: 7,
+        queue: "slow",
+        timeout: "1m",
+        losses: 2,
         run(_params: unknown, { attempt }) {
           attempts.push(attempt);
           throw new RangeError(`attempt ${attempt}`);
@@ -253,7 +265,8 @@ for (const backend of backends) {
       await before.close();
       let called = false;
       const strict = job("mail", {
-        ...{ attempts: 1, params: z.object({ to: z.string() }) },
+        attempts: 1,
+        params: z.object({ to: z.string() }),
         run() {
           called = true;
         },
@@ -272,7 +285,9 @@ for (const backend of backends) {
       const clock = manualClock();
       const reasons: unknown[] = [];
       const slow = job("slow", {
-        ...{ timeout: "2s", attempts: 2, backoff: ["0ms"] },
+        timeout: "2s",
+        attempts: 2,
+        backoff: ["0ms"],
         run: (_params: unknown, { signal }) =>
           new Promise((_resolve, reject) => {
             signal.addEventListener("abort", () => {
@@ -336,7 +351,7 @@ for (const backend of backends) {
 
     test("every run that ends is a fact, with what became of its job", async (t) => {
       const mixed = job("mixed", {
-        ...{ attempts: 1 },
+        attempts: 1,
         run({ fail }: { fail: boolean }) {
           if (fail) throw new Error("no");
         },

@@ -16,8 +16,17 @@ const other = job("other", { attempts: 1, queue: "side", run });
 const stubborn = job("stubborn", { attempts: 3, backoff: ["0s"], run });
 const use = [plain, other, stubborn];
 const none = {
-  ...{ jobs: 0, groups: 0, runs: 0, logs: 0, steps: 0, reservations: 0, others: {}, files: [], filesDeleted: 0 },
-  ...{ dryRun: false, slices: 0 },
+  jobs: 0,
+  groups: 0,
+  runs: 0,
+  logs: 0,
+  steps: 0,
+  reservations: 0,
+  others: {},
+  files: [],
+  filesDeleted: 0,
+  dryRun: false,
+  slices: 0,
 };
 
 for (const backend of backends) {
@@ -277,7 +286,8 @@ for (const backend of backends) {
 
     test("jobs that a worker ran leave through the book, and doctor finds nothing amiss", async (t) => {
       const talk = job("talk", {
-        ...{ attempts: 3, backoff: ["0s"] },
+        attempts: 3,
+        backoff: ["0s"],
         run: (_params: unknown, { attempt, log }) => {
           log("trying", { attempt });
           if (attempt < 3) throw new Error("not yet");

@@ -52,7 +52,9 @@ for (const backend of backends) {
         ],
       );
       assert.deepEqual(chains[0]?.[0]?.run?.error, {
-        ...{ type: "SessionLost", message: "session lost: the process that ran it ended or fell silent", trace: null },
+        type: "SessionLost",
+        message: "session lost: the process that ran it ended or fell silent",
+        trace: null,
       });
       await assertInvariants(at);
     });

@@ -20,7 +20,9 @@ const rated = job("rated", { rate: { max: 2, per: "1m" }, run });
 const wide = job("wide", { rate: { max: 500, per: "1m" }, run });
 const pair = job("pair", {
   limit: { key: ({ account }) => account, concurrency: 1 },
-  ...{ rate: { max: 1, per: "1m" }, attempts: 1, run },
+  rate: { max: 1, per: "1m" },
+  attempts: 1,
+  run,
 });
 const use = [plain, keyed, rated, wide, pair];
 const a = { account: "a" };

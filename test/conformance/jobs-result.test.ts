@@ -60,7 +60,8 @@ for (const backend of backends) {
 
     test("whoever waits in another book of the same place hears of the end, all retries included", async (t) => {
       const flaky = job("flaky", {
-        ...{ attempts: 3, backoff: ["0ms"] },
+        attempts: 3,
+        backoff: ["0ms"],
         run(_params: unknown, { attempt }) {
           if (attempt < 3) throw new Error("not yet");
           return { attempt };
@@ -110,8 +111,11 @@ for (const backend of backends) {
           "conflict",
           `job ${failing.id} (held) has failed, so it has no result: RangeError: out of paper`,
           {
-            ...{ id: failing.id, status: "failed", runId: one.context.job.runId },
-            ...{ runStatus: "error", errorType: "RangeError" },
+            id: failing.id,
+            status: "failed",
+            runId: one.context.job.runId,
+            runStatus: "error",
+            errorType: "RangeError",
           },
         ],
       );
@@ -191,7 +195,8 @@ for (const backend of backends) {
       const [made, other] = [await book.jobs.enqueue(held.job, {}), await book.jobs.enqueue(held.job, {})];
       const refusals = [made, other].map(({ id }, index) =>
         assert.rejects(book.jobs.result(id, index === 0 ? {} : { timeout: "1h" }), {
-          ...{ code: "closed", message: `the book was closed while waiting for job ${id}` },
+          code: "closed",
+          message: `the book was closed while waiting for job ${id}`,
         }),
       );
       // Each has a mark of its own, so that both are known to wait.

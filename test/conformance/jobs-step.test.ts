@@ -18,7 +18,8 @@ for (const backend of backends) {
       const ran: string[] = [];
       const seen = new Map<string, Done[][]>();
       const five = job("five", {
-        ...{ attempts: 6, backoff: ["0ms"] },
+        attempts: 6,
+        backoff: ["0ms"],
         async run(_params: unknown, { step, attempt, book, job: { runId } }) {
           const results: Done[] = [];
           seen.set(book.tenantId, [...(seen.get(book.tenantId) ?? []), results]);
@@ -453,8 +454,16 @@ async function lose(
 
 function stateOf(claimed: ClaimedJob): RunState {
   return {
-    ...{ job: claimed, startedMs: 0, controller: undefined, abortReason: undefined, onAbort: undefined },
-    ...{ progress: undefined, logs: [], logged: 0, settled: false, step: undefined },
+    job: claimed,
+    startedMs: 0,
+    controller: undefined,
+    abortReason: undefined,
+    onAbort: undefined,
+    progress: undefined,
+    logs: [],
+    logged: 0,
+    settled: false,
+    step: undefined,
   };
 }
 

@@ -7,7 +7,9 @@ import { backends, openTest } from "../support/open-test.ts";
 const at = Date.UTC(2026, 5, 1);
 const mail = job("mail", {
   params: z.object({ to: z.string(), copies: z.number().default(1) }),
-  ...{ queue: "post", priority: 3, attempts: 2 },
+  queue: "post",
+  priority: 3,
+  attempts: 2,
   run: ({ to, copies }) => `${to} × ${copies}`,
 });
 const failing = job("failing", {
@@ -27,21 +29,45 @@ for (const backend of backends) {
 
       const made = await book.templates.create("letter", { job: mail, params: { copies: 2 } });
       const full = await book.templates.create("all", {
-        ...{ job: "failing", queue: "q", priority: -5, attempts: 9, losses: 0, timeout: "1m" },
+        job: "failing",
+        queue: "q",
+        priority: -5,
+        attempts: 9,
+        losses: 0,
+        timeout: "1m",
         backoff: { base: "1s" },
       });
 
       const letter = {
-        ...{ id: made.id, name: "letter", job: "mail", params: { copies: 2 }, queue: null, priority: null },
-        ...{ attempts: null, backoff: null, timeoutMs: null, losses: null, createdAt: at, updatedAt: at },
-        ...{ archivedAt: null, revision: 1 },
+        id: made.id,
+        name: "letter",
+        job: "mail",
+        params: { copies: 2 },
+        queue: null,
+        priority: null,
+        attempts: null,
+        backoff: null,
+        timeoutMs: null,
+        losses: null,
+        createdAt: at,
+        updatedAt: at,
+        archivedAt: null,
+        revision: 1,
       };
       assert.deepEqual(made, letter);
       assert.deepEqual(await book.templates.get("letter"), letter);
       assert.deepEqual(full, {
         ...letter,
-        ...{ id: full.id, name: "all", job: "failing", params: {}, queue: "q", priority: -5, attempts: 9, losses: 0 },
-        ...{ timeoutMs: 60_000, backoff: { base: "1s" } },
+        id: full.id,
+        name: "all",
+        job: "failing",
+        params: {},
+        queue: "q",
+        priority: -5,
+        attempts: 9,
+        losses: 0,
+        timeoutMs: 60_000,
+        backoff: { base: "1s" },
       });
     });
 

@@ -26,7 +26,8 @@ for (const backend of backends) {
         },
       });
       const onFail = listener("on-fail", {
-        ...{ on: "job.failed", live: true },
+        on: "job.failed",
+        live: true,
         run: (payload, { event: { id, causeRunId }, tenant, book }) => {
           const { name, status } = payload as { name: string; status: string };
           heard.push(`${tenant} ${book.tenantId} ${name} ${status} ${id} ${causeRunId !== null}`);
@@ -72,7 +73,8 @@ for (const backend of backends) {
       const step = job("step", { run: (_: unknown, { book }) => book.jobs.enqueue(work, {}) });
       let runs = 0;
       const again = listener("again", {
-        ...{ on: "job.completed", live: true },
+        on: "job.completed",
+        live: true,
         run(payload, { book }) {
           if ((payload as { name: string }).name !== "work") return undefined;
           runs++;

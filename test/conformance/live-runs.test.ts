@@ -40,7 +40,12 @@ async function openDesk(t: TestContext, backend: Backend): Promise<Desk> {
     return (await does(() => store.write(unit, options))) as never;
   };
   const desk: Desk = {
-    ...{ store, clock, instead, newSession, writes: () => writes, session: await newSession() },
+    store,
+    clock,
+    instead,
+    newSession,
+    writes: () => writes,
+    session: await newSession(),
     writer: openRunWriter({ ...store, write }, () => desk.session),
     async dropped(session = desk.session) {
       const { items } = await openSessions(store, undefined).list();
@@ -61,16 +66,24 @@ async function until(clock: ManualClock, holds: () => boolean | Promise<boolean>
 
 function endedRun(desk: Desk, more: Partial<EndedRun> = {}): EndedRun {
   return {
-    ...{ tenant_id: "default", id: desk.store.ids(), kind: "listener", name: "lamp", session_seq: desk.session.seq },
-    ...{
-      attempt: 1,
-      started_at: desk.clock.now(),
-      ended_at: desk.clock.now() + 5,
-      duration_ms: 4.75,
-      status: "success",
-    },
-    ...{ error_type: null, error_message: null, error_trace: null, cause_run_id: null, root_run_id: null },
-    ...{ event_id: null, topic: "light.hall", ...more },
+    tenant_id: "default",
+    id: desk.store.ids(),
+    kind: "listener",
+    name: "lamp",
+    session_seq: desk.session.seq,
+    attempt: 1,
+    started_at: desk.clock.now(),
+    ended_at: desk.clock.now() + 5,
+    duration_ms: 4.75,
+    status: "success",
+    error_type: null,
+    error_message: null,
+    error_trace: null,
+    cause_run_id: null,
+    root_run_id: null,
+    event_id: null,
+    topic: "light.hall",
+    ...more,
   };
 }
 
@@ -100,11 +113,22 @@ for (const backend of backends) {
       const runs = openRuns(desk.store, "default");
       const acme = openRuns(desk.store, "acme");
       assert.deepEqual(await runs.get(mine.id), {
-        ...{ id: mine.id, kind: "listener", name: "lamp", jobId: null, sessionId: desk.session.id, attempt: 1 },
+        id: mine.id,
+        kind: "listener",
+        name: "lamp",
+        jobId: null,
+        sessionId: desk.session.id,
+        attempt: 1,
         event: { id: mine.event_id, topic: "light.hall" },
-        ...{ app: null, registration: null },
-        ...{ startedAt: mine.started_at, endedAt: mine.ended_at, durationMs: 4.75, status: "success", error: null },
-        ...{ result: null, cause: { runId: "a", rootRunId: "b" } },
+        app: null,
+        registration: null,
+        startedAt: mine.started_at,
+        endedAt: mine.ended_at,
+        durationMs: 4.75,
+        status: "success",
+        error: null,
+        result: null,
+        cause: { runId: "a", rootRunId: "b" },
       });
       assert.deepEqual(
         (await runs.logs(mine.id)).map(({ message }) => message),

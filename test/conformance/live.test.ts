@@ -40,7 +40,8 @@ for (const backend of backends) {
       const clock = manualClock();
       const heard: unknown[] = [];
       const ear = listener("ear", {
-        ...{ on: ["light.>", "lamp"], live: true },
+        on: ["light.>", "lamp"],
+        live: true,
         run: (payload, { event: said, book: own, tenant }) => {
           heard.push([payload, said.topic, said.id, said.key, own.tenantId, tenant]);
         },
@@ -131,7 +132,8 @@ for (const backend of backends) {
       const leaf = job("leaf", { run: () => undefined });
       const made: string[] = [];
       const echo = listener("echo", {
-        ...{ on: "go", live: true },
+        on: "go",
+        live: true,
         async run(_payload, { book, log, runId }) {
           if (made.length === 0) {
             const { id } = await book.jobs.enqueue(leaf, {});
@@ -182,7 +184,10 @@ for (const backend of backends) {
       const clock = manualClock();
       const heard: unknown[] = [];
       const mirror = listener("mirror", {
-        ...{ on: "light.*", live: true, immediate: true, where: where.not(where.equals("on", false)) },
+        on: "light.*",
+        live: true,
+        immediate: true,
+        where: where.not(where.equals("on", false)),
         run: (payload) => heard.push(payload),
       });
       const { book: first, url } = await openTest(t, backend, { clock });
@@ -205,7 +210,8 @@ for (const backend of backends) {
       const heard: number[] = [];
       const Level = event("level", { schema: z.object({ celsius: z.string().transform(Number) }) });
       const hot = listener("hot", {
-        ...{ on: Level, live: true },
+        on: Level,
+        live: true,
         where: ({ celsius }) => celsius > 30,
         run: ({ celsius }) => heard.push(celsius),
       });
@@ -276,7 +282,8 @@ for (const backend of backends) {
       const clock = manualClock();
       const begun = Promise.withResolvers<AbortSignal>();
       const waits = listener("waits", {
-        ...{ on: "go", live: true },
+        on: "go",
+        live: true,
         async run(_payload, { signal }) {
           begun.resolve(signal);
           await new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));

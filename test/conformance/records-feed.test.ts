@@ -142,7 +142,9 @@ for (const backend of backends) {
       await store.write((tx) => tx.run(sql`create table heard (type text not null, key text not null)`));
       const facts: RecordFact[] = [];
       const room: RecordRoom = {
-        ...{ store, definitions: new Map(), cause: () => undefined },
+        store,
+        definitions: new Map(),
+        cause: () => undefined,
         hooks: {
           hears: (_tx, type) => type === "person",
           onFact: async (tx, fact) => {

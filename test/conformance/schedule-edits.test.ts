@@ -47,7 +47,9 @@ for (const backend of backends) {
       const start = async (options: object, attempts: number): Promise<void> => {
         const mine = job("mine", { attempts, run: () => undefined });
         const { book: program } = await openTest(t, backend, {
-          ...{ url, clock, use: [schedule("code", { ...hourly, job: mine, ...options })] },
+          url,
+          clock,
+          use: [schedule("code", { ...hourly, job: mine, ...options })],
         });
         await program.close();
       };

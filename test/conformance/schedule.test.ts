@@ -69,7 +69,9 @@ for (const backend of backends) {
         const { book, clock, tick } = await openAt(t, noon + 1);
         await book.schedules.create("hourly", {
           cron: "0 * * * *",
-          ...{ job: work, params: {}, missed },
+          job: work,
+          params: {},
+          missed,
         });
         clock.step(6 * hour + 10 * 60_000);
         await tick();
@@ -203,8 +205,14 @@ for (const backend of backends) {
     test("jitter is the schedule's own, start and end bound it, and so does the number of fires", async (t) => {
       const { book, clock, tick } = await openAt(t, noon);
       await book.schedules.create("bounded", {
-        ...{ every: "1h", job: work, params: {}, overlap: "allow", jitter: "10m", maxFires: 2 },
-        ...{ start: noon + 90 * 60_000, end: noon + 10 * hour },
+        every: "1h",
+        job: work,
+        params: {},
+        overlap: "allow",
+        jitter: "10m",
+        maxFires: 2,
+        start: noon + 90 * 60_000,
+        end: noon + 10 * hour,
       });
       const { nextAt } = await book.schedules.get("bounded");
       const offset = (nextAt ?? 0) - (noon + 2 * hour);

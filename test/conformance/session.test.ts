@@ -44,7 +44,9 @@ for (const backend of backends) {
         error_message: null,
         error_trace: null,
         metadata: '{"role":"tester","version":7}',
-        ...{ dropped_runs: 0, dropped_logs: 0, dropped_events: 0 },
+        dropped_runs: 0,
+        dropped_logs: 0,
+        dropped_events: 0,
       });
       assert.deepEqual((await book.sessions.list()).items, [
         {

@@ -15,7 +15,8 @@ for (const backend of backends) {
     test("a webhook gets each event in the order of its key, signed, and the same id when it is sent again", async (t) => {
       const server = await target(t, inOrder(status(503), ok));
       const warehouse = sink("warehouse", {
-        ...{ on: "order.>", backoff: ["1s"] },
+        on: "order.>",
+        backoff: ["1s"],
         to: {
           webhook: { url: server.url, secret: "a secret of both sides", headers: { authorization: "Bearer abc123" } },
         },
@@ -41,8 +42,13 @@ for (const backend of backends) {
       );
       const { time: _time, ...message } = messages[1] as CloudEvent;
       assert.deepEqual(message, {
-        ...{ specversion: "1.0", id: ids[0], source: "daybook:default", type: "order.made", subject: "o-17" },
-        ...{ datacontenttype: "application/json", data: { n: 0 } },
+        specversion: "1.0",
+        id: ids[0],
+        source: "daybook:default",
+        type: "order.made",
+        subject: "o-17",
+        datacontenttype: "application/json",
+        data: { n: 0 },
       });
       const headers = server.received[0]?.headers ?? {};
       assert.deepEqual(

@@ -8,7 +8,10 @@ import { setLimit } from "../support/limit.ts";
 import { backends, openTest } from "../support/open-test.ts";
 
 const Note = entity("note", {
-  ...{ schema: z.object({ id: z.string(), text: z.string() }), key: "id", indexes: ["text"], search: ["text"] },
+  schema: z.object({ id: z.string(), text: z.string() }),
+  key: "id",
+  indexes: ["text"],
+  search: ["text"],
 });
 const noop = job("noop", { run: () => undefined });
 
@@ -70,7 +73,8 @@ for (const backend of backends) {
       const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
       const deaf = job("deaf", { run: () => (begun[0].resolve(), new Promise(() => undefined)) });
       const live = listener("live", {
-        ...{ on: "said", live: true },
+        on: "said",
+        live: true,
         run: () => (begun[1].resolve(), new Promise(() => undefined)),
       });
       const { book } = await openTest(t, backend, { use: [deaf, live], clock, worker: { grace: 1 } });

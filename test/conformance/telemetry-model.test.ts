@@ -90,7 +90,9 @@ async function write(
 ): Promise<Run[]> {
   const runs = (drawn as (Omit<Run, "id"> & { which: number; session: number })[]).map(
     ({ which, app, instance, session, ...rest }) => ({
-      ...{ ...rest, tenant, id: store.ids() },
+      ...rest,
+      tenant,
+      id: store.ids(),
       ...(sessions[session] === undefined ? {} : { sessionSeq: sessions[session].seq }),
       ...(app === undefined ? {} : { app, instance: instance ?? 0 }),
       ...(failed.includes(rest.status) ? { error: { type: `E${which % 2}`, message: `no ${which} in "hall"` } } : {}),

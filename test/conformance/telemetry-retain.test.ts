@@ -24,7 +24,8 @@ type Desk = { readonly store: Store; readonly runs: Runs; retain(options?: Retai
 async function openDesk(t: TestContext, backend: Backend): Promise<Desk> {
   const { store } = await openTestStore(t, backend, { clock: manualClock({ at: now }) });
   return {
-    ...{ store, runs: openRuns(store, "default") },
+    store,
+    runs: openRuns(store, "default"),
     retain: (options) => retainTelemetry(store, toPolicy(store.clock.now(), "default", options)),
   };
 }
@@ -206,7 +207,8 @@ for (const backend of backends) {
       const left = async (): Promise<number> => (await store.read(rawSql("select seq from daybook_run"))).length;
       let [folds, prepared] = [0, 0];
       const minute = everyMinute({
-        ...{ store, jobs: engine },
+        store,
+        jobs: engine,
         rollUp: { soon: () => void folds++, fold: () => Promise.resolve(0), stop: () => Promise.resolve() },
         scheduled: { writeAll: () => Promise.resolve(), writeForNewTenants: async () => void prepared++ },
       });

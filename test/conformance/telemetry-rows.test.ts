@@ -37,7 +37,9 @@ for (const backend of backends) {
       let ran = 0;
       const strict = job("strict", { attempts: 1, params, run: () => ran++ });
       const unsure = listener("unsure", {
-        ...{ on: "x", live: true as const, run: () => ran++ },
+        on: "x",
+        live: true as const,
+        run: () => ran++,
         where: function isSure() {
           throw new Error("cannot tell");
         },

@@ -16,7 +16,9 @@ const Note = entity("note", { schema: z.object({ id: z.string(), text: z.string(
 const Cites = relation("cites", { from: Note, to: Note, schema: z.object({ why: z.string() }) });
 const Said = event<{ text: string }>("said.aloud");
 const work = job("work", {
-  ...{ attempts: 1, concurrency: 5, rate: { max: 100, per: "1m" } },
+  attempts: 1,
+  concurrency: 5,
+  rate: { max: 100, per: "1m" },
   async run({ text, fails }: { text: string; fails?: boolean }, { log, step }) {
     log(`working on ${text}`, { text });
     await step("first", () => text);
@@ -26,7 +28,9 @@ const work = job("work", {
 });
 const program = command("program", { argv: ["echo", "{text}"], attempts: 1 });
 const hear = listener("hear", {
-  ...{ on: Said, tenants: "all", attempts: 1 },
+  on: Said,
+  tenants: "all",
+  attempts: 1,
   run({ text }) {
     throw new Error(`deaf to ${text}`);
   },
@@ -72,8 +76,14 @@ async function fill(book: Book, word: string, url: string): Promise<Record<strin
     values (${book.tenantId}, 0, 'run', 'age', ${word.length}, 1)`,
   );
   return {
-    ...{ done: done.id, failed: failed.id, group: group.id, said: said.id, call: call.id, waiting: waiting.id },
-    ...{ run: run?.id ?? "", dead: dead?.id ?? "" },
+    done: done.id,
+    failed: failed.id,
+    group: group.id,
+    said: said.id,
+    call: call.id,
+    waiting: waiting.id,
+    run: run?.id ?? "",
+    dead: dead?.id ?? "",
   };
 }
 
@@ -201,8 +211,14 @@ async function crowd(t: TestContext, backend: Backend, url: string, clock: Manua
     setup: (home) => void home.on("said.>", { name: `listener-of-${canary}` }, () => undefined),
   });
   const { book } = await openTest(t, backend, {
-    ...{ url, clock, tenant: "other", metadata: { secret: canary }, files: testFolder(t) },
-    ...{ ...options, use: [...(options.use ?? []), house], calls: { allow: ["127.0.0.0/8"] } },
+    url,
+    clock,
+    tenant: "other",
+    metadata: { secret: canary },
+    files: testFolder(t),
+    ...options,
+    use: [...(options.use ?? []), house],
+    calls: { allow: ["127.0.0.0/8"] },
   });
   return book;
 }
@@ -213,7 +229,11 @@ for (const backend of backends) {
       const clock = manualClock();
       const server = await target(t, ok);
       const { book, url } = await openTest(t, backend, {
-        ...{ ...options, clock, files: testFolder(t), calls: { allow: ["127.0.0.0/8"] }, metadata: { secret: canary } },
+        ...options,
+        clock,
+        files: testFolder(t),
+        calls: { allow: ["127.0.0.0/8"] },
+        metadata: { secret: canary },
       });
       const mine = book.tenant("mine");
       const known = await fill(mine, "mine", server.url);

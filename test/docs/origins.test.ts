@@ -227,7 +227,9 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
     },
   });
   const { book, url } = await openTest(t, backend, {
-    ...{ use: [print, hold, printer, Placed], calls: { allow: ["127.0.0.1"] }, views: true },
+    use: [print, hold, printer, Placed],
+    calls: { allow: ["127.0.0.1"] },
+    views: true,
   });
   await book.records.put(Customer, { id: "ada", country: "SE" });
   await book.records.put(Customer, { id: "bob", country: "PE" });
@@ -253,7 +255,10 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   const reminder = await book.jobs.enqueueFrom("reminder", {}, { queue: "side" });
   await book.schedules.create("hourly", { every: "1h", job: hold, params: { n: 1 }, queue: "side" });
   await book.schedules.create("reminders", {
-    ...{ cron: "0 7 * * *", zone: "Europe/Madrid", template: "reminder", params: { copies: 2 } },
+    cron: "0 7 * * *",
+    zone: "Europe/Madrid",
+    template: "reminder",
+    params: { copies: 2 },
   });
   const { jobId: scheduled } = await book.schedules.trigger("hourly");
   const group = await book.groups.create({ mode: "parallel" }, (jobs) => {
@@ -262,14 +267,25 @@ async function bookWithHistory(t: TestContext, backend: Backend) {
   });
   const reservation = await book.reservations.reserve("side");
   const call = await book.calls.submit({
-    ...{ url: "https://api.example.com/", tags: ["urgent"], correlationId: "trace-1", in: "1h" },
+    url: "https://api.example.com/",
+    tags: ["urgent"],
+    correlationId: "trace-1",
+    in: "1h",
   });
   const { jobId } = await book.calls.get(call.id);
   const failed = (await book.jobs.chain(first.id)).map(({ id }) => id);
   const later = [reminder.id, scheduled, ...group.jobs.map(({ id }) => id), jobId];
   const ids = {
-    ...{ running: running.id, second: second.id, delayed: delayed.id, urgent: urgent.id, failed, later },
-    ...{ group: group.id, reservation: reservation.id, call: call.id, event: said.id },
+    running: running.id,
+    second: second.id,
+    delayed: delayed.id,
+    urgent: urgent.id,
+    failed,
+    later,
+    group: group.id,
+    reservation: reservation.id,
+    call: call.id,
+    event: said.id,
     delivery: (await book.deadLetters.list()).items[0]?.jobId,
   };
   return { url, session: book.sessionId, ids };

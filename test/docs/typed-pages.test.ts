@@ -16,8 +16,11 @@ test("the types of what the README, the docs and the doc comments of public func
   const folder = projectWith(t, {
     ...commentPrograms(),
     ...(Object.fromEntries(programs) as Record<string, string>),
-    ...{ "readme-1.ts": `${first}\nconsole.log(notes, acme.tenantId);\n`, "readme-2.ts": second },
-    ...{ "errors.ts": errors, "live.ts": live, "nats.ts": natsExample() },
+    "readme-1.ts": `${first}\nconsole.log(notes, acme.tenantId);\n`,
+    "readme-2.ts": second,
+    "errors.ts": errors,
+    "live.ts": live,
+    "nats.ts": natsExample(),
   });
 
   const { code, stdout } = await checkTypes(folder);

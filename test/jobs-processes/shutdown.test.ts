@@ -42,7 +42,9 @@ for (const backend of backends) {
       assert.deepEqual(
         first.said.findLast(({ said }) => said === "aborted"),
         {
-          ...{ said: "aborted", jobId: listening.id, cause: "shutdown" },
+          said: "aborted",
+          jobId: listening.id,
+          cause: "shutdown",
         },
       );
       assert.equal((await book.jobs.get(slow.id)).status, "completed");

@@ -10,7 +10,9 @@ import { backends, cleanup, testFolder, bookUrl } from "../support/open-test.ts"
 
 const kindsIn = (folder: string): ReturnType<typeof jobKinds> =>
   jobKinds({
-    ...{ ledger: openLedger(folder), began: () => undefined, aborted: () => undefined },
+    ledger: openLedger(folder),
+    began: () => undefined,
+    aborted: () => undefined,
     gate: () => Promise.resolve(),
   });
 

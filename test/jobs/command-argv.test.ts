@@ -20,7 +20,9 @@ function assertInvalid(make: () => unknown, message: RegExp, what?: string): voi
 test("a placeholder is replaced inside its argument, and double braces are braces", () => {
   assert.deepEqual(
     fill(["convert", "./{input}", "-resize", "{width}x{height}", "{{{input}}}", "{{}}", ""], {
-      ...{ input: "a b.png", width: 10, height: 2.5 },
+      input: "a b.png",
+      width: 10,
+      height: 2.5,
     }),
     ["convert", "./a b.png", "-resize", "10x2.5", "{a b.png}", "{}", ""],
   );

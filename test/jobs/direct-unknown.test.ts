@@ -17,7 +17,8 @@ async function openBreaking(
   const broken = Promise.withResolvers<void>();
   let state: "before" | "committing" | "broken" = "before";
   const { book } = await openTest(t, "postgres", {
-    ...{ use: [direct], clock },
+    use: [direct],
+    clock,
     fault(moment, text) {
       if (state === "before" && moment === "after" && statement.test(text)) state = "committing";
       if (state !== "committing" || moment !== "after" || text !== "commit") return;

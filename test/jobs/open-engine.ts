@@ -69,7 +69,10 @@ export async function openEngine(
   const newSession = (): Promise<SessionKey> => store.write((tx) => startSession(tx, thisProcess(), "{}"));
   const session = await newSession();
   const engine: Engine = {
-    ...{ store, clock, definitions: collect(use).definitions, kinds: { [directKind]: directJobs } },
+    store,
+    clock,
+    definitions: collect(use).definitions,
+    kinds: { [directKind]: directJobs },
     files: filesFolder(url, undefined),
     session: () => session,
     overdue: () => false,
@@ -93,7 +96,17 @@ export async function openEngine(
   const claimFully: TestEngine["claimFully"] = (want, by = usual) => store.write((tx) => claim(tx, by, want, []));
   const rows = <R>(statement: string): Promise<R[]> => store.read<R>(rawSql(statement));
   return {
-    ...{ store, clock, engine, session, url, tenant, newSession, claimer, claimFully, rows, ...tenant("default") },
+    store,
+    clock,
+    engine,
+    session,
+    url,
+    tenant,
+    newSession,
+    claimer,
+    claimFully,
+    rows,
+    ...tenant("default"),
     claimAlone: (by = usual) => store.write((tx) => claimAlone(tx, by, [])),
     claim: async (want, by) => (await claimFully(want, by)).jobs,
     async claimFrom(queue) {

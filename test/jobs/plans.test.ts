@@ -17,7 +17,10 @@ type Account = { readonly account: string };
 const run = (_params: Account): void => undefined;
 const plain = job("plain", { attempts: 2, backoff: ["1s"], run });
 const limited = job<Account>("limited", {
-  ...{ attempts: 1, concurrency: 2, limit: { key: ({ account }) => account, concurrency: 1 }, run },
+  attempts: 1,
+  concurrency: 2,
+  limit: { key: ({ account }) => account, concurrency: 1 },
+  run,
 });
 const rated = job("rated", { rate: { max: 2, per: "1m" }, run });
 const use = [plain, limited, rated];

@@ -28,7 +28,10 @@ const refused = /^the NATS server at 127\.0\.0\.1:\d+ refused us \(.*Authorizati
 function byToken(): Way {
   const token = `${canary}-token`;
   return {
-    ...{ name: "token", right: { auth: { token } }, wrong: { auth: { token: `${canary}-no-token` } }, said: refused },
+    name: "token",
+    right: { auth: { token } },
+    wrong: { auth: { token: `${canary}-no-token` } },
+    said: refused,
     server: { config: `authorization { token: "${token}" }`, client: { token } },
   };
 }
@@ -36,7 +39,9 @@ function byToken(): Way {
 function byPassword(): Way {
   const [user, pass] = ["shop", `${canary}-password`];
   return {
-    ...{ name: "password", right: { auth: { user, password: pass } }, said: refused },
+    name: "password",
+    right: { auth: { user, password: pass } },
+    said: refused,
     wrong: { auth: { user, password: `${canary}-no-password` } },
     server: { config: `authorization { users: [{ user: "${user}", password: "${pass}" }] }`, client: { user, pass } },
   };
@@ -48,8 +53,11 @@ function byNkey(): Way {
     { user: "boss", password: "boss" }, { nkey: "${ours.getPublicKey()}" } ] }`;
   return {
     // As it is read from a file, with the end of its line.
-    ...{ name: "nkey", right: { auth: { nkey: `${seedOf(ours)}\n` } }, wrong: { auth: { nkey: seedOf(other) } } },
-    ...{ server: { config, client: { user: "boss", pass: "boss" } }, said: refused },
+    name: "nkey",
+    right: { auth: { nkey: `${seedOf(ours)}\n` } },
+    wrong: { auth: { nkey: seedOf(other) } },
+    server: { config, client: { user: "boss", pass: "boss" } },
+    said: refused,
   };
 }
 
@@ -57,7 +65,9 @@ function byCredentials(): Way {
   const [ours, others] = [accounts(), accounts()];
   return {
     // As it is on Windows.
-    ...{ name: "credentials", right: { auth: { credentials: ours.user().replaceAll("\n", "\r\n") } }, said: refused },
+    name: "credentials",
+    right: { auth: { credentials: ours.user().replaceAll("\n", "\r\n") } },
+    said: refused,
     wrong: { auth: { credentials: others.user() } },
     server: { config: ours.config, client: { authenticator: ours.authenticator() } },
   };
@@ -69,7 +79,9 @@ function byCertificate(t: TestContext): Way {
   const { ca } = ours;
   const client = { ca, ...ours.issue("shop") };
   return {
-    ...{ name: "certificate", right: { tls: client }, wrong: { tls: { ca, ...others.issue("shop") } } },
+    name: "certificate",
+    right: { tls: client },
+    wrong: { tls: { ca, ...others.issue("shop") } },
     // Whether the server's reason arrives before the end of the connection does is up to the two kernels.
     said: /^(?:TLS with the NATS server at .* failed|no NATS server answers at .*"tls", which it may want$)/,
     server: secureServer(t, ours, { client }),
@@ -126,7 +138,8 @@ withNats(() => {
         await book.close();
         const again = await openCalls(t, backend, {
           views: true,
-          ...{ url, use: pairs.map(({ way, server }) => sinkOf(way, server, way.right)) },
+          url,
+          use: pairs.map(({ way, server }) => sinkOf(way, server, way.right)),
         });
         again.clock.step(60_000);
         await workAll(again.book);

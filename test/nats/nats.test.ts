@@ -49,8 +49,13 @@ withNats(() => {
         );
         const { time: _time, ...first } = messages[0]?.json<CloudEvent>() ?? { time: "" };
         assert.deepEqual(first, {
-          ...{ specversion: "1.0", id: ids[0], source: "daybook:default", type: "order.paid", subject: "o-1" },
-          ...{ datacontenttype: "application/json", data: { n: 1 } },
+          specversion: "1.0",
+          id: ids[0],
+          source: "daybook:default",
+          type: "order.paid",
+          subject: "o-1",
+          datacontenttype: "application/json",
+          data: { n: 1 },
         });
         assert.deepEqual(await out(book), [clock.now(), clock.now(), clock.now()]);
 
@@ -97,7 +102,9 @@ withNats(() => {
     const server = await natsServer(t);
     await server.stream("ALL", "a.>");
     const all = sink("all", {
-      ...{ on: "a.*", attempts: 1000, backoff: ["1s"] },
+      on: "a.*",
+      attempts: 1000,
+      backoff: ["1s"],
       to: nats({ servers: server.url, timeout: "300ms" }),
     });
     const { book, clock } = await openCalls(t, "sqlite", { views: true, use: [all] });

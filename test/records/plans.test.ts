@@ -152,12 +152,16 @@ for (const backend of backends) {
     test("every read of records finds its rows by an index", async (t) => {
       const texts: string[] = [];
       const { book, url } = await openTest(t, backend, {
-        ...{ use: [Thing, Near], worker: false },
+        use: [Thing, Near],
+        worker: false,
         fault: (moment, text) => void (moment === "before" && texts.push(text)),
       });
       const all = (round: number) =>
         Array.from({ length: 1500 }, (_, index) => ({
-          ...{ id: `k${index}`, status: `s${index % 997}`, n: index + round, free: "x" },
+          id: `k${index}`,
+          status: `s${index % 997}`,
+          n: index + round,
+          free: "x",
           place: { city: `c${index % 500}` },
           tags: [`t${index % 700}`],
         }));
@@ -231,7 +235,8 @@ for (const backend of backends) {
 test("postgres: writers that share a transaction find their keys by a seek", async (t) => {
   const texts: string[] = [];
   const { book, url } = await openTest(t, "postgres", {
-    ...{ use: [Thing, Near], worker: false },
+    use: [Thing, Near],
+    worker: false,
     fault: (moment, text) => void (moment === "before" && texts.push(text)),
   });
   const one = (id: string) => ({ id, status: "s", n: 1, free: "x", place: { city: "c" } });

@@ -108,7 +108,8 @@ test("a read that keeps the WAL above its bound is ended, and the WAL is cut bac
 test("in memory, who reads, who commits and who reads next do not wait for each other", async (t) => {
   let commits = (): void => undefined;
   const { store } = await openTestStore(t, "sqlite", {
-    ...{ url: ":memory:", clock: manualClock() },
+    url: ":memory:",
+    clock: manualClock(),
     fault: (moment, text) => void (moment === "before" && text === "commit" && commits()),
   });
   const heavy = (): Promise<unknown> => store.readHeavy(sql`select 2 as n from sqlite_schema limit 1`);

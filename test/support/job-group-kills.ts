@@ -28,7 +28,9 @@ export async function killGroups(
   const url = await bookUrl(t, backend);
   const folder = testFolder(t);
   const kinds = jobKinds({
-    ...{ ledger: openLedger(folder), began: () => undefined, aborted: () => undefined },
+    ledger: openLedger(folder),
+    began: () => undefined,
+    aborted: () => undefined,
     gate: () => Promise.resolve(),
   });
   const book = await open(url, { use: Object.values(kinds) });

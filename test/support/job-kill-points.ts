@@ -35,7 +35,9 @@ export async function dieAt(t: TestContext, backend: Backend, points: readonly K
   const url = await bookUrl(t, backend);
   const folder = testFolder(t);
   const kinds = jobKinds({
-    ...{ ledger: openLedger(folder), began: () => undefined, aborted: () => undefined },
+    ledger: openLedger(folder),
+    began: () => undefined,
+    aborted: () => undefined,
     gate: () => Promise.resolve(),
   });
   const book = await open(url, { use: Object.values(kinds) });

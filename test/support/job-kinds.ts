@@ -19,7 +19,8 @@ export const lossesForKills = 1000;
 
 export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
   const of = ({ job: { id, runId } }: JobContext, key?: string): { jobId: string; runId: string; key?: string } => ({
-    ...{ jobId: id, runId },
+    jobId: id,
+    runId,
     ...(key === undefined ? {} : { key }),
   });
   async function work({ key, ms = 0 }: Work, context: JobContext): Promise<void> {
@@ -107,7 +108,8 @@ export function jobKinds({ ledger, began, aborted, gate }: KindParts) {
     }),
     /** A job of a group: fails in its first `fails` attempts, then leaves its effect together with its completion. */
     member: job("member", {
-      ...{ losses: lossesForKills, backoff: ["1ms"] },
+      losses: lossesForKills,
+      backoff: ["1ms"],
       async run({ name, fails = 0 }: { name: string; fails?: number }, context) {
         ledger.note("start", of(context, name));
         await context.step("look", () => name);

@@ -35,7 +35,11 @@ export function readLedgers(folder: string): Entry[] {
     .flatMap((name) => wholeLines(readFileSync(join(folder, name), "utf8")))
     .map((line) => line.split(" "))
     .map(([deed, pid, jobId, runId, key, at]) => ({
-      ...{ deed: deed as Deed, pid: Number(pid), jobId: jobId ?? "", runId: runId ?? "", key: key ?? "" },
+      deed: deed as Deed,
+      pid: Number(pid),
+      jobId: jobId ?? "",
+      runId: runId ?? "",
+      key: key ?? "",
       atMs: Number(at),
     }));
   return entries.toSorted((one, other) => one.atMs - other.atMs);

@@ -26,11 +26,14 @@ const losses = 1_000_000;
 const plain = job("plain", { losses, run: work });
 const limited = job("limited", { losses, concurrency: 6, run: work });
 const perKey = job("per-key", {
-  ...{ losses, limit: { key: ({ key }: { key: string }) => key, concurrency: 1 } },
+  losses,
+  limit: { key: ({ key }: { key: string }) => key, concurrency: 1 },
   run: (_params: { key: string }) => work(),
 });
 const fails = job("fails", {
-  ...{ losses, attempts: 2, backoff: ["1ms"] },
+  losses,
+  attempts: 2,
+  backoff: ["1ms"],
   async run(_params, { attempt }) {
     await work();
     if (attempt === 1) throw new Error("the first attempt fails");

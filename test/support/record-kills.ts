@@ -32,8 +32,12 @@ export async function killAtStatements(
 // Two orders and what connects them in one commit; the event that was published and one of each order that was created;
 // the job that was enqueued and a delivery of each of the two that somebody hears.
 const whole = {
-  ...{ daybook_record: 3, daybook_record_commit: 1, daybook_record_change: 3 },
-  ...{ daybook_event: 3, daybook_job: 3, own: 1 },
+  daybook_record: 3,
+  daybook_record_commit: 1,
+  daybook_record_change: 3,
+  daybook_event: 3,
+  daybook_job: 3,
+  own: 1,
 };
 
 async function wholeOrNothing(url: string): Promise<string> {

@@ -93,7 +93,8 @@ async function meet(socket: Socket): Promise<Reporter> {
   });
   const { role, pid } = await first.promise;
   return {
-    ...{ role, pid },
+    role,
+    pid,
     said: (word) =>
       new Promise((resolve) => {
         if (words.has(word)) resolve();

@@ -80,7 +80,10 @@ for (const backend of backends) {
     await insertRuns(
       store,
       Array.from({ length: 200 }, (_, n) => ({
-        ...{ name: n % 2 === 0 ? "lamp" : "door", startedAt: at(200 - n), durationMs: n, sessionSeq: session.seq },
+        name: n % 2 === 0 ? "lamp" : "door",
+        startedAt: at(200 - n),
+        durationMs: n,
+        sessionSeq: session.seq,
         status: n % 10 === 0 ? ("error" as const) : ("success" as const),
       })),
     );

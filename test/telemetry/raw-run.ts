@@ -35,11 +35,20 @@ const columns = {
 /** Live runs: they have no job. Returns their ids. */
 export async function insertRuns(store: Store, runs: readonly RawRun[]): Promise<string[]> {
   const rows = runs.map((run) => ({
-    ...{ tenant_id: run.tenant ?? "default", id: run.id ?? store.ids(), kind: run.kind ?? "listener", name: run.name },
-    ...{ attempt: 1, started_at: run.startedAt, ended_at: run.startedAt + Math.round(run.durationMs) },
-    ...{ duration_ms: run.durationMs, status: run.status ?? "success" },
-    ...{ error_type: run.error?.type ?? null, error_message: run.error?.message ?? null },
-    ...{ app: run.app ?? null, instance: run.instance ?? null, registration: run.registration ?? null },
+    tenant_id: run.tenant ?? "default",
+    id: run.id ?? store.ids(),
+    kind: run.kind ?? "listener",
+    name: run.name,
+    attempt: 1,
+    started_at: run.startedAt,
+    ended_at: run.startedAt + Math.round(run.durationMs),
+    duration_ms: run.durationMs,
+    status: run.status ?? "success",
+    error_type: run.error?.type ?? null,
+    error_message: run.error?.message ?? null,
+    app: run.app ?? null,
+    instance: run.instance ?? null,
+    registration: run.registration ?? null,
     session_seq: run.sessionSeq ?? null,
   }));
   await store.write((tx) =>

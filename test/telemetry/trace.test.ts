@@ -32,8 +32,12 @@ function startSpan(name: string, parent: Context): Span {
   const above = trace.getSpanContext(parent);
   const id = (made.length + 1).toString(16);
   const own: Made = {
-    ...{ name, traceId: above?.traceId ?? id.padStart(32, "a"), spanId: id.padStart(16, "b"), parent: above?.spanId },
-    ...{ failed: false, ended: 0 },
+    name,
+    traceId: above?.traceId ?? id.padStart(32, "a"),
+    spanId: id.padStart(16, "b"),
+    parent: above?.spanId,
+    failed: false,
+    ended: 0,
   };
   made.push(own);
   return {
@@ -68,7 +72,8 @@ for (const backend of backends) {
     });
     made.length = 0;
     const flaky = job("flaky", {
-      ...{ attempts: 2, backoff: ["0s"] },
+      attempts: 2,
+      backoff: ["0s"],
       run: (_none, { attempt }) => (attempt === 1 ? Promise.reject(new Error("once")) : 1),
     });
     const lamp = listener("lamp", { on: "x", live: true, run: () => undefined });

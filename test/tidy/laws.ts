@@ -48,8 +48,7 @@ export function hiddenState({ path, code }: SourceFile & { readonly code: string
 }
 
 /** Such a spread only keeps a line short. */
-export function literalSpreads({ path, code }: SourceFile & { readonly code: string }): Found[] {
-  if (!path.startsWith("src/")) return [];
+export function literalSpreads({ code }: SourceFile & { readonly code: string }): Found[] {
   return [...code.matchAll(/\.\.\.\{/g)].map((match) => ({
     offset: match.index,
     message: "spreads an object literal into another; write its fields, long literals stay long",

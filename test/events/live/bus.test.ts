@@ -89,8 +89,17 @@ describe("the bus", () => {
     listen("two", { on: "noticed", run: (_payload, { event }) => void events.push(event) });
 
     bus.dispatch({
-      ...{ id: "event-1", tenant: "default", topic: "order.paid", payload: {}, key: "o-17", headers: {}, at: 5 },
-      ...{ chainDepth: 3, stored: { id: "event-1", rootId: "event-0" }, causeRunId: "run-1", rootRunId: "run-0" },
+      id: "event-1",
+      tenant: "default",
+      topic: "order.paid",
+      payload: {},
+      key: "o-17",
+      headers: {},
+      at: 5,
+      chainDepth: 3,
+      stored: { id: "event-1", rootId: "event-0" },
+      causeRunId: "run-1",
+      rootRunId: "run-0",
     });
 
     const [two, one] = runs;
@@ -222,8 +231,12 @@ describe("a definition", () => {
 
   test("says in words what it hears and when it acts", () => {
     const lamp = defineLive("lamp", {
-      ...{ on: ["motion.*", "door.front"], live: true, where: [where.equals("on", true), where.exists("room")] },
-      ...{ debounce: "5s", throttle: "1m", run },
+      on: ["motion.*", "door.front"],
+      live: true,
+      where: [where.equals("on", true), where.exists("room")],
+      debounce: "5s",
+      throttle: "1m",
+      run,
     });
 
     assert.equal(

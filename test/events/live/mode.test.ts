@@ -119,7 +119,9 @@ describe("mode", () => {
     const { clock, listen, emit, runs } = openLive();
     const held = heldHandler<number>();
     listen("line", {
-      ...{ on: "go", mode: "queued", backlog: 20_000 },
+      on: "go",
+      mode: "queued",
+      backlog: 20_000,
       run: (n: number, context) => (n === 0 ? held.run(n, context) : undefined),
     });
 
@@ -205,10 +207,22 @@ describe("the end of a run", () => {
     const { id, ...row } = runs[0] ?? {};
     assert.equal(id, context?.runId);
     assert.deepEqual(row, {
-      ...{ tenant_id: "default", kind: "listener", name: "lamp", session_seq: 7, attempt: 1 },
-      ...{ started_at: startedAt, ended_at: startedAt + 250, duration_ms: 250, status: "success" },
-      ...{ error_type: null, error_message: null, error_trace: null },
-      ...{ cause_run_id: null, root_run_id: null, event_id: null, topic: "switch" },
+      tenant_id: "default",
+      kind: "listener",
+      name: "lamp",
+      session_seq: 7,
+      attempt: 1,
+      started_at: startedAt,
+      ended_at: startedAt + 250,
+      duration_ms: 250,
+      status: "success",
+      error_type: null,
+      error_message: null,
+      error_trace: null,
+      cause_run_id: null,
+      root_run_id: null,
+      event_id: null,
+      topic: "switch",
     });
     const line = { tenant_id: "default", run_id: id, logged_at: startedAt, level: "debug" };
     assert.deepEqual(logs, [{ ...line, message: "half way", fields: '{"at":0.5}' }]);

@@ -27,7 +27,9 @@ test("every event heard is run, dropped, left out or waiting, and never two of t
       const open: { n: number; end(): void; fail(error: Error): void }[] = [];
       const begun: number[] = [];
       const detach = listen("any", {
-        ...{ on: "go", mode, once },
+        on: "go",
+        mode,
+        once,
         ...(mode === "parallel" ? { concurrency: 2 } : mode === "queued" ? { backlog: 3 } : {}),
         ...(debounce === null ? {} : { debounce }),
         ...(throttle === null ? {} : { throttle }),

@@ -39,7 +39,11 @@ export function openLive(): TestLive {
     },
   });
   return {
-    ...{ clock, bus, runs, logs, busy: () => events },
+    clock,
+    bus,
+    runs,
+    logs,
+    busy: () => events,
     listen: (name, options) => bus.attach(defineLive(name, { ...options, live: true }), "default").detach,
     emit: (topic, payload = {}) => bus.emit("default", topic, payload),
     counts(name) {

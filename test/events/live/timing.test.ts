@@ -238,7 +238,10 @@ describe("immediate", () => {
     emit("door", "open");
     await clock.advance(600_000);
     listen("left-open", {
-      ...{ on: "door", immediate: true, where: where.equals("", "open"), for: "1m" },
+      on: "door",
+      immediate: true,
+      where: where.equals("", "open"),
+      for: "1m",
       run: () => void (acted += 1),
     });
 
