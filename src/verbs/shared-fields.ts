@@ -1,9 +1,6 @@
 // Fields that several verbs take, each said once, with the checks of those that belong together.
-import type { Backoff } from "../index.ts";
-import { checkBackoff } from "../core/retry.ts";
 import { invalid } from "../core/error.ts";
 import { toJson } from "../core/json.ts";
-import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { checkPattern, checkTopic } from "../events/topic.ts";
@@ -59,35 +56,6 @@ export function topic(about: string): Field<string, false> {
 export function pattern(about: string): Field<string, false> {
   return checked(text(about, "pattern", limits.topicBytesMax), checkPattern);
 }
-
-/** How long retries wait: on a command line `10s,1m,10m`, or a formula as JSON. */
-export function backoff(about: string): Field<Backoff, false> {
-  const waits = { type: "array", items: duration("").schema, minItems: 1, maxItems: limits.backoffStepsMax };
-  return field({
-    kind: "text",
-    about,
-    metavar: "list",
-    schema: { anyOf: [waits, formulaSchema] },
-    check(value, what) {
-      // Only what is plain JSON: a Map has no properties, and would pass for a formula of defaults.
-      toJson(value, { what });
-      checkBackoff(value as Backoff);
-    },
-    fromText: (given, what) =>
-      given.startsWith("{") ? parseJson(given, { what }) : given.split(",").map((each) => each.trim()),
-  });
-}
-
-const formulaSchema = {
-  type: "object",
-  properties: {
-    base: duration("").schema,
-    factor: { type: "number", minimum: 1, maximum: 100 },
-    max: duration("").schema,
-    spread: { type: "number", minimum: 0, maximum: 1 },
-  },
-  additionalProperties: false,
-};
 
 type Headers = { readonly [name: string]: string };
 

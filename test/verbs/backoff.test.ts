@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backoff } from "../../src/verbs/shared-fields.ts";
+import { backoff } from "../../src/verbs/work/templates.ts";
 import { orNone } from "../../src/verbs/field.ts";
 
 const waits = backoff("the waits");

@@ -1,9 +1,13 @@
 // templates: jobs with default params and settings, kept under a name.
-import type { TemplateRecord } from "../../index.ts";
+import type { Backoff, TemplateRecord } from "../../index.ts";
 import { formatDuration } from "../../core/duration.ts";
+import { toJson } from "../../core/json.ts";
+import { limits } from "../../core/limits.ts";
+import { parseJson } from "../../core/parse-json.ts";
+import { checkBackoff } from "../../core/retry.ts";
 import { paged } from "../list.ts";
-import { choice, duration, json, maybe, orNone, text, whole } from "../field.ts";
-import { backoff, priority } from "../shared-fields.ts";
+import { choice, duration, field, json, maybe, orNone, text, whole, type Field } from "../field.ts";
+import { priority } from "../shared-fields.ts";
 import { asJson, fields, section, when, type Part } from "../shown.ts";
 import { operate, read } from "../verb.ts";
 
@@ -131,4 +135,32 @@ function templatePage(template: TemplateRecord): Part[] {
     archived: when(template.archivedAt),
   });
   return [facts, section("params", asJson(template.params))];
+}
+
+/** How long retries wait: on a command line `10s,1m,10m`, or a formula as JSON. */
+export function backoff(about: string): Field<Backoff, false> {
+  const formula = {
+    type: "object",
+    properties: {
+      base: duration("").schema,
+      factor: { type: "number", minimum: 1, maximum: 100 },
+      max: duration("").schema,
+      spread: { type: "number", minimum: 0, maximum: 1 },
+    },
+    additionalProperties: false,
+  };
+  const list = { type: "array", items: duration("").schema, minItems: 1, maxItems: limits.backoffStepsMax };
+  return field({
+    kind: "text",
+    about,
+    metavar: "list",
+    schema: { anyOf: [list, formula] },
+    check(value, what) {
+      // Only what is plain JSON: a Map has no properties, and would pass for a formula of defaults.
+      toJson(value, { what });
+      checkBackoff(value as Backoff);
+    },
+    fromText: (given, what) =>
+      given.startsWith("{") ? parseJson(given, { what }) : given.split(",").map((each) => each.trim()),
+  });
 }
