@@ -55,11 +55,6 @@ export const limits = {
   // The same for reads of one moment (book.read), which last as long as the function that reads.
   snapshotsMax: 4,
   snapshotsPerTenant: 3,
-  // A verb whose read took a tenant so long is slow for it, until it was quick so many times in a row. While another tenant reads,
-  // or has done so lately, a tenant has one slow read at a time.
-  readSlowMs: 250,
-  readsQuickAgain: 4,
-  readsBesideMs: 1000,
   // One tenant's waiting reads; more would wait longer than any caller does.
   readsWaitingMax: 1000,
   // A read on SQLite that has had a processor for so long is slow, and lets all other processes come first.

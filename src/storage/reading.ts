@@ -11,10 +11,7 @@ export type Reading = {
   readonly msMax: number;
 };
 
-/** Under this name the engine has a share of its own. */
-export const engineTenant = "";
-
-const engine: Reading = { tenant: engineTenant, verb: "a read of the engine", msMax: limits.reportMs };
+const engine: Reading = { tenant: "", verb: "a read of the engine", msMax: limits.reportMs };
 const current = new AsyncLocalStorage<Reading>();
 
 /** All that `work` reads is read in the name of this verb. */

@@ -55,21 +55,6 @@ for (const backend of backends) {
       assert.equal(underWay.length, limits.readsPerTenant);
     });
 
-    test("while another tenant reads, a tenant has one slow read at a time, and its quick reads go on", async (t) => {
-      const { store } = await openTestStore(t, backend);
-      const slow = { tenant: "noisy", verb: "flood of noisy", msMax: limits.readSlowMs };
-      await assert.rejects(store.readHeavy(endless, slow), { code: "timeout" });
-      const others = flood(store, "quiet", 1);
-
-      const flooded = flood(store, "noisy", 5);
-      assert.deepEqual(await store.readHeavy(quick, { tenant: "noisy", verb: "a list" }), [{ one: 1 }]);
-      await store.close();
-
-      const errors = (await Promise.all(flooded)) as { message: string }[];
-      assert.equal(errors.filter(({ message }) => /was under way/.test(message)).length, 1);
-      await Promise.all(others);
-    });
-
     test("snapshots of a tenant that do not end leave one to another", async (t) => {
       const { store } = await openTestStore(t, backend);
       const who = { tenant: "noisy", msMax: hour };

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { describe, test, type TestContext } from "node:test";
-import { systemClock } from "../../src/core/clock.ts";
+import { test } from "node:test";
 import { limits } from "../../src/core/limits.ts";
 import { createReadTurns, type ReadTurns } from "../../src/storage/read-turns.ts";
 
@@ -95,93 +94,4 @@ test("closing ends reads that run and those that wait, also those of the same mo
 
   for (const each of [...early, late, ask("c", "c1")]) await assert.rejects(each.finish(), { code: "closed" });
   assert.deepEqual(began, ["a1"]);
-});
-
-describe("a tenant whose reads are slow", () => {
-  /** Turns in which the report of tenant a was slow, on a clock that stands still until it is told to go on. */
-  async function afterSlow(t: TestContext, { slowAlone = true } = {}) {
-    let now = 0;
-    t.mock.method(systemClock, "monotonic", () => now);
-    const turns = createReadTurns({ atOnce: 4, perTenant: 2, slowAlone });
-    const { began, ask } = reads(turns);
-    const go = (ms: number): void => void (now += ms);
-    const slow = ask("a", "report");
-    await settle();
-    go(limits.readSlowMs);
-    await slow.finish();
-    go(limits.readsBesideMs);
-    began.length = 0;
-    return { began, ask, go };
-  }
-
-  test("has one of them at a time while another tenant reads, and its quick ones go on", async (t) => {
-    const { began, ask } = await afterSlow(t);
-    const other = ask("b", "other");
-
-    const [first, second, quick] = [ask("a", "report"), ask("a", "report"), ask("a", "list")];
-    await settle();
-    assert.deepEqual(began, ["other", "report", "list"]);
-    await quick.finish();
-    assert.deepEqual(began, ["other", "report", "list"]);
-    await first.finish();
-    await settle();
-
-    assert.deepEqual(began, ["other", "report", "list", "report"]);
-    for (const each of [second, other]) await each.finish();
-  });
-
-  test("has one of them at a time when another tenant has just read, and its share a moment later", async (t) => {
-    const { began, ask, go } = await afterSlow(t);
-    await ask("b", "other").finish();
-
-    const early = [ask("a", "report"), ask("a", "report")];
-    await settle();
-    assert.deepEqual(began, ["other", "report"]);
-    go(limits.readsBesideMs + 1);
-    const late = ask("a", "report");
-    await settle();
-
-    assert.deepEqual(began, ["other", "report", "report"]);
-    for (const each of [...early, late]) await each.finish();
-  });
-
-  test("has its share beside the engine's own reads", async (t) => {
-    const { began, ask } = await afterSlow(t);
-    const engine = ask("", "engine");
-
-    const both = [ask("a", "report"), ask("a", "report")];
-    await settle();
-
-    assert.deepEqual(began, ["engine", "report", "report"]);
-    for (const each of [...both, engine]) await each.finish();
-  });
-
-  test("has its share again after quick reads, and while a read of another verb is slow only that waits", async (t) => {
-    const { began, ask, go } = await afterSlow(t);
-    const other = ask("b", "other");
-    for (let quick = 0; quick < limits.readsQuickAgain; quick++) await ask("a", "report").finish();
-    began.length = 0;
-
-    const both = [ask("a", "report"), ask("a", "report")];
-    await settle();
-    assert.deepEqual(began, ["report", "report"]);
-    go(limits.readSlowMs);
-    await both[0]?.finish();
-    const next = [ask("a", "report"), ask("a", "list")];
-    await settle();
-
-    assert.deepEqual(began, ["report", "report", "list"]);
-    for (const each of [...both, ...next, other]) await each.finish();
-  });
-
-  test("has its share of reads that may be inside one another", async (t) => {
-    const { began, ask } = await afterSlow(t, { slowAlone: false });
-    const other = ask("b", "other");
-
-    const both = [ask("a", "report"), ask("a", "report")];
-    await settle();
-
-    assert.deepEqual(began, ["other", "report", "report"]);
-    for (const each of [...both, other]) await each.finish();
-  });
 });

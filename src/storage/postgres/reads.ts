@@ -22,7 +22,7 @@ type Parts = { readonly server: Server; readonly location: string; readonly pool
 
 export function createPostgresReads(parts: Parts): PostgresReads {
   const { pool, server, location } = parts;
-  const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant, slowAlone: true });
+  const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
   const ending = new Set<Promise<unknown>>();
   // Only this pool's connections have the setting, and each the one of its last read.

@@ -51,7 +51,7 @@ export async function openSqlite(
   }
 
   const readers = createReaders({ location, writable: false }, inMemory || !mayStartProcesses() ? "thread" : "process");
-  const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant, slowAlone: true });
+  const turns = createReadTurns({ atOnce: limits.readsMax, perTenant: limits.readsPerTenant });
   const snapshots = createReadTurns({ atOnce: limits.snapshotsMax, perTenant: limits.snapshotsPerTenant });
   let longReads = 0;
   const walBytes = (): number => (inMemory ? 0 : logBytes(file));
