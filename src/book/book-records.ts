@@ -57,10 +57,10 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     refuseVerb(verb === undefined ? "book.records" : `book.records.${verb}`, store);
   const within = withinUnitOf(records, tenant);
   return {
-    ...recordVerbs(async (work, how) => {
+    ...recordVerbs(async (work, record) => {
       try {
         refuse();
-        return await within(work, how);
+        return await within(work, record);
       } catch (error) {
         throw calledFrom(error);
       }
@@ -80,7 +80,7 @@ export function bookRecords(rooms: Rooms, tenant: string): Records {
     async import(lines, options = {}) {
       refuse("import");
       const parts = { reader: storeReader(store, tenant), definitions: records.definitions };
-      return importRecords({ ...parts, commit: (work) => within(work, { alone: true }) }, lines, options);
+      return importRecords({ ...parts, commit: within }, lines, options);
     },
     watch(query, options = {}) {
       refuse("watch");

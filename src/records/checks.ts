@@ -2,7 +2,7 @@
 import type { Check } from "../storage/checks.ts";
 import { rawSql, sql } from "../storage/sql.ts";
 
-const report =
+const advice =
   "report it: a commit and its versions are written in one transaction. Restore a backup if rows were changed by hand";
 
 const versions = sql`(select tenant_id, type_seq, key, from_commit, schema_version from daybook_record
@@ -11,7 +11,7 @@ const versions = sql`(select tenant_id, type_seq, key, from_commit, schema_versi
 /** For people: the tenant, the type and the key. */
 const named = rawSql("versions.tenant_id || ' ' || versions.type_seq || ' ' || versions.key");
 
-export const recordChecks: readonly Check[] = [
+const checks: readonly Omit<Check, "advice">[] = [
   {
     promise: "R1",
     name: "every version has its commit, and every commit its changes",
@@ -20,7 +20,6 @@ export const recordChecks: readonly Check[] = [
         and change.commit_id = versions.from_commit and change.type_seq = versions.type_seq and change.key = versions.key)
       union all select tenant_id || ' commit ' || id from daybook_record_commit as made where changes <> (select count(*)
         from daybook_record_change as change where change.tenant_id = made.tenant_id and change.commit_id = made.id)`,
-    advice: report,
   },
   {
     promise: "R2",
@@ -33,7 +32,6 @@ export const recordChecks: readonly Check[] = [
           and other.from_commit > versions.from_commit and other.from_commit < versions.to_commit)
       union all select ${named} from daybook_record_change as versions group by tenant_id, type_seq, key, commit_id
         having count(*) > 1`,
-    advice: report,
   },
   {
     promise: "R4",
@@ -47,7 +45,6 @@ export const recordChecks: readonly Check[] = [
         where commit_id <> coalesce((select max(id) from daybook_record_commit as made where made.tenant_id = head.tenant_id), 0)
       union all select distinct tenant_id || ' has no head' from daybook_record_commit
         where tenant_id not in (select tenant_id from daybook_record_head)`,
-    advice: report,
   },
   {
     promise: "R7",
@@ -57,7 +54,6 @@ export const recordChecks: readonly Check[] = [
           union all select tenant_id, type_seq, key, from_commit from daybook_record_version) as next
         where next.tenant_id = versions.tenant_id and next.type_seq = versions.type_seq and next.key = versions.key
           and next.from_commit = versions.to_commit)`,
-    advice: report,
   },
   {
     promise: "R8",
@@ -67,7 +63,6 @@ export const recordChecks: readonly Check[] = [
       union all select tenant_id || ' type ' || type_seq || ' version ' || version from (select tenant_id, type_seq, version,
         row_number() over (partition by type_seq order by version) as place from daybook_record_schema) as numbered
         where place <> version`,
-    advice: report,
   },
   {
     promise: "R7",
@@ -77,6 +72,7 @@ export const recordChecks: readonly Check[] = [
           and end1.type_seq = versions.from_type_seq and end1.key = versions.from_key)
         and exists (select 1 from daybook_record as end2 where end2.tenant_id = versions.tenant_id
           and end2.type_seq = versions.to_type_seq and end2.key = versions.to_key))`,
-    advice: report,
   },
 ];
+
+export const recordChecks: readonly Check[] = checks.map((check) => ({ ...check, advice }));

@@ -4,9 +4,8 @@ import { rawSql, sql, type Sql } from "../storage/sql.ts";
 import { asText } from "../storage/word.ts";
 import type { AnyEntity, AnyRecordType, Entity, Relation, RelationKey } from "./define/definition.ts";
 import { recordKey, type RecordKey } from "./define/record-key.ts";
-import { momentOf, type AsOf, type Moment } from "./moment.ts";
+import { momentOf, type AsOf, type Moment } from "./commit.ts";
 import type { RecordReader } from "./record-reader.ts";
-import type { Change } from "./write/record-unit.ts";
 
 /** The document of a definition. */
 export type ValueOf<Type> =
@@ -62,13 +61,6 @@ export function parseDocument<Value>(body: string | null): Value | null {
   return body === null ? null : (JSON.parse(body) as Value);
 }
 
-/** The row that a transaction's own change will leave; null when it deletes the record. */
-export function rowOfChange({ key, ends, body, revision, row }: Change): EntryRow | null {
-  if (body === null) return null;
-  const { from, to, instance } = ends ?? { from: null, to: null, instance: null };
-  return { key, from, to, instance, body, revision, commit: null, schemaVersion: row.schemaVersion };
-}
-
 export type ReadOptions = { readonly asOf?: AsOf };
 
 export async function readEntry<Type extends AnyRecordType>(
@@ -92,7 +84,12 @@ export async function readRow(
   const type = await reader.typeOf(name);
   if (type === undefined) return undefined;
   const change = reader.pending().find(({ row, key }) => row.seq === type.seq && key === at.key);
-  if (moment === null && change !== undefined) return rowOfChange(change) ?? undefined;
+  if (moment === null && change !== undefined) {
+    const { key, ends, body, revision, row } = change;
+    const { from, to, instance } = ends ?? { from: null, to: null, instance: null };
+    if (body === null) return undefined;
+    return { key, from, to, instance, body, revision, commit: null, schemaVersion: row.schemaVersion };
+  }
   const [row] = await reader.point<EntryRow>(selectRow(reader.tenant, type.seq, at.key, moment));
   return row;
 }

@@ -9,10 +9,9 @@ import { sql } from "../storage/sql.ts";
 import type { Some } from "../storage/store.ts";
 import { asText } from "../storage/word.ts";
 import type { AnyRecordType, RelationKey } from "./define/definition.ts";
-import { recordKey, type RecordKey } from "./define/record-key.ts";
+import { noRecord, recordKey, type RecordKey } from "./define/record-key.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { ChangeKind } from "./room.ts";
-import { noRecord } from "./write/write.ts";
 
 export type Version<Value = unknown> = {
   readonly kind: ChangeKind;
@@ -54,8 +53,7 @@ type VersionRow = Omit<Version, "kind" | "value"> & {
   readonly body: string;
   /** Null for the live row. */
   readonly until: number | null;
-  readonly deleted: number;
-  /** Of the commit that deleted it. */
+  /** Of the commit that deleted it; null when there is none. */
   readonly deletedAt: number | null;
   readonly deletedBy: string | null;
   readonly deletedFor: string | null;
@@ -76,26 +74,26 @@ async function readVersions(
   return reader.page<VersionRow>(sql`
     select version.*, made.committed_at as at, made.actor, made.reason,
       gone.committed_at as "deletedAt", gone.actor as "deletedBy", gone.reason as "deletedFor"
-    from (select * from (select from_commit as "commit", to_commit as until, case ended when 'deleted' then 1 else 0 end as deleted,
-          revision, body${asText} as body, schema_version as "schemaVersion"
+    from (select * from (select from_commit as "commit", to_commit as until, ended, revision,
+          body${asText} as body, schema_version as "schemaVersion"
         from daybook_record_version where ${mine} and from_commit >= coalesce(
           (select max(from_commit) from daybook_record_version where ${mine} and from_commit <= ${after}), 0)
         order by from_commit limit ${count + 1}) as past
-      union all select from_commit, null, 0, revision, body${asText}, schema_version from daybook_record where ${mine}) as version
+      union all select from_commit, null, null, revision, body${asText}, schema_version from daybook_record where ${mine}) as version
     left join daybook_record_commit as made on made.tenant_id = ${reader.tenant} and made.id = version."commit"
     left join daybook_record_commit as gone on gone.tenant_id = ${reader.tenant} and gone.id = version.until
-      and version.deleted = 1
+      and version.ended = 'deleted'
     order by version."commit"`);
 }
 
 function toVersions<Value>(row: VersionRow, before: VersionRow | undefined): Version<Value>[] {
-  const { commit, at, actor, reason, revision, body, schemaVersion, until, deleted } = row;
+  const { commit, at, actor, reason, revision, body, schemaVersion, until, deletedAt } = row;
   const kind = before?.until === commit ? "updated" : "created";
   const value = JSON.parse(body) as Value;
   const made: Version<Value> = { kind, commit, at, actor, reason, revision, value, schemaVersion };
-  if (deleted === 0 || until === null) return [made];
+  if (until === null || deletedAt === null) return [made];
   const by = { actor: row.deletedBy, reason: row.deletedFor };
-  return [made, { ...made, kind: "deleted", commit: until, at: row.deletedAt ?? 0, ...by, value: null }];
+  return [made, { ...made, kind: "deleted", commit: until, at: deletedAt, ...by, value: null }];
 }
 
 export type Blamed = Pick<Version, "commit" | "at" | "actor" | "reason" | "revision">;

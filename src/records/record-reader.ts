@@ -1,6 +1,6 @@
 // What records are read from: the committed book, a snapshot of it, or a transaction, which sees its own changes.
-import type { Keep } from "../core/remember.ts";
 import { systemClock } from "../core/clock.ts";
+import type { Keep } from "../core/remember.ts";
 import type { Reading } from "../storage/reading.ts";
 import type { Dialect, Sql } from "../storage/sql.ts";
 import type { Awaitable, Reader, Some, Store, Tx } from "../storage/store.ts";
@@ -28,51 +28,47 @@ export type RecordReader = {
   isBuilt(type: AnyRecordType): boolean;
 };
 
-export function storeReader(store: Store, tenant: string, who: Partial<Reading> = { tenant }): RecordReader {
-  const { keep } = store;
+/** A reader that reads in these ways; `tx` when they are those of a transaction, which sees its own changes. */
+function readerOf(
+  ways: Omit<RecordReader, "turn" | "pending" | "typeOf" | "isBuilt">,
+  keep: Keep,
+  tx?: Tx,
+): RecordReader {
+  const types = { all: <R>(statement: Sql) => ways.point<R>(statement), keep, committed: tx === undefined };
   return {
-    dialect: store.dialect,
-    tenant,
-    now: () => store.clock.now(),
-    point: (statement) => store.read(statement),
-    heavy: (statement) => store.readHeavy(statement, who),
-    page: (statement) => store.readPage(statement, who),
-    turn: systemClock.nextTurn,
-    pending: () => [],
-    typeOf: (name) => findType({ all: (statement) => store.read(statement), keep, committed: true }, tenant, name),
+    ...ways,
+    turn: tx === undefined ? systemClock.nextTurn : async () => undefined,
+    pending: () => (tx === undefined ? [] : [...(recordUnitOf(tx)?.changes.values() ?? [])]),
+    typeOf: (name) => findType(types, ways.tenant, name),
     isBuilt: (type) => isBuilt(keep, type),
   };
 }
 
+export function storeReader(store: Store, tenant: string, who: Partial<Reading> = { tenant }): RecordReader {
+  const ways = {
+    dialect: store.dialect,
+    tenant,
+    now: () => store.clock.now(),
+    point: <R>(statement: Sql) => store.read<R>(statement),
+    heavy: <R>(statement: Sql) => store.readHeavy<R>(statement, who),
+    page: <R>(statement: Sql) => store.readPage<R>(statement, who),
+  };
+  return readerOf(ways, store.keep);
+}
+
 export function txReader(tx: Tx): RecordReader {
   const all = <R>(statement: Sql): Awaitable<R[]> => tx.all<R>(statement);
-  return {
-    dialect: tx.dialect,
-    tenant: tx.tenant,
-    now: () => tx.now,
-    point: all,
-    heavy: all,
-    // The transaction's own connection cannot stop in between.
-    page: async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false }),
-    turn: async () => undefined,
-    pending: () => [...(recordUnitOf(tx)?.changes.values() ?? [])],
-    typeOf: (name) => findType({ all, keep: tx.keep, committed: false }, tx.tenant, name),
-    isBuilt: (type) => isBuilt(tx.keep, type),
-  };
+  // The transaction's own connection cannot stop in between.
+  const page = async <R>(statement: Sql) => ({ rows: await all<R>(statement), more: false });
+  return readerOf(
+    { dialect: tx.dialect, tenant: tx.tenant, now: () => tx.now, point: all, heavy: all, page },
+    tx.keep,
+    tx,
+  );
 }
 
 export function snapshotReader(reader: Reader, tenant: string, at: { keep: Keep; now: () => number }): RecordReader {
   const all = <R>(statement: Sql): Promise<R[]> => reader.all<R>(statement);
-  return {
-    dialect: reader.dialect,
-    tenant,
-    now: at.now,
-    point: all,
-    heavy: all,
-    page: (statement) => reader.page(statement),
-    turn: systemClock.nextTurn,
-    pending: () => [],
-    typeOf: (name) => findType({ all, keep: at.keep, committed: true }, tenant, name),
-    isBuilt: (type) => isBuilt(at.keep, type),
-  };
+  const page = <R>(statement: Sql): Awaitable<Some<R>> => reader.page<R>(statement);
+  return readerOf({ dialect: reader.dialect, tenant, now: at.now, point: all, heavy: all, page }, at.keep);
 }

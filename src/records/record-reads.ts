@@ -1,18 +1,16 @@
 // The verbs that read records, the same on the book, in a read of one moment, and in a transaction, which sees its own
 // changes.
-import { listCommits, readCommit, type CommitFilter, type CommitPage, type CommitRecord } from "./commit.ts";
+import { listCommits, readCommit, readHead } from "./commit.ts";
+import type { AsOf, CommitFilter, CommitPage, CommitRecord } from "./commit.ts";
 import { checkDefinition, type AnyEntity, type AnyRecordType } from "./define/definition.ts";
-import { recordKey } from "./define/record-key.ts";
-import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/stored-type.ts";
-import { readDiff, type DiffOptions, type DiffPage } from "./diff.ts";
+import { noRecord, recordKey } from "./define/record-key.ts";
+import { listTypes, storedDefinition, type RecordTypeInfo } from "./define/record-type.ts";
+import { readDiff, readSince, type ChangePage, type DiffOptions, type DiffPage, type SinceOptions } from "./changes.ts";
 import { readEntry, type EntryOf, type KeyOf, type ReadOptions, type ValueOf } from "./entry.ts";
-import { readSince, type ChangePage, type SinceOptions } from "./feed.ts";
 import { readBlame, readHistory, type Blamed, type HistoryOptions, type HistoryPage } from "./history.ts";
-import { readHead, type AsOf } from "./moment.ts";
 import { createQuery, type Asking, type Query } from "./query/query.ts";
 import { exportRecords, type ExportOptions } from "./transfer.ts";
 import { traverse, type Reached, type TraverseOptions } from "./traverse.ts";
-import { noRecord } from "./write/write.ts";
 
 export type RecordReads = {
   /** The document; `not_found` when there is none.

@@ -1,16 +1,13 @@
 // The verbs that write records, the same on the book and in a transaction. On the book each is a commit of its own.
 import { invalid, itemOf } from "../core/error.ts";
 import { refuseUnknown } from "../core/suggest.ts";
-import { addNotes, noteNames, type CommitNotes } from "./commit.ts";
+import { addNotes, noteNames, type AsOf, type CommitNotes } from "./commit.ts";
 import type { AnyEntity, AnyRecordType, AnyRelation, Entity, Relation, RelationKey } from "./define/definition.ts";
-import { checkDocument, keyOfDocument, recordKey } from "./define/record-key.ts";
-import { readRow, type KeyOf, type ValueOf } from "./entry.ts";
-import { momentOf, type AsOf } from "./moment.ts";
-import { txReader } from "./record-reader.ts";
-import { checkWriteOptions, type WriteOptions } from "./write/precondition.ts";
+import { checkDocument, keyOf, recordKey, type RecordKey } from "./define/record-key.ts";
+import type { KeyOf, ValueOf } from "./entry.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
-import { ensure, link, noRecord, patch, put, remove, writeAgain } from "./write/write.ts";
-import type { DeleteOptions, Written } from "./write/write.ts";
+import { checkWriteOptions, ensure, patch, put, remove, restore } from "./write/write.ts";
+import type { DeleteOptions, WriteOptions, Written } from "./write/write.ts";
 
 export type RecordVerbs = {
   /** Writes a document under its key, as a new version whether or not it is the same.
@@ -61,25 +58,40 @@ export type TxRecordVerbs = RecordVerbs & {
   annotate(notes: CommitNotes): Promise<void>;
 };
 
-/** How a verb reaches a unit: that of its transaction, or one of its own. `alone`: no other write may run meanwhile, not even of
- *  other keys; otherwise, the record that it writes. */
-export type WithinUnit = <T>(work: (unit: RecordUnit) => Promise<T>, how: How) => Promise<T>;
+/** How a verb reaches a unit: that of its transaction, or one of its own. A verb that writes one record names it; then writes of
+ *  other records may share the transaction. Otherwise no other write runs meanwhile. */
+export type WithinUnit = <T>(work: (unit: RecordUnit) => Promise<T>, record?: OneRecord) => Promise<T>;
 
-type How = { readonly alone: true } | { readonly type: AnyEntity; readonly key: string };
-
-const alone = { alone: true } as const;
+export type OneRecord = { readonly type: AnyEntity; readonly key: string };
 
 export function recordVerbs(within: WithinUnit): RecordVerbs {
-  const keyed = (type: AnyEntity, key: string, options: WriteOptions): How =>
-    "ifRevision" in options || "ifAbsent" in options || "ifHead" in options ? alone : { type, key };
-  return {
-    async put(type: AnyEntity, value: unknown, options: WriteOptions = {}) {
-      checkKind(type, "entity", "put");
-      checkWriteOptions(options, "put");
+  /** Calls `within` with the record that the verb writes, unless the write has conditions or is about a relation. */
+  function withinOne<T>(
+    type: AnyRecordType,
+    { key }: RecordKey,
+    options: WriteOptions,
+    work: (unit: RecordUnit) => Promise<T>,
+  ): Promise<T> {
+    const isConditional = "ifRevision" in options || "ifAbsent" in options || "ifHead" in options;
+    return type.kind === "relation" || isConditional ? within(work) : within(work, { type, key });
+  }
+  const putBy =
+    (verb: string, write: typeof ensure) =>
+    async (type: AnyEntity, value: unknown, options: WriteOptions = {}) => {
+      checkKind(type, "entity", verb);
+      checkWriteOptions(options, verb);
       const document = await checkDocument(type, value);
-      const { key } = keyOfDocument(type, document);
-      return within((unit) => put(unit, type, document, options), keyed(type, key, options));
-    },
+      const at = keyOf(type, document, null);
+      return withinOne(type, at, options, (unit) => write(unit, type, at, document, options));
+    };
+  async function removeBy(verb: string, type: AnyRecordType, key: string | RelationKey, options: DeleteOptions) {
+    checkWriteOptions(options, verb, verb === "delete" ? ["unlink"] : []);
+    const at = recordKey(type, key);
+    return within((unit) => remove(unit, type, at, options));
+  }
+  return {
+    put: putBy("put", put),
+    ensure: putBy("ensure", ensure),
     async putMany(type: AnyEntity, values: readonly unknown[], options: WriteOptions = {}) {
       checkKind(type, "entity", "putMany");
       refuseUnknown(options, [...noteNames, "ifHead"], "putMany");
@@ -87,31 +99,19 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
       const documents = await Promise.all(
         values.map((value, index) => checkDocument(type, value).catch(itemOf("document", index))),
       );
-      const keys = documents.map((document) => keyOfDocument(type, document).key);
+      const places = documents.map((document) => ({ document, at: keyOf(type, document, null) }));
       return within(async (unit) => {
-        await unit.prefetch(await unit.typeOf(type), keys);
+        const keys = places.map(({ at }) => at.key);
+        await unit.prefetch(type, keys);
         const made: Written[] = [];
-        for (const document of documents) made.push(await put(unit, type, document, options));
+        for (const { document, at } of places) made.push(await put(unit, type, at, document, options));
         return made;
-      }, alone);
-    },
-    async ensure(type: AnyEntity, value: unknown, options: WriteOptions = {}) {
-      checkKind(type, "entity", "ensure");
-      checkWriteOptions(options, "ensure");
-      const document = await checkDocument(type, value);
-      const { key } = keyOfDocument(type, document);
-      return within((unit) => ensure(unit, type, document, options), keyed(type, key, options));
+      });
     },
     async patch(type: AnyRecordType, key: string | RelationKey, fields: object, options: WriteOptions = {}) {
       checkWriteOptions(options, "patch");
-      recordKey(type, key);
-      const how = type.kind === "entity" && typeof key === "string" ? keyed(type, key, options) : alone;
-      return within((unit) => patch(unit, type, key, fields, options), how);
-    },
-    async delete(type: AnyRecordType, key: string | RelationKey, options: DeleteOptions = {}) {
-      checkWriteOptions(options, "delete", ["unlink"]);
-      recordKey(type, key);
-      return within((unit) => remove(unit, type, key, options), alone);
+      const at = recordKey(type, key);
+      return withinOne(type, at, options, (unit) => patch(unit, type, at, fields, options));
     },
     async link(
       type: AnyRelation,
@@ -123,23 +123,18 @@ export function recordVerbs(within: WithinUnit): RecordVerbs {
       checkWriteOptions(options, "link");
       refuseUnknown(ends, ["from", "to"], "the endpoints of a link");
       const document = await checkDocument(type, value);
-      return within((unit) => link(unit, type, ends, document, options), alone);
+      const at = keyOf(type, document, ends);
+      return within((unit) => put(unit, type, at, document, options));
     },
+    delete: (type, key, options = {}) => removeBy("delete", type, key, options),
     async unlink(type, key, options = {}) {
       checkKind(type, "relation", "unlink");
-      checkWriteOptions(options, "unlink");
-      recordKey(type, key);
-      return within((unit) => remove(unit, type, key, options), alone);
+      return removeBy("unlink", type, key, options);
     },
     async restore(type: AnyRecordType, key: string | RelationKey, asOf: AsOf, options: WriteOptions = {}) {
       checkWriteOptions(options, "restore");
       const at = recordKey(type, key);
-      return within(async (unit) => {
-        const reader = txReader(unit.tx);
-        const row = await readRow(reader, type.name, at, (await momentOf(reader, asOf)) ?? 0);
-        if (row === undefined) throw noRecord(type.name, at);
-        return writeAgain(unit, type, at, row.body, options);
-      }, alone);
+      return within((unit) => restore(unit, type, at, asOf, options));
     },
   };
 }

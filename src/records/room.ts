@@ -24,10 +24,10 @@ export type RecordFact = {
 };
 
 export type RecordHooks = {
-  /** Whether anybody listens to changes of this type. If not, no facts are made. */
-  hears?(tx: Tx, type: string): Awaitable<boolean>;
+  /** Whether there are listeners to changes of this type. If not, no facts are made. */
+  hears(tx: Tx, type: string): Awaitable<boolean>;
   /** `cause` is the run that made the commit; the transaction may run outside of that run's context. */
-  onFact?(tx: Tx, fact: RecordFact, cause: Cause | undefined): Awaitable<void>;
+  onFact(tx: Tx, fact: RecordFact, cause: Cause | undefined): Awaitable<void>;
 };
 
 export type RecordRoom = {

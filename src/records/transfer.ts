@@ -5,18 +5,16 @@ import { parseJson } from "../core/parse-json.ts";
 import { limits } from "../core/limits.ts";
 import { quote } from "../core/quote.ts";
 import { checkWord, refuseUnknown } from "../core/suggest.ts";
-import type { CommitNotes } from "./commit.ts";
+import { momentOf, noteNames, readHead, type AsOf, type CommitNotes } from "./commit.ts";
 import { checkDefinition, type AnyRecordType, type RelationKey } from "./define/definition.ts";
-import { checkDocument, keyOfChanged, nameRecord, recordKey } from "./define/record-key.ts";
+import { checkDocument, keyOf, nameRecord, recordKey } from "./define/record-key.ts";
 import type { Document, RecordKey } from "./define/record-key.ts";
-import { listTypes, storedDefinition } from "./define/stored-type.ts";
+import { listTypes, storedDefinition } from "./define/record-type.ts";
 import { readRow } from "./entry.ts";
-import { momentOf, readHead, type AsOf } from "./moment.ts";
 import { readPage } from "./query/read-query.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { checkHead } from "./write/precondition.ts";
 import type { RecordUnit } from "./write/record-unit.ts";
-import { link, putAt } from "./write/write.ts";
+import { checkHead, put } from "./write/write.ts";
 
 export type ExportOptions = {
   /** Only these types; a relation brings the entities that it connects. */
@@ -81,8 +79,6 @@ type ImportParts = {
   readonly commit: (work: (unit: RecordUnit) => Promise<void>) => Promise<void>;
 };
 
-const batch = limits.pageMax;
-
 /** Reads what export wrote. It checks everything before it writes anything, and then makes commits of some hundred records,
  *  entities before the relations that need them. */
 export async function importRecords(
@@ -90,7 +86,7 @@ export async function importRecords(
   source: AsyncIterable<string> | Iterable<string>,
   options: ImportOptions,
 ): Promise<Imported> {
-  refuseUnknown(options, ["onConflict", "dryRun", "ifHead", "actor", "reason", "metadata"], "import");
+  refuseUnknown(options, [...noteNames, "onConflict", "dryRun", "ifHead"], "import");
   const { onConflict = "abort", dryRun = false, ifHead, ...notes } = options;
   checkWord(onConflict, ["abort", "skip", "upsert"], "onConflict");
   const lines = await readLines(reader, definitions, source);
@@ -98,36 +94,30 @@ export async function importRecords(
   if (ifHead !== undefined) checkHead((await readHead(reader)).commit, ifHead);
   await checkEnds(reader, lines);
   const counts: Record<Doing, number> = { created: 0, updated: 0, unchanged: 0, skipped: 0 };
-  const doing: { line: Line; what: Doing }[] = [];
-  const conflicts: string[] = [];
+  const todo: { line: Line; what: Doing }[] = [];
   for (const line of lines) {
     const found = await readRow(reader, line.type.name, line.at, null);
     const same = found !== undefined && toJson(JSON.parse(found.body)) === line.document.body;
     const what = found === undefined ? "created" : same ? "unchanged" : onConflict === "skip" ? "skipped" : "updated";
-    if (what === "updated" && onConflict === "abort") conflicts.push(nameRecord(line.type.name, line.at));
     counts[what]++;
-    doing.push({ line, what });
+    if (what === "created" || what === "updated") todo.push({ line, what });
   }
-  if (conflicts.length > 0) throw taken(conflicts);
-  const todo = doing.filter(({ what }) => what === "created" || what === "updated");
+  if (onConflict === "abort" && counts.updated > 0) {
+    throw taken(todo.filter(({ what }) => what === "updated").map(({ line }) => nameRecord(line.type.name, line.at)));
+  }
   let commits = 0;
-  for (let from = 0; from < todo.length && !dryRun; from += batch) {
+  for (let from = 0; from < todo.length && !dryRun; from += limits.pageMax) {
     await commit(async (unit) => {
-      for (const { line, what } of todo.slice(from, from + batch)) {
+      for (const { line, what } of todo.slice(from, from + limits.pageMax)) {
         // A record that another writer made in between is not overwritten, unless the caller asked for that.
         const still = what === "created" && onConflict !== "upsert" ? { ifAbsent: true } : {};
         const head = commits === 0 && ifHead !== undefined ? { ifHead } : {};
-        await write(unit, line, { ...notes, ...still, ...head });
+        await put(unit, line.type, line.at, line.document, { ...notes, ...still, ...head });
       }
     });
     commits++;
   }
   return { ...counts, commits, dryRun };
-}
-
-async function write(unit: RecordUnit, { type, at, document }: Line, options: object): Promise<void> {
-  if (type.kind === "entity") await putAt(unit, type, at, document, options);
-  else if (at.ends !== null) await link(unit, type, at.ends, document, options);
 }
 
 async function readLines(
@@ -140,8 +130,7 @@ async function readLines(
     throw invalid(`import takes the lines that an export gave, not ${quote(source)}`);
   }
   const types = new Map<string, AnyRecordType>(definitions);
-  const lines: Line[] = [];
-  const places = new Map<string, number>();
+  const lines = new Map<string, Line>();
   let number = 0;
   for await (const text of source) {
     number++;
@@ -161,15 +150,18 @@ async function readLines(
     let type = types.get(name);
     if (type === undefined) types.set(name, (type = await storedDefinition(reader, name)));
     const next = await toLine(type, key as string | RelationKey, value, number);
-    const first = places.get(placeOf(next));
+    const first = lines.get(placeOf(next));
     if (first !== undefined) {
-      throw invalid(`line ${number} is about ${nameRecord(name, next.at)}, and so is line ${first}: keep one of them`);
+      throw invalid(
+        `line ${number} is about ${nameRecord(name, next.at)}, and so is line ${first.number}: keep one of them`,
+      );
     }
-    places.set(placeOf(next), number);
-    lines.push(next);
+    lines.set(placeOf(next), next);
   }
   // Whatever their order in the file: entities before the relations that need them.
-  return lines.toSorted((one, other) => Number(one.type.kind === "relation") - Number(other.type.kind === "relation"));
+  return [...lines.values()].toSorted(
+    (one, other) => Number(one.type.kind === "relation") - Number(other.type.kind === "relation"),
+  );
 }
 
 /** Refuses a relation whose endpoint is neither in the file nor in the book, before anything is written. */
@@ -195,7 +187,7 @@ async function toLine(type: AnyRecordType, key: string | RelationKey, value: unk
     const at = recordKey(type, key);
     const document = await checkDocument(type, value);
     // A stored type whose key is made by a function cannot tell the key from the document.
-    const own = type.kind === "entity" && type.keyField === null ? at : keyOfChanged(type, at, document);
+    const own = type.kind === "entity" && type.keyField === null ? at : keyOf(type, document, at.ends);
     if (own.key !== at.key)
       throw invalid(`its key is ${JSON.stringify(key)}, but the document says ${JSON.stringify(own.ends ?? own.key)}`);
     return { number, type, at, document };

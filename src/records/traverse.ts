@@ -6,12 +6,11 @@ import { checkWord, refuseUnknown } from "../core/suggest.ts";
 import { joinSql, rawSql, sql, type Sql } from "../storage/sql.ts";
 import { anyOf, rowSet } from "../storage/word.ts";
 import { checkDefinition, type AnyEntity, type AnyRelation } from "./define/definition.ts";
-import { recordKey } from "./define/record-key.ts";
+import { noRecord, recordKey, type Ends } from "./define/record-key.ts";
 import type { TypeRow } from "./define/record-type.ts";
 import { readRow } from "./entry.ts";
-import { momentOf, type AsOf, type Moment } from "./moment.ts";
+import { momentOf, type AsOf, type Moment } from "./commit.ts";
 import type { RecordReader } from "./record-reader.ts";
-import { noRecord } from "./write/write.ts";
 
 export type TraverseOptions = {
   /** Which relations to follow. */
@@ -39,18 +38,12 @@ export type Reached = {
   readonly path: readonly Hop[];
 };
 
-type Edge = {
-  near_type: number;
-  near_key: string;
-  far_type: number;
-  far_key: string;
-  type_seq: number;
-  from_key: string;
-  to_key: string;
-  instance_key: string;
-};
+/** A relation: the number of its type, its key, and what it connects. */
+type Edge = Ends & { readonly seq: number; readonly key: string };
 
-type Spot = { readonly type: number; readonly key: string; readonly path: readonly Hop[] };
+type Place = { readonly type: number; readonly key: string };
+type Spot = Place & { readonly path: readonly Hop[] };
+type Way = Hop["direction"];
 
 export async function traverse(
   reader: RecordReader,
@@ -65,112 +58,91 @@ export async function traverse(
   const moment = await momentOf(reader, options.asOf);
   const start = recordKey(type, key);
   if ((await readRow(reader, type.name, start, moment)) === undefined) throw noRecord(type.name, start);
-  const relations: TypeRow[] = [];
+  const relations = new Map<number, TypeRow>();
   for (const each of [via].flat()) {
     if (checkDefinition(each, "via").kind !== "relation")
       throw invalid(`traverse goes via relations, not "${each.name}"`);
     const row = await reader.typeOf(each.name);
-    if (row !== undefined) relations.push(row);
+    if (row !== undefined) relations.set(row.seq, row);
   }
-  const names = new Map(relations.map((row) => [row.seq, row.name]));
   const origin: Spot = { type: (await reader.typeOf(type.name))?.seq ?? 0, key, path: [] };
   const seen = new Set([placeOf(origin)]);
   const reached: Spot[] = [];
-  for (let frontier = [origin], hop = 1; frontier.length > 0 && hop <= hops && relations.length > 0; hop++) {
+  const ways: readonly Way[] = direction === "both" ? ["out", "in"] : [direction];
+  for (let frontier = [origin], hop = 1; frontier.length > 0 && hop <= hops && relations.size > 0; hop++) {
+    const spots = new Map(frontier.map((spot) => [placeOf(spot), spot]));
     const next: Spot[] = [];
-    const ways = direction === "both" ? (["out", "in"] as const) : [direction];
     for (const way of ways) {
-      const near = new Map(frontier.map((spot) => [placeOf(spot), spot]));
-      for (const edge of await readEdges(reader, relations, frontier, way, moment)) {
-        const spot = { type: edge.far_type, key: edge.far_key };
-        if (seen.has(placeOf(spot))) continue;
-        seen.add(placeOf(spot));
-        const before = near.get(placeOf({ type: edge.near_type, key: edge.near_key }))?.path ?? [];
-        const { from_key: from, to_key: to, instance_key: instance } = edge;
-        next.push({
-          ...spot,
-          path: [...before, { relation: names.get(edge.type_seq) ?? "", direction: way, from, to, instance }],
-        });
-        if (reached.length + next.length > limits.traversalPathsMax) throw tooMany();
+      for (const edge of await readEdges(reader, [...relations.keys()], frontier, way, moment)) {
+        const { name, from_type_seq: fromType, to_type_seq: toType } = relations.get(edge.seq) as TypeRow;
+        const ends = [
+          { type: fromType ?? 0, key: edge.from },
+          { type: toType ?? 0, key: edge.to },
+        ] as const;
+        const [near, far] = way === "out" ? ends : [ends[1], ends[0]];
+        const before = spots.get(placeOf(near));
+        if (before === undefined || seen.has(placeOf(far))) continue;
+        seen.add(placeOf(far));
+        const { from, to, instance } = edge;
+        next.push({ ...far, path: [...before.path, { relation: name, direction: way, from, to, instance }] });
+        if (reached.length + next.length <= limits.traversalPathsMax) continue;
+        throw invalid(
+          `more than ${limits.traversalPathsMax} records are in reach: go fewer hops, or follow fewer relations`,
+        );
       }
     }
     reached.push(...next);
     frontier = next;
   }
-  const types = await typeNames(reader, new Set(reached.map((spot) => spot.type)));
-  return reached.map(({ type: seq, key: found, path }) => ({
-    type: types.get(seq) ?? "",
-    key: found,
-    hops: path.length,
-    path,
+  const seqs = [...new Set(reached.map((spot) => spot.type))];
+  const types = await reader.point<{ seq: number; name: string }>(
+    sql`select seq, name from daybook_record_type where seq ${anyOf("integer", seqs)}`,
+  );
+  const names = new Map(types.map(({ seq, name }) => [seq, name]));
+  return reached.map((spot) => ({
+    type: names.get(spot.type) ?? "",
+    key: spot.key,
+    hops: spot.path.length,
+    path: spot.path,
   }));
 }
 
-/** The relations that begin (or end, for `in`) at one of the spots, by key. */
+/** The relations that begin (or end, for `in`) at one of the spots, by key, and those that the transaction itself made. */
 async function readEdges(
   reader: RecordReader,
-  relations: readonly TypeRow[],
+  seqs: readonly number[],
   frontier: readonly Spot[],
-  way: "out" | "in",
+  way: Way,
   moment: Moment,
 ): Promise<Edge[]> {
-  const [near, far] = way === "out" ? (["from", "to"] as const) : (["to", "from"] as const);
-  const spots = frontier.map(({ type, key }) => ({ type, key }));
-  const seqs = relations.map((row) => row.seq);
+  const near = way === "out" ? "from" : "to";
   const arm = (table: string, more: Sql): Sql => sql`
-    select spot.type as near_type, spot.key as near_key, ${rawSql(`r.${far}_type_seq as far_type, r.${far}_key as far_key`)},
-      r.type_seq, r.key, r.from_key, r.to_key, r.instance_key
-    from ${rowSet("spot", { type: "integer", key: "text" }, spots)} cross join daybook_${rawSql(table)} as r
+    select r.type_seq as seq, r.key, r.from_key as "from", r.to_key as "to", r.instance_key as "instance"
+    from ${rowSet("spot", { type: "integer", key: "text" }, frontier)} cross join daybook_${rawSql(table)} as r
     where r.tenant_id = ${reader.tenant} and ${rawSql(`r.${near}_type_seq = spot.type and r.${near}_key = spot.key`)}
       and r.type_seq ${anyOf("integer", seqs)} ${more}`;
-  const own =
-    moment === null ? reader.pending().filter(({ row, ends }) => ends !== null && seqs.includes(row.seq)) : [];
+  if (moment !== null) {
+    const live = arm("record", sql`and r.from_commit <= ${moment}`);
+    const past = arm("record_version", sql`and r.from_commit <= ${moment} and r.to_commit > ${moment}`);
+    return inOrder(await reader.heavy<Edge>(sql`${live} union all ${past}`));
+  }
+  const own = reader.pending().filter(({ row }) => seqs.includes(row.seq));
   // By type and key, because relations of two types between the same two entities have the same key.
   const changed = [...Map.groupBy(own, ({ row }) => row.seq)].map(([seq, changes]) => {
     const keys = changes.map(({ key }) => key);
     return sql` and not (r.type_seq = ${seq} and r.key ${anyOf("text", keys)})`;
   });
-  const arms =
-    moment === null
-      ? [arm("record", joinSql(changed))]
-      : [
-          arm("record", sql`and r.from_commit <= ${moment}`),
-          rawSql("union all"),
-          arm("record_version", sql`and r.from_commit <= ${moment} and r.to_commit > ${moment}`),
-        ];
-  const rows = await reader.heavy<Edge & { key: string }>(
-    sql`select * from (${joinSql(arms)}) as edge order by type_seq, key`,
+  const rows = await reader.heavy<Edge>(arm("record", joinSql(changed)));
+  const made = own.flatMap(({ body, ends, row: { seq }, key }) =>
+    body === null || ends === null ? [] : [{ ...ends, seq, key }],
   );
-  const made = own.flatMap(({ body, ends, row, key }) => {
-    if (body === null || ends === null) return [];
-    const [fromType, toType] = [row.from_type_seq ?? 0, row.to_type_seq ?? 0];
-    const [nearType, farType] = way === "out" ? [fromType, toType] : [toType, fromType];
-    const edge = {
-      near_type: nearType,
-      near_key: ends[near],
-      far_type: farType,
-      far_key: ends[far],
-      type_seq: row.seq,
-    };
-    if (!frontier.some((spot) => spot.type === nearType && spot.key === ends[near])) return [];
-    return [{ ...edge, key, from_key: ends.from, to_key: ends.to, instance_key: ends.instance }];
-  });
-  return [...rows, ...made].sort((one, other) => one.type_seq - other.type_seq || (one.key < other.key ? -1 : 1));
+  return inOrder([...rows, ...made]);
 }
 
-async function typeNames(reader: RecordReader, seqs: ReadonlySet<number>): Promise<Map<number, string>> {
-  const rows = await reader.point<{ seq: number; name: string }>(
-    sql`select seq, name from daybook_record_type where seq ${anyOf("integer", [...seqs])}`,
-  );
-  return new Map(rows.map(({ seq, name }) => [seq, name]));
+function inOrder(edges: readonly Edge[]): Edge[] {
+  return edges.toSorted((one, other) => one.seq - other.seq || (one.key < other.key ? -1 : 1));
 }
 
-function placeOf({ type, key }: { readonly type: number; readonly key: string }): string {
+function placeOf({ type, key }: Place): string {
   return `${type} ${key}`;
-}
-
-function tooMany(): Error {
-  return invalid(
-    `more than ${limits.traversalPathsMax} records are in reach: go fewer hops, or follow fewer relations`,
-  );
 }

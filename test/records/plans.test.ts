@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { Client } from "pg";
 import { z } from "zod";
 import { entity, open, relation, type UserTx } from "../../src/index.ts";
-import { indexesFor } from "../../src/records/indexes/build-indexes.ts";
+import { fieldIndexes } from "../../src/records/indexes/declared-index.ts";
 import { backends, openTest, type Backend } from "../support/open-test.ts";
 
 const Thing = entity("thing", {
@@ -217,7 +217,10 @@ for (const backend of backends) {
         assert.deepEqual(await again.doctor(), []);
       }
 
-      const wanted = [...indexesFor(backend, ["status"], "record"), ...indexesFor(backend, ["n"], "record_version")];
+      const wanted = [
+        ...fieldIndexes(backend, ["status"], "record"),
+        ...fieldIndexes(backend, ["n"], "record_version"),
+      ];
       for (const { name } of wanted) assert.ok(found[0]?.includes(name), name);
       assert.deepEqual(found[0], found[1]);
     });

@@ -2,11 +2,12 @@
 // entities; it is found by them and, where several may connect the same two, by an instance key.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { invalid } from "../../core/error.ts";
+import { isObject } from "../../core/json.ts";
+import { limits } from "../../core/limits.ts";
 import { checkName } from "../../core/name.ts";
 import { quote } from "../../core/quote.ts";
 import { isSchema } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
-import { checkIndexes, checkPath, type Index, type IndexInput, type Path, type PathInput } from "./field-index.ts";
 import type { StoredType } from "./record-type.ts";
 
 type TextFields<Value> = keyof { [Name in keyof Value as Value[Name] extends string ? Name : never]: true } & string;
@@ -80,15 +81,8 @@ function checkSchema(schema: unknown, what: string): void {
 
 export function keyReader(key: unknown, what: string, option: string): (value: unknown) => unknown {
   if (typeof key === "function") return (value) => (key as (value: unknown) => unknown)(value);
-  if (typeof key === "string" && key !== "") {
-    return (value) =>
-      isObject(value) && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined;
-  }
+  if (typeof key === "string" && key !== "") return (value) => follow(value, [key]);
   throw invalid(`${what} has no ${option}: name the field that holds it, or give a function`);
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === "object" && value !== null) || typeof value === "function";
 }
 
 export type RelationOptions<From extends AnyEntity, To extends AnyEntity, Schema extends StandardSchemaV1> = {
@@ -164,4 +158,79 @@ export function defineRelation<
     indexes: checkIndexes(options.indexes ?? [], name),
     search: [],
   };
+}
+
+/** A path into a document: a list of names, taken literally. A dot, a quote or `__proto__` in a name is part of the name. */
+export type Path = readonly string[];
+
+export type Names<Value> = Value extends readonly unknown[]
+  ? never
+  : Value extends object
+    ? keyof Value & string
+    : never;
+
+/** One name, or several from the outside in. */
+export type PathInput<Value> = Names<Value> | readonly [Names<Value>, ...string[]];
+
+export type IndexInput<Value> =
+  | PathInput<Value>
+  | {
+      readonly path: PathInput<Value>;
+      /** Also for questions about the past (`asOf`). */
+      readonly temporal?: boolean;
+      /** For `any` over an array of texts, numbers or booleans. */
+      readonly each?: boolean;
+    };
+
+export type Index = { readonly path: Path; readonly temporal: boolean; readonly each: boolean };
+
+export function checkIndexes(inputs: readonly unknown[], type: string): readonly Index[] {
+  return inputs.map((input) => {
+    const what = `an index of "${type}"`;
+    if (typeof input === "string" || Array.isArray(input)) {
+      return { path: checkPath(input, what), temporal: false, each: false };
+    }
+    if (typeof input !== "object" || input === null) throw invalid(`${what} is ${quote(input)}: name a field`);
+    refuseUnknown(input, ["path", "temporal", "each"], what);
+    const { path, temporal, each } = input as { path?: unknown; temporal?: unknown; each?: unknown };
+    if (temporal === true && each === true) throw invalid(`${what} is temporal and for each item: choose one`);
+    return { path: checkPath(path, what), temporal: temporal === true, each: each === true };
+  });
+}
+
+export function checkPath(input: unknown, what: string): Path {
+  const path: unknown[] = Array.isArray(input) ? input : [input];
+  if (path.length === 0) throw invalid(`${what} has an empty path: name a field`);
+  return checkSegments(path, what);
+}
+
+/** Checks the names of a path. An empty path is the thing itself. */
+export function checkSegments(path: readonly unknown[], what: string): Path {
+  if (path.length > limits.pathSegmentsMax) {
+    throw invalid(`${what} has a path of ${path.length} names: a document is at most ${limits.pathSegmentsMax} deep`);
+  }
+  return path.map((segment) => {
+    if (typeof segment !== "string") throw invalid(`${what} has ${quote(segment)} in its path, which is no text`);
+    if (!segment.isWellFormed() || segment.includes("\0")) {
+      throw invalid(`${what} has a lone surrogate or U+0000 in its path: no document has such a field`);
+    }
+    if (Buffer.byteLength(segment) > limits.keyBytesMax) {
+      throw invalid(`${what} has a name of more than ${limits.keyBytesMax} bytes in its path`);
+    }
+    return segment;
+  });
+}
+
+export function samePath(one: Path, other: Path): boolean {
+  return one.length === other.length && one.every((segment, index) => segment === other[index]);
+}
+
+/** The value at a path of a document. Arrays have no names. */
+export function follow(value: unknown, path: Path): unknown {
+  let at = value;
+  for (const name of path) {
+    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined;
+    at = at[name];
+  }
+  return at;
 }

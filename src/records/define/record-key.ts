@@ -1,6 +1,6 @@
 // The key of a record, and the document that gives it. An entity has a key of its own; that of a relation is made of its
 // endpoints and its instance.
-import { invalid } from "../../core/error.ts";
+import { invalid, notFound, type DaybookError } from "../../core/error.ts";
 import { isObject, toJson } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { checkKey } from "../../core/name.ts";
@@ -8,7 +8,7 @@ import { quote } from "../../core/quote.ts";
 import { fitting } from "../../core/standard-schema.ts";
 import { refuseUnknown } from "../../core/suggest.ts";
 import { checkDefinition } from "./definition.ts";
-import type { AnyEntity, AnyRecordType, AnyRelation, RelationKey } from "./definition.ts";
+import type { AnyRecordType, RelationKey } from "./definition.ts";
 
 export type Ends = { readonly from: string; readonly to: string; readonly instance: string };
 export type RecordKey = { readonly key: string; readonly ends: Ends | null };
@@ -24,13 +24,13 @@ export function recordKey(type: AnyRecordType, given: string | RelationKey): Rec
   return relationKey(type.name, { from: given.from, to: given.to, instance: given.instance ?? "" });
 }
 
-export function entityKey(given: unknown, what: string): string {
+function entityKey(given: unknown, what: string): string {
   if (typeof given !== "string") throw invalid(`${what} is ${quote(given)}: a key is a text`);
   if (given.trim() === "") throw invalid(`${what} is blank: give it at least one letter`);
   return checkKey(given, what);
 }
 
-export function relationKey(name: string, ends: Ends): RecordKey {
+function relationKey(name: string, ends: Ends): RecordKey {
   entityKey(ends.from, `"from" of "${name}"`);
   entityKey(ends.to, `"to" of "${name}"`);
   if (typeof ends.instance !== "string") throw invalid(`the instance of "${name}" is not a text`);
@@ -48,6 +48,10 @@ export function nameRecord(type: string, { key, ends }: RecordKey): string {
   if (ends === null) return `${type} ${JSON.stringify(key)}`;
   const instance = ends.instance === "" ? "" : ` (${JSON.stringify(ends.instance)})`;
   return `${type} from ${JSON.stringify(ends.from)} to ${JSON.stringify(ends.to)}${instance}`;
+}
+
+export function noRecord(type: string, at: RecordKey): DaybookError {
+  return notFound(`there is no ${nameRecord(type, at)}`, { type, key: at.ends ?? at.key });
 }
 
 /** A document that its schema has checked, and its canonical JSON: equal documents have equal text. */
@@ -70,18 +74,11 @@ function checkEmpty(name: string, input: unknown): unknown {
   throw invalid(`"${name}" has no schema, so it knows nothing but its endpoints: give it a schema to keep more`);
 }
 
-/** The key that the document gives to the record that is found at `at`. */
-export function keyOfChanged(type: AnyRecordType, at: RecordKey, document: Document): RecordKey {
-  if (type.kind === "entity") return keyOfDocument(type, document);
-  return keyOfLink(type, at.ends?.from ?? "", at.ends?.to ?? "", document);
-}
-
-export function keyOfDocument(type: AnyEntity, { value }: Document): RecordKey {
-  return { key: entityKey(type.keyOf(value), `the key of "${type.name}"`), ends: null };
-}
-
-export function keyOfLink(type: AnyRelation, from: string, to: string, { value }: Document): RecordKey {
-  const instance = type.instanceOf === undefined ? "" : type.instanceOf(value);
-  if (type.instanceOf !== undefined) entityKey(instance, `the instance of "${type.name}"`);
-  return relationKey(type.name, { from, to, instance: instance as string });
+/** The key that the document gives to its record. A relation's key is also made of its ends. */
+export function keyOf(type: AnyRecordType, { value }: Document, ends: Omit<Ends, "instance"> | null): RecordKey {
+  if (type.kind === "entity") return { key: entityKey(type.keyOf(value), `the key of "${type.name}"`), ends: null };
+  const { from, to } = ends ?? { from: "", to: "" };
+  const instance =
+    type.instanceOf === undefined ? "" : entityKey(type.instanceOf(value), `the instance of "${type.name}"`);
+  return relationKey(type.name, { from, to, instance });
 }

@@ -3,15 +3,12 @@
 import { dirname } from "node:path";
 import type { Keep } from "../../core/remember.ts";
 import { openSideWriter } from "../../storage/thread.ts";
-import { rawSql, render, sql, type Dialect } from "../../storage/sql.ts";
+import { rawSql, sql } from "../../storage/sql.ts";
 import { bytesInUse, refuseFullDisk } from "../../storage/sqlite/book-file.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AnyRecordType } from "../define/definition.ts";
-import type { Path } from "../define/field-index.ts";
-import { indexedExpressions } from "../query/term.ts";
 import type { RecordRoom } from "../room.ts";
-import { itemIndex, pathHash, type Built } from "./item-index.ts";
-import { textIndex } from "./word-index.ts";
+import { indexesOf, type Built } from "./declared-index.ts";
 
 /** The definitions whose indexes were built when this book was opened. */
 function builtIn(keep: Keep): { definitions: ReadonlyMap<string, AnyRecordType> } {
@@ -24,31 +21,15 @@ export function isBuilt(keep: Keep, type: AnyRecordType): boolean {
 }
 
 export async function buildIndexes({ store, definitions }: RecordRoom): Promise<void> {
-  await buildMissing(store, definitions);
+  const declared = [...definitions.values()].flatMap((type) => indexesOf(store.dialect, type));
+  const wanted = new Map(declared.map((index) => [index.name, index]));
+  if (wanted.size > 0) await buildMissing(store, [...wanted.values()]);
   builtIn(store.keep).definitions = definitions;
 }
 
-async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRecordType>): Promise<void> {
-  const wanted = new Map<string, Built>();
-  for (const { name, indexes, search } of definitions.values()) {
-    if (search.length > 0) {
-      const index = textIndex(store.dialect, name, search);
-      wanted.set(index.name, index);
-    }
-    for (const { path, temporal, each } of indexes) {
-      if (each) {
-        const index = itemIndex(store.dialect, path);
-        wanted.set(index.name, index);
-        continue;
-      }
-      for (const index of indexesFor(store.dialect, path, "record")) wanted.set(index.name, index);
-      if (!temporal) continue;
-      for (const index of indexesFor(store.dialect, path, "record_version")) wanted.set(index.name, index);
-    }
-  }
-  if (wanted.size === 0) return;
+async function buildMissing(store: Store, wanted: readonly Built[]): Promise<void> {
   const present = await presentIndexes(store);
-  const missing = [...wanted.values()].filter(({ name }) => !present.has(name));
+  const missing = wanted.filter(({ name }) => !present.has(name));
   if (missing.length > 0 && store.dialect === "sqlite" && store.location !== ":memory:") {
     // An index takes less than a quarter of what it covers, and is in the WAL before it is in the file.
     refuseFullDisk(dirname(store.location), "an index", (await bytesInUse(store)) / 2);
@@ -57,17 +38,6 @@ async function buildMissing(store: Store, definitions: ReadonlyMap<string, AnyRe
   // Without statistics the planner does not prefer a new index to the ones it knows.
   const tables = missing.map(({ table }) => table).filter((table) => table !== "record_words");
   for (const table of new Set(tables)) await runApart(store, `analyze daybook_${table}`);
-}
-
-/** The expressions come from the function that filters use, so both are always spelt alike. */
-export function indexesFor(dialect: Dialect, path: Path, table: "record" | "record_version"): Built[] {
-  const hash = pathHash(path);
-  return indexedExpressions(dialect, path).map((expression, index) => {
-    const name = `${table}_field_${hash}${index === 0 ? "" : "_number"}`;
-    const { text } = render(sql`(type_seq, (${expression}))`, dialect);
-    const how = dialect === "sqlite" ? "" : "concurrently ";
-    return { name, table, texts: [`create index ${how}if not exists ${name} on daybook_${table} ${text}`] };
-  });
 }
 
 async function presentIndexes(store: Store): Promise<Set<string>> {

@@ -1,23 +1,24 @@
 // A condition as SQL. A leaf is true, or false or null, which count as the same; `not` turns both into true.
 import { rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
 import { anyOf } from "../../storage/word.ts";
-import { samePath, type Index, type Path } from "../define/field-index.ts";
-import { hasItem } from "../indexes/item-index.ts";
+import { samePath, type Index, type Path } from "../define/definition.ts";
+import { hasItem } from "../indexes/declared-index.ts";
 import type { Condition, Place, Scalar } from "./condition.ts";
 import { beginning, beginningOf, columnTerm, fieldTerm, sqliteNumber, type Root, type Term } from "./term.ts";
 
 /** What a place means: the columns of the record, and how to reach its endpoints. */
 export type Scope = {
   readonly dialect: Dialect;
+  readonly tenant: string;
+  readonly typeSeq: number;
+  /** The JSON to look into: the record's document, or an item in it. */
   readonly root: Root;
-  /** The columns `key`, `from_key` … of the record; none inside an item. */
-  readonly columns: Sql | null;
+  /** The row with the columns `key`, `from_key` … of the record. */
+  readonly record: Sql;
   readonly indexes: readonly Index[];
-  /** Whether an endpoint of the record fits. */
+  /** Whether an endpoint of the record fits; null for an entity. */
   readonly endpoint: ((side: "from" | "to", where: (scope: Scope) => Sql) => Sql) | null;
   readonly names: { next: number };
-  /** The record itself, where the index of an array may be asked. */
-  readonly record: { readonly alias: Sql; readonly tenant: string; readonly typeSeq: number } | null;
 };
 
 export function compileCondition(scope: Scope, condition: Condition): Sql {
@@ -42,9 +43,7 @@ export function compileCondition(scope: Scope, condition: Condition): Sql {
     case "in":
       return atPlace(scope, condition.at, (term) => oneOf(scope.dialect, term, condition.value));
     case "any":
-      if (scope.record !== null && isMember(scope, condition)) {
-        return hasItem(scope.dialect, scope.record, condition.at.path, condition.where.value);
-      }
+      if (isMember(scope, condition)) return hasItem(scope, condition.at.path, condition.where.value);
       return atPlace(scope, condition.at, (term) => anyItem(scope, term, condition.where));
     case "startsWith":
     case "endsWith":
@@ -55,24 +54,22 @@ export function compileCondition(scope: Scope, condition: Condition): Sql {
   }
 }
 
+const keyColumns = { key: "key", fromKey: "from_key", toKey: "to_key", instanceKey: "instance_key" } as const;
+
 /** The term of a place of the record itself. */
 export function termAt(scope: Scope, { side, path }: Place): Term {
-  if (side === "value")
-    return fieldTerm(scope.dialect, scope.root, path, scope.columns !== null && isIndexed(scope, path));
-  const names: Partial<Record<typeof side, string>> = {
-    key: "key",
-    fromKey: "from_key",
-    toKey: "to_key",
-    instanceKey: "instance_key",
-  };
-  return columnTerm(scope.dialect, sql`${scope.columns ?? rawSql("record")}.${rawSql(names[side] ?? "key")}`);
+  if (side in keyColumns) {
+    const column = rawSql(keyColumns[side as keyof typeof keyColumns]);
+    return columnTerm(scope.dialect, sql`${scope.record}.${column}`);
+  }
+  return fieldTerm(scope.dialect, scope.root, path, isIndexed(scope, path));
 }
 
-function atPlace(scope: Scope, place: Place, leaf: (term: Term, scope: Scope) => Sql): Sql {
+function atPlace(scope: Scope, place: Place, leaf: (term: Term) => Sql): Sql {
   const { side, path } = place;
-  if (side !== "from" && side !== "to") return leaf(termAt(scope, place), scope);
-  const within = (inner: Scope): Sql => leaf(termAt(inner, { side: "value", path }), inner);
-  return scope.endpoint === null ? rawSql("1 = 0") : scope.endpoint(side, within);
+  if (side !== "from" && side !== "to") return leaf(termAt(scope, place));
+  if (scope.endpoint === null) return rawSql("1 = 0");
+  return scope.endpoint(side, (end) => leaf(termAt(end, { side: "value", path })));
 }
 
 function isIndexed({ indexes }: Scope, path: Path): boolean {
@@ -176,14 +173,7 @@ function afterPrefix(prefix: string): string | undefined {
 
 function anyItem(scope: Scope, term: Term, where: Condition): Sql {
   const item = rawSql(`item${scope.names.next++}`);
-  const inner: Scope = {
-    ...scope,
-    root: { column: sql`${item}.value`, item },
-    columns: null,
-    indexes: [],
-    endpoint: null,
-    record: null,
-  };
+  const inner: Scope = { ...scope, root: { column: sql`${item}.value`, item }, indexes: [] };
   const fits = compileCondition(inner, where);
   return scope.dialect === "sqlite"
     ? sql`exists (select 1 from json_each(case when ${term.type} = 'array' then ${term.raw} end) as ${item} where ${fits})`

@@ -5,10 +5,10 @@
 // Conditions compare texts, numbers and booleans. Null and missing are one thing, which only isNull and isNotNull ask for. A
 // value of another type than the one it is compared with does not match.
 import { invalid } from "../../core/error.ts";
+import { isObject } from "../../core/json.ts";
 import { limits } from "../../core/limits.ts";
 import { quote } from "../../core/quote.ts";
-import { isObject } from "../../core/json.ts";
-import { checkSegments, type Path } from "../define/field-index.ts";
+import { checkSegments, follow, type Path } from "../define/definition.ts";
 
 export type Scalar = string | number | boolean;
 
@@ -220,16 +220,6 @@ function evaluateLeaf(condition: Leaf, found: unknown): boolean {
 function isOrdered(op: Ordered, difference: number): boolean {
   if (difference === 0) return op === "lte" || op === "gte";
   return difference < 0 === (op === "lt" || op === "lte");
-}
-
-/** The value at a path of a document. Arrays have no names. */
-export function follow(value: unknown, path: Path): unknown {
-  let at = value;
-  for (const name of path) {
-    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined;
-    at = at[name];
-  }
-  return at;
 }
 
 /** Numbers by size, texts by code point, as the databases do. */

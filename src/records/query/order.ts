@@ -42,7 +42,7 @@ export function after(scope: Scope, orders: readonly Order[], values: readonly O
 
 /** By code point, so that both engines have one order. */
 function keyColumn(scope: Scope): Sql {
-  const column = sql`${scope.columns ?? rawSql("r")}.key`;
+  const column = sql`${scope.record}.key`;
   return scope.dialect === "sqlite" ? column : sql`${column} collate "C"`;
 }
 

@@ -2,18 +2,18 @@
 import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { makeEach } from "../../storage/make-each.ts";
+import { timeMs } from "../../core/time.ts";
 import { joinSql, rawSql, sql, type Sql } from "../../storage/sql.ts";
-import type { AnyRecordType } from "../define/definition.ts";
+import { follow, type AnyRecordType } from "../define/definition.ts";
 import { entryColumns, toEntry, type Entry, type EntryRow } from "../entry.ts";
-import { hasWords } from "../indexes/word-index.ts";
-import { momentOf, type AsOf, type Moment } from "../moment.ts";
+import { hasWords } from "../indexes/declared-index.ts";
+import { momentOf, type AsOf, type Moment } from "../commit.ts";
 import type { RecordReader } from "../record-reader.ts";
 import { compileCondition, termAt, type Scope } from "./compile.ts";
-import { checkBytes, evaluate, follow, leavesOf, type Condition, type Place } from "./condition.ts";
-import type { Aggregate } from "./fields.ts";
+import { checkBytes, evaluate, leavesOf, type Condition, type Place } from "./condition.ts";
+import type { Aggregate, RecordPage } from "./query.ts";
 import { after, questionMark, readPageEnd, sortedBy, writePageEnd, type Order, type OrderValue } from "./order.ts";
-import type { RecordPage } from "./query.ts";
-import { readFrom, scopeOf, subjectOf, type Subject } from "./source.ts";
+import { readFrom, scopeOf } from "./source.ts";
 import type { Term } from "./term.ts";
 
 export type Question = {
@@ -30,25 +30,27 @@ export type Question = {
   readonly search?: string;
 };
 
-type Asked = {
-  readonly subject: Subject;
-  readonly moment: Moment;
-  readonly where: Condition;
-  readonly scope: Scope;
-  readonly words: Sql;
-};
+/** What a question means here: the records to read, `from … where …`, and what places mean for them. */
+type Asked = { readonly from: Sql; readonly scope: Scope };
 
-async function ask(reader: RecordReader, question: Question): Promise<Asked | undefined> {
-  checkBytes(question.where);
+async function ask(
+  reader: RecordReader,
+  question: Question,
+  order: "ordered" | "unordered",
+): Promise<Asked | undefined> {
+  const { type, where } = question;
+  checkBytes(where);
   const moment = await momentOf(reader, question.asOf);
   const row = await reader.typeOf(question.name);
   if (row === undefined) return undefined;
-  refuseSides(row.kind, question.where);
-  const subject = subjectOf(reader, row, question.type);
-  const indexes = moment === null && reader.pending().length === 0 ? subject.indexes : [];
-  const scope = scopeOf(reader, { subject, moment, names: { next: 1000 }, indexes, alias: rawSql("r") });
-  const words = wordsSql(reader, question, moment, row.seq);
-  return { subject, moment, where: { op: "and", of: question.where }, scope, words };
+  refuseSides(row.kind, where);
+  // A type that the book was not opened with is read without its indexes, because they may not be built.
+  const indexes = type !== undefined && reader.isBuilt(type) ? type.indexes : [];
+  // The rows of a past moment come from several tables, so there is no index whose spelling must be met.
+  const isLive = moment === null && reader.pending().length === 0;
+  const scope = scopeOf(reader, row, moment, isLive ? indexes : [], { next: 1000 });
+  const found = readFrom(reader, row, indexes, moment, { op: "and", of: where }, order);
+  return { from: sql`${found} ${wordsSql(reader, scope, question, moment)}`, scope };
 }
 
 export async function readPage<Type extends AnyRecordType>(
@@ -57,15 +59,15 @@ export async function readPage<Type extends AnyRecordType>(
 ): Promise<RecordPage<Type>> {
   const { orders, limit = limits.pageDefault, offset = 0, name } = question;
   const { where: conditions, asOf, search = null } = question;
-  const mark = questionMark([reader.tenant, name, conditions, orders, asOfText(asOf), search]);
+  const then = typeof asOf === "object" ? timeMs(asOf, "asOf") : (asOf ?? null);
+  const mark = questionMark([reader.tenant, name, conditions, orders, then, search]);
   const cursor = question.after === undefined ? undefined : readPageEnd(question.after, mark, orders.length);
-  const asked = await ask(reader, question);
+  const asked = await ask(reader, question, "ordered");
   if (asked === undefined) return { items: [], next: null };
-  const { subject, moment, where, scope, words } = asked;
+  const { from, scope } = asked;
   const beyond = cursor === undefined ? sql`` : sql`and ${after(scope, orders, cursor.values, cursor.key)}`;
   const sorted = sortedBy(scope, orders);
-  const found = sql`${readFrom(reader, subject, moment, where, "ordered")} ${words} ${beyond} ${sorted.order}
-    limit ${limit + 1} offset ${offset}`;
+  const found = sql`${from} ${beyond} ${sorted.order} limit ${limit + 1} offset ${offset}`;
   const { rows, more } = await reader.page<EntryRow>(selectEntries(reader, found, sorted));
   const page = rows.slice(0, limit);
   const items = await makeEach(page, (row) => toEntry<Type>(name, row), reader.turn);
@@ -96,19 +98,17 @@ export async function readAggregates(
     throw invalid("an aggregate is about all records that match: leave out orderBy, limit, offset and after");
   }
   const [groupNames, names] = [Object.keys(groups), Object.keys(aggregates)];
-  const asked = await ask(reader, question);
+  const asked = await ask(reader, question, "unordered");
   const none = Object.fromEntries(names.map((name) => [name, aggregates[name]?.how === "count" ? 0 : null]));
   if (asked === undefined) return groupNames.length === 0 ? [none] : [];
   const places = Object.values(groups);
   if (places.some((place) => place.side === "from" || place.side === "to")) {
     throw invalid("relations are grouped by their own fields and keys, not by those of their endpoints");
   }
-  // The rows of a past moment come from several tables, so there is no index whose spelling must be met.
   const scope: Scope = { ...asked.scope, indexes: [] };
   const rows = await reader.heavy<Record<string, unknown>>(sql`
     ${selectAggregates(scope, places, Object.values(aggregates))}
-    ${readFrom(reader, asked.subject, asked.moment, asked.where, "unordered")} ${asked.words} ${groupBy(places)}
-    limit ${limits.groupsMax + 1}`);
+    ${asked.from} ${groupBy(places)} limit ${limits.groupsMax + 1}`);
   if (rows.length > limits.groupsMax) {
     throw invalid(
       `groupBy makes more than ${limits.groupsMax} groups: narrow it with where, group by a field of fewer values, or read a list`,
@@ -132,7 +132,7 @@ export async function readAggregates(
     .map(({ result }) => result);
 }
 
-function wordsSql(reader: RecordReader, { name, type, search }: Question, moment: Moment, typeSeq: number): Sql {
+function wordsSql(reader: RecordReader, scope: Scope, { name, type, search }: Question, moment: Moment): Sql {
   if (search === undefined) return sql``;
   if (type === undefined || type.search.length === 0) {
     throw invalid(`"${name}" declares no fields to search: entity(…, { search: ["title"] })`);
@@ -143,7 +143,7 @@ function wordsSql(reader: RecordReader, { name, type, search }: Question, moment
   if (moment !== null || reader.pending().length > 0) {
     throw invalid("search finds committed records as they are now: leave out asOf, and search before you write");
   }
-  return sql`and ${hasWords(reader.dialect, rawSql("r"), typeSeq, type.search, search)}`;
+  return sql`and ${hasWords(scope, type.search, search)}`;
 }
 
 function aggregateValue(aggregate: Aggregate<unknown> | undefined, value: unknown): unknown {
@@ -161,11 +161,6 @@ function valueAt(entry: Entry, row: EntryRow, { side, path }: Place): unknown {
 function orderValue(value: unknown): OrderValue {
   if (typeof value === "boolean") return value ? 1 : 0;
   return typeof value === "string" || typeof value === "number" ? value : null;
-}
-
-function asOfText(asOf: AsOf | undefined): unknown {
-  if (asOf instanceof Date) return asOf.getTime();
-  return typeof asOf === "object" ? asOf.epochMilliseconds : (asOf ?? null);
 }
 
 function refuseSides(kind: "entity" | "relation", conditions: readonly Condition[]): void {

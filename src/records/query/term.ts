@@ -2,7 +2,7 @@
 // always spelt like the filter that needs it. A path becomes SQL text only if a definition in code declared an index on it; every
 // other path travels as a parameter.
 import { joinSql, rawSql, sql, type Dialect, type Sql } from "../../storage/sql.ts";
-import type { Path } from "../define/field-index.ts";
+import type { Path } from "../define/definition.ts";
 
 /** A value in a document, as both engines see it. `type` is spelt as the engine does. */
 export type Term = {
@@ -79,11 +79,11 @@ function postgresTerm({ column, item }: Root, path: Path, indexed: boolean): Ter
 }
 
 /** `$."address"."city"`; SQLite reads the names as JSON texts. */
-export function sqlitePath(path: Path): string {
+function sqlitePath(path: Path): string {
   return `$${path.map((name) => `.${JSON.stringify(name)}`).join("")}`;
 }
 
-function literal(text: string): string {
+export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 

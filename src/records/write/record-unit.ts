@@ -1,16 +1,16 @@
 // The records of one transaction. A unit keeps its changes here until its end and then writes them as one commit, so that on
 // PostgreSQL it holds the commit counter for one round trip, however long the unit takes. Reads inside the unit look here first.
 import type { Cause } from "../../core/cause.ts";
-import { invalid, type DaybookError } from "../../core/error.ts";
+import { invalid } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { rawSql, sql, type Sql } from "../../storage/sql.ts";
 import type { Tx } from "../../storage/store.ts";
 import { asText, rowSet, seekEach } from "../../storage/word.ts";
-import type { CommitNotes } from "../commit.ts";
+import { readHead, type CommitNotes } from "../commit.ts";
 import type { AnyRecordType } from "../define/definition.ts";
 import type { RecordKey } from "../define/record-key.ts";
 import { registerType, type WritableType } from "../define/record-type.ts";
-import type { RecordRoom } from "../room.ts";
+import type { ChangeKind, RecordRoom } from "../room.ts";
 
 /** What the unit does to one key; its last write of that key counts. */
 export type Change = RecordKey & {
@@ -22,6 +22,48 @@ export type Change = RecordKey & {
   body: string | null;
   readonly revision: number;
 };
+
+export const rowColumns = {
+  type_seq: "integer",
+  key: "text",
+  from_type_seq: "integer",
+  from_key: "text",
+  to_type_seq: "integer",
+  to_key: "text",
+  instance_key: "text",
+  body: "text",
+  revision: "integer",
+  schema_version: "integer",
+} as const;
+
+/** One change, ready for the tables. */
+export type ChangeRow = Readonly<Record<keyof typeof rowColumns, string | number | null>> & {
+  readonly change: Change;
+  readonly kind: ChangeKind;
+  /** The live row; null while there is none. */
+  readonly seq: number | null;
+  readonly revision: number;
+};
+
+export function toRow(change: Change): ChangeRow {
+  const { before, body, key, ends, row, revision } = change;
+  return {
+    change,
+    kind: before === undefined ? "created" : body === null ? "deleted" : "updated",
+    seq: before?.seq ?? null,
+    type_seq: row.seq,
+    key,
+    from_type_seq: row.from_type_seq,
+    from_key: ends?.from ?? null,
+    to_type_seq: row.to_type_seq,
+    to_key: ends?.to ?? null,
+    instance_key: ends?.instance ?? null,
+    body,
+    // A deletion carries the revision that it ended.
+    revision: body === null ? (before?.revision ?? revision) : revision,
+    schema_version: row.schemaVersion,
+  };
+}
 
 /** A record as the unit sees it; `commit` is null when the unit itself wrote it. */
 export type State = { readonly body: string; readonly revision: number; readonly commit: number | null };
@@ -35,9 +77,9 @@ export type RecordUnit = {
   notes: CommitNotes;
   typeOf(type: AnyRecordType): Promise<WritableType>;
   /** Reads many keys at once, before they are written. */
-  prefetch(row: WritableType, keys: readonly string[]): Promise<void>;
-  stateOf(row: WritableType, at: RecordKey): Promise<State | undefined>;
-  set(type: AnyRecordType, row: WritableType, at: RecordKey, body: string | null): Promise<Change>;
+  prefetch(type: AnyRecordType, keys: readonly string[]): Promise<void>;
+  stateOf(type: AnyRecordType, at: RecordKey): Promise<State | undefined>;
+  set(type: AnyRecordType, at: RecordKey, body: string | null): Promise<Change>;
   head(): Promise<number | null>;
 };
 
@@ -68,7 +110,8 @@ export function createUnit(
   { types, seen }: SharedSight = { types: new Map(), seen: new Map() },
 ): RecordUnit {
   const changes = new Map<string, Change>();
-  let head: number | null | undefined;
+  const reader = { tenant: tx.tenant, point: <R>(statement: Sql) => tx.all<R>(statement) };
+  let head: Promise<number | null> | undefined;
 
   async function current(row: WritableType, key: string): Promise<Current> {
     const id = idOf(row.seq, key);
@@ -77,62 +120,56 @@ export function createUnit(
     return found;
   }
 
+  async function typeOf(type: AnyRecordType): Promise<WritableType> {
+    if (type.stored !== undefined) {
+      if (type.stored.tenant === tx.tenant) return type.stored;
+      throw invalid(
+        `this definition of "${type.name}" was read as tenant "${type.stored.tenant}": read it as "${tx.tenant}" to write there`,
+      );
+    }
+    let row = types.get(type);
+    if (row !== undefined) return row;
+    const known = room.definitions.get(type.name);
+    if (known !== undefined && known !== type) {
+      throw invalid(`"${type.name}" is not the definition of that name in "use": use one of them everywhere`);
+    }
+    types.set(type, (row = await registerType(tx, type)));
+    return row;
+  }
+
   return {
     tx,
     room,
     cause,
     changes,
     notes: {},
-    async typeOf(type) {
-      if (type.stored !== undefined) {
-        if (type.stored.tenant === tx.tenant) return type.stored;
-        throw invalid(
-          `this definition of "${type.name}" was read as tenant "${type.stored.tenant}": read it as "${tx.tenant}" to write there`,
-        );
-      }
-      let row = types.get(type);
-      if (row !== undefined) return row;
-      const known = room.definitions.get(type.name);
-      if (known !== undefined && known !== type) {
-        throw invalid(`"${type.name}" is not the definition of that name in "use": use one of them everywhere`);
-      }
-      types.set(type, (row = await registerType(tx, type)));
-      return row;
+    typeOf,
+    async prefetch(type, keys) {
+      const { seq } = await typeOf(type);
+      const unseen = keys.filter((key) => !seen.has(idOf(seq, key)));
+      for (const [key, each] of await readCurrents(tx, seq, unseen)) seen.set(idOf(seq, key), each);
     },
-    async prefetch(row, keys) {
-      const found = await readCurrents(
-        tx,
-        row.seq,
-        keys.filter((key) => !seen.has(idOf(row.seq, key))),
-      );
-      for (const [key, each] of found) seen.set(idOf(row.seq, key), each);
-    },
-    async stateOf(row, { key }) {
+    async stateOf(type, { key }) {
+      const row = await typeOf(type);
       const change = changes.get(idOf(row.seq, key));
-      if (change !== undefined) {
-        return change.body === null ? undefined : { body: change.body, revision: change.revision, commit: null };
-      }
-      const { live } = await current(row, key);
-      return live && { body: live.body, revision: live.revision, commit: live.from_commit };
+      if (change === undefined) return (await current(row, key)).live;
+      return change.body === null ? undefined : { body: change.body, revision: change.revision, commit: null };
     },
-    async set(type, row, at, body) {
+    async set(type, at, body) {
+      const row = await typeOf(type);
       const id = idOf(row.seq, at.key);
       let change = changes.get(id);
       if (change === undefined) {
         const { live, last } = await current(row, at.key);
-        if (changes.size >= limits.commitChangesMax) throw tooMany();
+        if (changes.size >= limits.commitChangesMax) {
+          throw invalid(`one commit changes more than ${limits.commitChangesMax} records: split it into several`);
+        }
         changes.set(id, (change = { ...at, type, row, before: live, body, revision: last + 1 }));
       }
       change.body = body;
       return change;
     },
-    async head() {
-      if (head !== undefined) return head;
-      const row = await tx.get<{ commit_id: number }>(
-        sql`select commit_id from daybook_record_head where tenant_id = ${tx.tenant}`,
-      );
-      return (head = row === undefined || row.commit_id === 0 ? null : row.commit_id);
-    },
+    head: () => (head ??= readHead(reader).then(({ commit }) => commit)),
   };
 }
 
@@ -140,31 +177,17 @@ function idOf(typeSeq: number, key: string): string {
   return `${typeSeq} ${key}`;
 }
 
-function tooMany(): DaybookError {
-  return invalid(`one commit changes more than ${limits.commitChangesMax} records: split it into several`);
-}
-
 /** A live row, read by the transaction that will write it. */
-export type LiveRow = {
-  readonly seq: number;
-  readonly body: string;
-  readonly revision: number;
-  readonly from_commit: number;
-};
+export type LiveRow = State & { readonly seq: number };
 
 /** `last`: the newest revision that the key ever had, so that a record that is made again continues its count. */
 export type Current = { readonly live: LiveRow | undefined; readonly last: number };
 
-type Found = Omit<LiveRow, "revision"> & {
-  readonly live: number;
-  readonly key: string;
-  /** Null when no version of the key was ever closed. */
-  readonly revision: number | null;
-};
+type Found = LiveRow & { readonly live: number; readonly key: string };
 
-export async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise<Current> {
+async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise<Current> {
   const rows = await tx.all<Found>(sql`
-    select 1 as live, seq, body${asText} as body, revision, from_commit from daybook_record
+    select 1 as live, seq, body${asText} as body, revision, from_commit as "commit" from daybook_record
       where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key}
     union all select * from (select 0, seq, '', revision, from_commit from daybook_record_version
       where tenant_id = ${tx.tenant} and type_seq = ${typeSeq} and key = ${key} order by from_commit desc limit 1) as past`);
@@ -172,22 +195,21 @@ export async function readCurrent(tx: Tx, typeSeq: number, key: string): Promise
 }
 
 /** The same for many keys, each by a seek: what a batch costs must not grow with the table. */
-export async function readCurrents(tx: Tx, typeSeq: number, keys: readonly string[]): Promise<Map<string, Current>> {
+async function readCurrents(tx: Tx, typeSeq: number, keys: readonly string[]): Promise<Map<string, Current>> {
   const wanted = keys.map((key) => ({ key }));
   const asked = (): Sql => sql`${rowSet("asked", { key: "text" }, wanted)}`;
   const mine = (table: string): Sql => sql`${rawSql(table)}.tenant_id = ${tx.tenant}
     and ${rawSql(table)}.type_seq = ${typeSeq} and ${rawSql(table)}.key = asked.key`;
   const rows = await tx.all<Found>(sql`
-    select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit
+    select asked.key, 1 as live, record.seq, record.body${asText} as body, record.revision, record.from_commit as "commit"
       from ${asked()} ${seekEach("record", mine("record"))}
-    union all select asked.key, 0, 0, '', (select past.revision from daybook_record_version as past where ${mine("past")}
-        order by past.from_commit desc limit 1), 0
+    union all select asked.key, 0, 0, '', coalesce((select past.revision from daybook_record_version as past
+        where ${mine("past")} order by past.from_commit desc limit 1), 0), 0
       from ${asked()}`);
   const found = Map.groupBy(rows, (row) => row.key);
   return new Map(keys.map((key) => [key, toCurrent(found.get(key) ?? [])]));
 }
 
 function toCurrent(rows: readonly Found[]): Current {
-  const live = rows.find((row): row is Found & LiveRow => row.live === 1);
-  return { live, last: Math.max(0, ...rows.map((row) => row.revision ?? 0)) };
+  return { live: rows.find((row) => row.live === 1), last: Math.max(0, ...rows.map((row) => row.revision)) };
 }

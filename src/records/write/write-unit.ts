@@ -4,8 +4,7 @@ import { isDaybookError } from "../../core/error.ts";
 import { limits } from "../../core/limits.ts";
 import { jitter } from "../../core/id.ts";
 import type { Store, Tx } from "../../storage/store.ts";
-import type { AnyEntity } from "../define/definition.ts";
-import type { WithinUnit } from "../record-verbs.ts";
+import type { OneRecord, WithinUnit } from "../record-verbs.ts";
 import type { RecordRoom } from "../room.ts";
 import { flushRecords, flushUnits, holdHead } from "./flush.ts";
 import { createUnit, recordUnit, type RecordUnit, type SharedSight } from "./record-unit.ts";
@@ -13,12 +12,15 @@ import { createUnit, recordUnit, type RecordUnit, type SharedSight } from "./rec
 type Work<T> = (unit: RecordUnit) => Promise<T>;
 
 export function withinUnitOf(room: RecordRoom, tenant: string): WithinUnit {
-  return async (work, how) => {
+  return async <T>(work: Work<T>, record?: OneRecord) => {
     // Asked here, because the writer runs the unit in a context of its own.
     const cause = room.cause();
+    const isShared = record !== undefined;
     // SQLite's writer groups units by itself.
-    if ("key" in how && room.store.dialect === "postgres") return addToBatch(room, tenant, { ...how, work, cause });
-    return room.store.write(commitOf(room, work, cause), { by: "key" in how ? "shared" : "engine", tenant });
+    if (isShared && room.store.dialect === "postgres") {
+      return addToBatch(room, tenant, { ...record, cause, work }) as Promise<T>;
+    }
+    return room.store.write(commitOf(room, work, cause), { by: isShared ? "shared" : "engine", tenant });
   };
 }
 
@@ -45,18 +47,12 @@ export async function retryConflicts<T>({ waitClock, random }: Store, attempt: (
   }
 }
 
-type Item<T> = {
-  readonly type: AnyEntity;
-  readonly key: string;
+type Waiting = OneRecord & {
   readonly cause: Cause | undefined;
-  readonly work: Work<T>;
-};
-
-type Waiting = Item<unknown> & {
+  readonly work: Work<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 };
-type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** The writers that wait, by tenant. A tenant has an entry while `writeAll` works on it. */
 function waitingIn({ keep }: Store): Map<string, Waiting[]> {
@@ -65,16 +61,17 @@ function waitingIn({ keep }: Store): Map<string, Waiting[]> {
 
 /** On PostgreSQL, writers of different keys share a transaction: it holds the head once, reads all keys at once and makes all
  *  commits in one statement. Each writer still gets its own commit, and fails alone. */
-function addToBatch<T>(room: RecordRoom, tenant: string, item: Item<T>): Promise<T> {
+function addToBatch(room: RecordRoom, tenant: string, writer: Omit<Waiting, "resolve" | "reject">): Promise<unknown> {
   const byTenant = waitingIn(room.store);
   const known = byTenant.get(tenant);
   const waiting = known ?? [];
-  return new Promise<T>((resolve, reject) => {
-    waiting.push({ ...item, resolve: resolve as (value: unknown) => void, reject });
-    if (known !== undefined) return;
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+  waiting.push({ ...writer, resolve, reject });
+  if (known === undefined) {
     byTenant.set(tenant, waiting);
     void writeAll(room, tenant, waiting);
-  });
+  }
+  return promise;
 }
 
 async function writeAll(room: RecordRoom, tenant: string, waiting: Waiting[]): Promise<void> {
@@ -83,8 +80,8 @@ async function writeAll(room: RecordRoom, tenant: string, waiting: Waiting[]): P
     await room.store.clock.nextTurn();
     const batch = takeBatch(waiting);
     try {
-      const outcomes = await room.store.write((tx) => runBatch(tx, room, batch), { tenant });
-      batch.forEach((writer, index) => answer(writer, outcomes[index] as Outcome));
+      const answers = await room.store.write((tx) => runBatch(tx, room, batch), { tenant });
+      for (const answer of answers) answer();
     } catch (error) {
       // The batch may be on disk, so running it again could write it twice.
       if (isDaybookError(error) && error.code === "unknown_outcome") {
@@ -112,30 +109,26 @@ function takeBatch(waiting: Waiting[]): Waiting[] {
   return [...taken.values()];
 }
 
-async function runBatch(tx: Tx, room: RecordRoom, batch: readonly Waiting[]): Promise<Outcome[]> {
+/** Runs the writers of a batch; returns what answers each of them once the transaction is on disk. */
+async function runBatch(tx: Tx, room: RecordRoom, batch: readonly Waiting[]): Promise<(() => void)[]> {
   await holdHead(tx);
   const sight: SharedSight = { types: new Map(), seen: new Map() };
-  for (const [type, items] of Map.groupBy(batch, (writer) => writer.type)) {
-    const unit = createUnit(tx, room, undefined, sight);
-    const keys = items.map((item) => item.key);
-    await unit.prefetch(await unit.typeOf(type), keys);
+  for (const [type, writers] of Map.groupBy(batch, (writer) => writer.type)) {
+    const keys = writers.map((writer) => writer.key);
+    await createUnit(tx, room, undefined, sight).prefetch(type, keys);
   }
-  const outcomes: Outcome[] = [];
+  const answers: (() => void)[] = [];
   const units: RecordUnit[] = [];
-  for (const { work, cause } of batch) {
+  for (const { work, cause, resolve, reject } of batch) {
     const unit = createUnit(tx, room, cause, sight);
     try {
-      outcomes.push({ value: await work(unit) });
+      const value = await work(unit);
+      answers.push(() => resolve(value));
       units.push(unit);
     } catch (error) {
-      outcomes.push({ error });
+      answers.push(() => reject(error));
     }
   }
   await flushUnits(tx, units);
-  return outcomes;
-}
-
-function answer(writer: Waiting, outcome: Outcome): void {
-  if ("error" in outcome) writer.reject(outcome.error);
-  else writer.resolve(outcome.value);
+  return answers;
 }

@@ -1,96 +1,119 @@
 // The verbs that write. Each reads what the unit sees, checks its conditions and changes the unit. Nothing reaches the book
 // before the unit ends.
-import { conflict, invalid, notFound, type DaybookError } from "../../core/error.ts";
+import { conflict, invalid, notFound } from "../../core/error.ts";
 import { isObject, toJson } from "../../core/json.ts";
+import { refuseUnknown } from "../../core/suggest.ts";
 import { sql } from "../../storage/sql.ts";
-import type { AnyEntity, AnyRecordType, AnyRelation, RelationKey } from "../define/definition.ts";
-import { checkDocument, keyOfChanged, keyOfDocument, keyOfLink, nameRecord, recordKey } from "../define/record-key.ts";
+import { addNotes, momentOf, noteNames, type AsOf, type CommitNotes } from "../commit.ts";
+import type { AnyEntity, AnyRecordType, RelationKey } from "../define/definition.ts";
+import { checkDocument, keyOf, nameRecord, noRecord } from "../define/record-key.ts";
 import type { Document, Ends, RecordKey } from "../define/record-key.ts";
-import type { WritableType } from "../define/record-type.ts";
-import { storedDefinition } from "../define/stored-type.ts";
+import { storedDefinition } from "../define/record-type.ts";
+import { readRow } from "../entry.ts";
 import { txReader } from "../record-reader.ts";
-import { checkPreconditions, type WriteOptions } from "./precondition.ts";
-import type { Change, RecordUnit } from "./record-unit.ts";
+import type { RecordUnit, State } from "./record-unit.ts";
+
+export type WriteOptions = CommitNotes & {
+  /** Only if this is still its revision. */
+  readonly ifRevision?: number;
+  /** Only if there is no such record. */
+  readonly ifAbsent?: boolean;
+  /** Only if this is still the last commit; null: only if there is none. */
+  readonly ifHead?: number | null;
+};
+
+const optionNames = [...noteNames, "ifRevision", "ifAbsent", "ifHead"];
+
+export function checkWriteOptions(options: WriteOptions, verb: string, more: readonly string[] = []): void {
+  refuseUnknown(options, [...optionNames, ...more], verb);
+  const { ifRevision, ifAbsent, ifHead } = options;
+  if (ifRevision !== undefined && !(Number.isSafeInteger(ifRevision) && ifRevision >= 1)) {
+    throw invalid(`ifRevision ${String(ifRevision)} is no revision: they count from 1; use ifAbsent for a new record`);
+  }
+  if (ifHead !== undefined && ifHead !== null && !(Number.isSafeInteger(ifHead) && ifHead >= 1)) {
+    throw invalid(`ifHead ${String(ifHead)} is no commit: they count from 1; use null for an empty book`);
+  }
+  if (ifAbsent === true && ifRevision !== undefined) throw invalid("ifAbsent and ifRevision cannot both hold");
+}
 
 /** The record after a write; `changed` is false when the write made no version. */
 export type Written = { readonly key: string | RelationKey; readonly revision: number; readonly changed: boolean };
 
-export function put(unit: RecordUnit, type: AnyEntity, document: Document, options: WriteOptions): Promise<Written> {
-  return putAt(unit, type, keyOfDocument(type, document), document, options);
-}
-
-/** Puts a document under a key that is known already. */
-export async function putAt(
+/** Puts a document under its key. A relation needs both of its entities. */
+export async function put(
   unit: RecordUnit,
   type: AnyRecordType,
   at: RecordKey,
   document: Document,
   options: WriteOptions,
 ): Promise<Written> {
-  const row = await unit.typeOf(type);
-  await checkPreconditions(unit, type.name, at, await unit.stateOf(row, at), options);
-  return written(await unit.set(type, row, at, document.body));
+  if (type.kind === "relation" && at.ends !== null) {
+    for (const side of ["from", "to"] as const) {
+      const key = at.ends[side];
+      if ((await unit.stateOf(type[side], { key, ends: null })) !== undefined) continue;
+      throw notFound(
+        `${nameRecord(type.name, at)} needs its ${type[side].name} ${JSON.stringify(key)}, which does not exist: put it first`,
+        { type: type.name, side, key },
+      );
+    }
+  }
+  await checkPreconditions(unit, type, at, options);
+  const { revision } = await unit.set(type, at, document.body);
+  return { key: at.ends ?? at.key, revision, changed: true };
 }
 
 /** Like put, but a document that is the same already makes no version. */
 export async function ensure(
   unit: RecordUnit,
   type: AnyEntity,
+  at: RecordKey,
   document: Document,
   options: WriteOptions,
 ): Promise<Written> {
-  const row = await unit.typeOf(type);
-  const at = keyOfDocument(type, document);
-  const state = await unit.stateOf(row, at);
+  const state = await unit.stateOf(type, at);
   // PostgreSQL stores JSON in its own form and spells it differently.
-  if (state !== undefined && toJson(JSON.parse(state.body)) === document.body) {
-    const { ifRevision: _revision, ifAbsent: _absent, ...rest } = options;
-    // The record is as wanted, so only the condition about the whole book is left to check.
-    await checkPreconditions(unit, type.name, at, state, state.commit === null ? {} : rest);
-    return { key: at.ends ?? at.key, revision: state.revision, changed: false };
+  if (state === undefined || toJson(JSON.parse(state.body)) !== document.body) {
+    return put(unit, type, at, document, options);
   }
-  await checkPreconditions(unit, type.name, at, state, options);
-  return written(await unit.set(type, row, at, document.body));
+  const { ifRevision: _revision, ifAbsent: _absent, ...rest } = options;
+  // The record is as wanted, so only the condition about the whole book is left to check.
+  await checkPreconditions(unit, type, at, state.commit === null ? {} : rest);
+  return { key: at.key, revision: state.revision, changed: false };
 }
 
 /** Lays the given fields over the document; a field that is given as undefined is removed. */
 export async function patch(
   unit: RecordUnit,
   type: AnyRecordType,
-  key: string | RelationKey,
+  at: RecordKey,
   fields: object,
   options: WriteOptions,
 ): Promise<Written> {
   if (!isObject(fields)) throw invalid(`patch of "${type.name}" takes an object with the fields to change`);
-  const row = await unit.typeOf(type);
-  const at = recordKey(type, key);
-  const state = await unit.stateOf(row, at);
-  await checkPreconditions(unit, type.name, at, state, options);
+  const state = await checkPreconditions(unit, type, at, options);
   if (state === undefined) throw noRecord(type.name, at);
-  const document = await checkDocument(type, withoutUndefined({ ...parse(state.body), ...fields }));
-  refuseMoved(type, at, document);
-  return written(await unit.set(type, row, at, document.body));
+  const all = Object.entries({ ...(JSON.parse(state.body) as object), ...fields });
+  const document = await checkDocument(type, Object.fromEntries(all.filter(([, value]) => value !== undefined)));
+  if (keyOf(type, document, at.ends).key !== at.key) {
+    throw invalid(`patch would give ${nameRecord(type.name, at)} another key: put the new one and delete the old`);
+  }
+  const { revision } = await unit.set(type, at, document.body);
+  return { key: at.ends ?? at.key, revision, changed: true };
 }
 
-export async function link(
+/** Writes the document of a past moment again, as a new version. */
+export async function restore(
   unit: RecordUnit,
-  type: AnyRelation,
-  ends: { readonly from: string; readonly to: string },
-  document: Document,
+  type: AnyRecordType,
+  at: RecordKey,
+  asOf: AsOf,
   options: WriteOptions,
 ): Promise<Written> {
-  const row = await unit.typeOf(type);
-  const at = keyOfLink(type, ends.from, ends.to, document);
-  for (const side of ["from", "to"] as const) {
-    const end = recordKey(type[side], ends[side]);
-    if ((await unit.stateOf(await unit.typeOf(type[side]), end)) !== undefined) continue;
-    throw notFound(
-      `${nameRecord(type.name, at)} needs its ${type[side].name} ${JSON.stringify(ends[side])}, which does not exist: put it first`,
-      { type: type.name, side, key: ends[side] },
-    );
-  }
-  await checkPreconditions(unit, type.name, at, await unit.stateOf(row, at), options);
-  return written(await unit.set(type, row, at, document.body));
+  const reader = txReader(unit.tx);
+  const row = await readRow(reader, type.name, at, (await momentOf(reader, asOf)) ?? 0);
+  if (row === undefined) throw noRecord(type.name, at);
+  const document = await checkDocument(type, JSON.parse(row.body));
+  return put(unit, type, type.kind === "entity" ? at : keyOf(type, document, at.ends), document, options);
 }
 
 export type DeleteOptions = WriteOptions & {
@@ -102,24 +125,22 @@ export type DeleteOptions = WriteOptions & {
 export async function remove(
   unit: RecordUnit,
   type: AnyRecordType,
-  key: string | RelationKey,
+  at: RecordKey,
   options: DeleteOptions,
 ): Promise<boolean> {
-  const row = await unit.typeOf(type);
-  const at = recordKey(type, key);
-  const state = await unit.stateOf(row, at);
-  await checkPreconditions(unit, type.name, at, state, options);
+  const state = await checkPreconditions(unit, type, at, options);
   if (state === undefined) return false;
-  if (type.kind === "entity") await unlinkAll(unit, row, at, options.unlink === true);
-  await unit.set(type, row, at, null);
+  if (type.kind === "entity") await unlinkAll(unit, type, at, options.unlink === true);
+  await unit.set(type, at, null);
   return true;
 }
 
 type LinkRow = Ends & { readonly type_seq: number; readonly key: string; readonly name: string };
 
 /** A relation never points at nothing: an entity that has relations is deleted together with them, or not at all. */
-async function unlinkAll(unit: RecordUnit, row: WritableType, at: RecordKey, allowed: boolean): Promise<void> {
+async function unlinkAll(unit: RecordUnit, entity: AnyEntity, at: RecordKey, allowed: boolean): Promise<void> {
   const { tx } = unit;
+  const row = await unit.typeOf(entity);
   const links = sql`select record.type_seq, record.key, record_type.name, from_key as "from", to_key as "to",
       instance_key as "instance"
     from daybook_record record join daybook_record_type record_type on record_type.seq = record.type_seq`;
@@ -144,40 +165,39 @@ async function unlinkAll(unit: RecordUnit, row: WritableType, at: RecordKey, all
   for (const change of made) change.body = null;
   for (const { name, key, from, to, instance } of linked) {
     const type = unit.room.definitions.get(name) ?? (await storedDefinition(txReader(tx), name));
-    await unit.set(type, await unit.typeOf(type), { key, ends: { from, to, instance } }, null);
+    await unit.set(type, { key, ends: { from, to, instance } }, null);
   }
 }
 
-/** Writes a past document again, as a new version. */
-export async function writeAgain(
+/** The record that the unit sees. Throws `conflict` unless the conditions hold for it, with the current state, so that the caller can
+ *  decide. */
+async function checkPreconditions(
   unit: RecordUnit,
   type: AnyRecordType,
   at: RecordKey,
-  body: string,
   options: WriteOptions,
-): Promise<Written> {
-  const document = await checkDocument(type, parse(body));
-  if (type.kind === "relation" && at.ends !== null) return link(unit, type, at.ends, document, options);
-  return putAt(unit, type, at, document, options);
+): Promise<State | undefined> {
+  const { ifRevision, ifAbsent, ifHead } = options;
+  const state = await unit.stateOf(type, at);
+  unit.notes = addNotes(unit.notes, options);
+  const name = nameRecord(type.name, at);
+  const current = state === undefined ? null : { revision: state.revision, commit: state.commit };
+  const about = { type: type.name, key: at.ends ?? at.key, current };
+  if (ifAbsent === true && state !== undefined) {
+    throw conflict(`${name} exists, at revision ${state.revision}: read it, then decide`, about);
+  }
+  if (ifRevision !== undefined && state?.revision !== ifRevision) {
+    const now = state === undefined ? "there is none now" : `it is at revision ${state.revision} now`;
+    throw conflict(`${name} was expected at revision ${ifRevision}, but ${now}: read it, then decide`, about);
+  }
+  if (ifHead !== undefined) checkHead(await unit.head(), ifHead);
+  return state;
 }
 
-export function noRecord(type: string, at: RecordKey): DaybookError {
-  return notFound(`there is no ${nameRecord(type, at)}`, { type, key: at.ends ?? at.key });
-}
-
-function refuseMoved(type: AnyRecordType, at: RecordKey, document: Document): void {
-  if (keyOfChanged(type, at, document).key === at.key) return;
-  throw invalid(`patch would give ${nameRecord(type.name, at)} another key: put the new one and delete the old`);
-}
-
-function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-function written({ key, ends, revision }: Change): Written {
-  return { key: ends ?? key, revision, changed: true };
-}
-
-function parse(body: string): Record<string, unknown> {
-  return JSON.parse(body) as Record<string, unknown>;
+export function checkHead(head: number | null, expected: number | null): void {
+  if (head === expected) return;
+  throw conflict(
+    `the last commit was expected to be ${expected ?? "none"}, but it is ${head ?? "none"}: read again, then decide`,
+    { expected, head },
+  );
 }
